@@ -61,8 +61,8 @@ real: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.real.sessions $(or $(FOLDER),build/real) $(PROGRAMS)
 
 docs: $(VENV)/.ready-dev
-	@$(BIN)/python -m app.protocol.schema
-	@$(BIN)/python -m app.engine.tools.documentation
+	@$(BIN)/python -m errand.protocol.schema
+	@$(BIN)/python -m errand.engine.tools.documentation
 
 screenshots: $(VENV)/.ready-dev
 	@$(BIN)/python packaging/screenshots.py
@@ -75,10 +75,10 @@ $(VENV)/bin/python:
 	@echo "Making the virtual environment in $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.ready: $(VENV)/bin/python pyproject.toml $(LOCK)
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml setup.py $(LOCK)
 	@echo "Installing Errand and its parts (about a minute the first time) …"
 	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[browser]'
-	@$(BIN)/python -m compileall -q app resources
+	@$(BIN)/python -m compileall -q app
 	@sh packaging/system.sh check
 	@touch $@
 

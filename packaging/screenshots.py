@@ -21,21 +21,21 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.protocol.asks import Ask, AskAnswerParams, AskKind
-from app.window.desktop.quick_task import QuickTaskDialog
-from app.window.desktop.tray import TrayMenu
-from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.row import TaskEndRow
-from app.window.stores.conversation.agents import NewAgent
-from app.window.stores.window_state import ThemeMode
-from app.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
-from app.window.views.branches.ask_models_dialog import AskModelsDialog
-from app.window.views.branches.comparison import ComparisonDialog
-from app.window.views.composer.task_options_dialog import TaskOptionsDialog
-from app.window.views.settings.dialog import PageName, SettingsDialog
-from app.window.views.shared.picker import PickerDialog
-from app.window.views.shell.dialogs import ShortcutsDialog
-from app.window.views.usage.dialog import UsageDialog
+from errand.protocol.asks import Ask, AskAnswerParams, AskKind
+from errand.window.desktop.quick_task import QuickTaskDialog
+from errand.window.desktop.tray import TrayMenu
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.row import TaskEndRow
+from errand.window.stores.conversation.agents import NewAgent
+from errand.window.stores.window_state import ThemeMode
+from errand.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
+from errand.window.views.branches.ask_models_dialog import AskModelsDialog
+from errand.window.views.branches.comparison import ComparisonDialog
+from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.window.views.settings.dialog import PageName, SettingsDialog
+from errand.window.views.shared.picker import PickerDialog
+from errand.window.views.shell.dialogs import ShortcutsDialog
+from errand.window.views.usage.dialog import UsageDialog
 from tests.support.command_line import Errand
 from tests.support.open_window import OpenWindow, open_window
 from tests.support.window import press

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.engine.models.catalog.providers import PROVIDERS
-from app.environment import for_commands, is_secret, keys_in, without_secrets
-from app.protocol.engine import InitializeParams, is_offered
+from errand.engine.models.catalog.providers import PROVIDERS
+from errand.environment import for_commands, is_secret, keys_in, without_secrets
+from errand.protocol.engine import InitializeParams, is_offered
 
 
 def test_keys_and_addresses_are_told_and_nothing_else() -> None:

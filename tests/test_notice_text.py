@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from app.engine.record.old_records import current_node
-from app.notice_text import data_text, notice_text
-from app.protocol.blocks import NoticeBlock, NoticeKind
-from app.protocol.conversations import Node
-from app.protocol.notices import (
+from errand.engine.record.old_records import current_node
+from errand.notice_text import data_text, notice_text
+from errand.protocol.blocks import NoticeBlock, NoticeKind
+from errand.protocol.conversations import Node
+from errand.protocol.notices import (
     AnsweredBeside,
     ContextNearlyFull,
     ContextTruncated,

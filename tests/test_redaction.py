@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.redaction import REMOVED, RedactedStream, Redactor, redact
+from errand.redaction import REMOVED, RedactedStream, Redactor, redact
 
 KEY = "sk-ant/Zq7+planted=0123456789"
 FORMS: dict[str, Callable[[str], str]] = {

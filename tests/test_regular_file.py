@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.paths import Paths
-from app.regular_file import (
+from errand.paths import Paths
+from errand.regular_file import (
     FileTooLarge,
     NotRegularFile,
     atomic_writer,

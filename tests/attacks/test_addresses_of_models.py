@@ -11,14 +11,14 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from app.engine.core.errors import ConfigurationError
-from app.engine.core.secrets import KeyStore
-from app.engine.core.settings import SettingValues
-from app.engine.models.base import ChatModel
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.router import ModelRouter
-from app.protocol.context import ConversationSummariseParams
-from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import SettingValues
+from errand.engine.models.base import ChatModel
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.router import ModelRouter
+from errand.protocol.context import ConversationSummariseParams
+from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
 from tests.engine.agent.run.test_resume import shell
 from tests.support.engine_parts import branch, crash, engine_parts
 from tests.support.hostile_file import HostileFile

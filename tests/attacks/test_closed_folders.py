@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.prompt.system_prompt import read_parts
-from app.engine.agent.prompt.workspace import PromptContext
-from app.engine.tools.code.search import list_files, search
-from app.engine.tools.file_walk import keep_all
+from errand.engine.agent.prompt.system_prompt import read_parts
+from errand.engine.agent.prompt.workspace import PromptContext
+from errand.engine.tools.code.search import list_files, search
+from errand.engine.tools.file_walk import keep_all
 
 _NOBODY = 65_534
 

@@ -14,18 +14,18 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from app import log as logs
-from app.engine.core.errors import EngineError, InvalidParams
-from app.engine.core.secrets import KeyStore
-from app.engine.core.settings import SettingValues
-from app.engine.data.json_export import export_json
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.router import ModelRouter
-from app.paths import Paths
-from app.protocol.base import JsonObject, JsonValue
-from app.protocol.data import DataExportParams
-from app.protocol.tasks import TaskStartParams
-from app.redaction import Redactor
+from errand import log as logs
+from errand.engine.core.errors import EngineError, InvalidParams
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import SettingValues
+from errand.engine.data.json_export import export_json
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.router import ModelRouter
+from errand.paths import Paths
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.data import DataExportParams
+from errand.protocol.tasks import TaskStartParams
+from errand.redaction import Redactor
 from tests.attacks.campaign import Campaign
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import collect, request_for

@@ -13,13 +13,13 @@ from typing import cast
 import msgspec
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.models.reply.builder import parse_arguments
-from app.engine.permissions.policy import decide
-from app.engine.tools.argument_check import check_in_time
-from app.engine.tools.base import Tool, ToolContext, ToolError, ToolResult
-from app.engine.tools.registry import NAMES, bind
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.models.reply.builder import parse_arguments
+from errand.engine.permissions.policy import decide
+from errand.engine.tools.argument_check import check_in_time
+from errand.engine.tools.base import Tool, ToolContext, ToolError, ToolResult
+from errand.engine.tools.registry import NAMES, bind
+from errand.protocol.base import JsonObject, JsonValue
 from tests.attacks.campaign import Campaign
 from tests.support.loop_parts import make_tool_context, text_of
 

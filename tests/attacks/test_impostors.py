@@ -12,13 +12,13 @@ import msgspec
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
-from app.client.connection import Connection
-from app.client.errors import SocketFailed
-from app.client.launch import read_endpoint
-from app.file_lock import FileLock
-from app.local_trust import process_start
-from app.paths import Paths
-from app.protocol.engine import PROTOCOL_VERSION, Endpoint
+from errand.client.connection import Connection
+from errand.client.errors import SocketFailed
+from errand.client.launch import read_endpoint
+from errand.file_lock import FileLock
+from errand.local_trust import process_start
+from errand.paths import Paths
+from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.processes import NOBODY, is_alive, nobody, until

@@ -6,11 +6,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.agent.compaction.summary import record_of
-from app.engine.core.messages import in_tags
-from app.protocol.asks import AskAnswerParams
-from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.tasks import TaskStartParams
+from errand.engine.agent.compaction.summary import record_of
+from errand.engine.core.messages import in_tags
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
+from errand.protocol.tasks import TaskStartParams
 from tests.engine.agent.history.test_conversion import a_node
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, results, shell

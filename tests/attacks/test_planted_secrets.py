@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.client.connection import Connection
-from app.client.launch import connect
-from app.paths import Paths
-from app.protocol.blocks import ToolResultBlock
-from app.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams
 from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until

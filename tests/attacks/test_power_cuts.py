@@ -12,23 +12,22 @@ from pathlib import Path
 
 import pytest
 
-import app
-from app import database_file
-from app.client.connection import Connection
-from app.client.launch import read_endpoint
-from app.client.subscription import ConnectionMessage
-from app.engine.core.key_vaults import KeyFile
-from app.engine.core.settings import Settings
-from app.engine.data import pictures
-from app.engine.storage.records.executions import ExecutionStart
-from app.engine.storage.sqlite.opening import prepare_file
-from app.engine.storage.sqlite.statements import from_json
-from app.paths import Paths
-from app.protocol.events import EventRecord, TaskUpdate
-from app.protocol.tasks import TASK_START, Task, TaskStartParams
-from app.regular_file import write_atomically
+from errand import database_file
+from errand.client.connection import Connection
+from errand.client.launch import read_endpoint
+from errand.client.subscription import ConnectionMessage
+from errand.engine.core.key_vaults import KeyFile
+from errand.engine.core.settings import Settings
+from errand.engine.data import pictures
+from errand.engine.storage.records.executions import ExecutionStart
+from errand.engine.storage.sqlite.opening import prepare_file
+from errand.engine.storage.sqlite.statements import from_json
+from errand.paths import Paths
+from errand.protocol.events import EventRecord, TaskUpdate
+from errand.protocol.tasks import TASK_START, Task, TaskStartParams
+from errand.regular_file import write_atomically
 from tests.attacks.campaign import Campaign
-from tests.support.command_line import LONGEST_S, Errand
+from tests.support.command_line import CHECKOUT, LONGEST_S, Errand
 from tests.support.disks import PoweredDisk, powered_disk
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
@@ -133,10 +132,10 @@ async def work_until_cut(
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "app",
+        "errand",
         "engine",
         stdout=asyncio.subprocess.PIPE,
-        cwd=Path(app.__file__).parents[1],
+        cwd=CHECKOUT,
         env=Errand(home, workspace).environment,
     )
     assert process.stdout is not None

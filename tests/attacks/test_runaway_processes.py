@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.tools.base import ToolError
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.tools.base import ToolError
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand, rest
 from tests.support.loop_parts import make_tool_context, run, tool_of
@@ -143,8 +143,8 @@ _BUSY_ENGINE = """
 import os, signal, sys
 from pathlib import Path
 import asyncio
-from app.engine.sandbox.launch import Launch
-from app.engine.tools.processes import marks, spawn, watchdog
+from errand.engine.sandbox.launch import Launch
+from errand.engine.tools.processes import marks, spawn, watchdog
 async def main():
     watchdog.start_watchdog()
     launch = Launch([sys.executable, "-c", "import time; time.sleep(60)", sys.argv[1]], Path.cwd(), {})

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.tools.base import ToolError
-from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember
-from app.protocol.blocks import ToolResultBlock
+from errand.engine.tools.base import ToolError
+from errand.protocol.asks import Approval, Ask, AskAnswerParams, Remember
+from errand.protocol.blocks import ToolResultBlock
 from tests.attacks.campaign import Campaign
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.loop_parts import make_tool_context, run, tool_of

@@ -13,12 +13,12 @@ import aiohttp
 import msgspec
 import pytest
 
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.server.acceptor import AcceptLimits, Acceptor
-from app.engine.server.websocket_server import bind_loopback
-from app.log import RepeatLimit
-from app.paths import Paths
-from app.protocol.engine import Endpoint
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.server.acceptor import AcceptLimits, Acceptor
+from errand.engine.server.websocket_server import bind_loopback
+from errand.log import RepeatLimit
+from errand.paths import Paths
+from errand.protocol.engine import Endpoint
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.connections import raw_client

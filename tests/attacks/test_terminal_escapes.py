@@ -16,23 +16,23 @@ from typing import TypeVar, get_args
 import msgspec
 import pytest
 
-from app import log as logs
-from app.cli.main import main
-from app.cli.rendering.screen import JsonScreen, TextScreen
-from app.cli.terminal.terminal import Terminal
-from app.engine.record.replay import main as replay_main
-from app.engine.server.dispatcher import ROUTES
-from app.engine.server.endpoint_file import take_engine_lock, write_endpoint
-from app.engine.server.route import ServedMethod
-from app.engine.server.services import Services
-from app.engine.server.session import ClientSession
-from app.local_trust import process_start
-from app.paths import Paths
-from app.protocol.base import Wire
-from app.protocol.engine import Condition
-from app.protocol.events import Delta, Event, EventRecord, TextDelta, ToolOutput
-from app.protocol.methods import METHODS
-from app.redaction import Redactor
+from errand import log as logs
+from errand.cli.main import main
+from errand.cli.rendering.screen import JsonScreen, TextScreen
+from errand.cli.terminal.terminal import Terminal
+from errand.engine.record.replay import main as replay_main
+from errand.engine.server.dispatcher import ROUTES
+from errand.engine.server.endpoint_file import take_engine_lock, write_endpoint
+from errand.engine.server.route import ServedMethod
+from errand.engine.server.services import Services
+from errand.engine.server.session import ClientSession
+from errand.local_trust import process_start
+from errand.paths import Paths
+from errand.protocol.base import Wire
+from errand.protocol.engine import Condition
+from errand.protocol.events import Delta, Event, EventRecord, TextDelta, ToolOutput
+from errand.protocol.methods import METHODS
+from errand.redaction import Redactor
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.engine_server import engine_server

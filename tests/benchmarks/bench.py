@@ -13,14 +13,14 @@ from pathlib import Path
 
 import msgspec
 
-from app.client.connection import Connection
-from app.client.errors import ConnectionLost
-from app.client.launch import connect
-from app.paths import Paths
-from app.protocol.base import JsonValue
-from app.protocol.engine import ENGINE_SHUTDOWN, EngineShutdownParams
-from app.protocol.events import EventRecord, TaskUpdate
-from app.protocol.tasks import TASK_START, Task, TaskStartParams
+from errand.client.connection import Connection
+from errand.client.errors import ConnectionLost
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.base import JsonValue
+from errand.protocol.engine import ENGINE_SHUTDOWN, EngineShutdownParams
+from errand.protocol.events import EventRecord, TaskUpdate
+from errand.protocol.tasks import TASK_START, Task, TaskStartParams
 
 
 @dataclass(frozen=True, slots=True)

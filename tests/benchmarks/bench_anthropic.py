@@ -3,10 +3,10 @@
 import asyncio
 import time
 
-from app.client.connection import Connection
-from app.protocol.base import EmptyParams
-from app.protocol.engine import ENGINE_STATUS, EngineStatusResult
-from app.protocol.tasks import TASK_START, TaskStartParams
+from errand.client.connection import Connection
+from errand.protocol.base import EmptyParams
+from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult
+from errand.protocol.tasks import TASK_START, TaskStartParams
 from tests.benchmarks.bench import Row, engine, home, median
 from tests.support.model_server import ModelServer, Reply
 

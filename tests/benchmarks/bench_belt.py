@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from app.client.connection import Connection
-from app.protocol.base import EmptyParams, JsonValue
-from app.protocol.engine import ENGINE_STATUS
+from errand.client.connection import Connection
+from errand.protocol.base import EmptyParams, JsonValue
+from errand.protocol.engine import ENGINE_STATUS
 from tests.benchmarks.bench import Row, engine, home, model, run_tasks, workspace_in
 from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.mcp_servers import command

@@ -14,15 +14,15 @@ from statistics import median
 
 import msgspec
 
-from app.engine.checkpoints.contents import ContentStore
-from app.engine.checkpoints.recorder import TaskCheckpoints
-from app.engine.event_log import EventLog
-from app.engine.storage.database import Database
-from app.engine.storage.records import conversations, tasks
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.engine.tools.base import Tool
-from app.engine.tools.checkpoints import Checkpoints
-from app.protocol.events import TaskMessage
+from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.recorder import TaskCheckpoints
+from errand.engine.event_log import EventLog
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import conversations, tasks
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.engine.tools.base import Tool
+from errand.engine.tools.checkpoints import Checkpoints
+from errand.protocol.events import TaskMessage
 from tests.benchmarks.bench import Row
 from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.records import conversation, node, task

@@ -6,8 +6,8 @@ import time
 
 import psutil
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import Embedder
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.embedding import Embedder
 from tests.benchmarks.bench import Row
 from tests.support.minilm import minilm
 

@@ -5,11 +5,11 @@ import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from app.engine.agent.loop.agent import Agent, AgentOptions
-from app.engine.agent.loop.events import AgentEvent
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantMessage, Text, ToolCall
-from app.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
+from errand.engine.agent.loop.agent import Agent, AgentOptions
+from errand.engine.agent.loop.events import AgentEvent
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantMessage, Text, ToolCall
+from errand.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
 from tests.benchmarks.bench import Row
 from tests.support.engine_parts import engine_parts
 from tests.support.loop_parts import EchoTool

@@ -13,21 +13,21 @@ from statistics import median
 import msgspec
 import psutil
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, Embedder
-from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index import WordIndex
-from app.engine.memory.index_thread import IndexThread
-from app.engine.memory.passages import VECTORS_OF, point_of
-from app.engine.memory.question import read_question
-from app.engine.memory.search import MemorySearch, Semantics
-from app.engine.memory.vector_states import set_states
-from app.engine.memory.vectors.embedded import EmbeddedVectors
-from app.engine.memory.word_hits import word_hits
-from app.engine.storage.records import conversations, nodes
-from app.engine.tools.base import Vector
-from app.paths import Paths
-from app.protocol.conversations import Node
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index import WordIndex
+from errand.engine.memory.index_thread import IndexThread
+from errand.engine.memory.passages import VECTORS_OF, point_of
+from errand.engine.memory.question import read_question
+from errand.engine.memory.search import MemorySearch, Semantics
+from errand.engine.memory.vector_states import set_states
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.engine.memory.word_hits import word_hits
+from errand.engine.storage.records import conversations, nodes
+from errand.engine.tools.base import Vector
+from errand.paths import Paths
+from errand.protocol.conversations import Node
 from tests.benchmarks.bench import Row
 from tests.benchmarks.memory.histories import FOLDER, load
 from tests.support.engine_parts import EngineParts, engine_parts, remembered

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.storage.records import conversations, nodes
-from app.protocol.blocks import ToolResultBlock
+from errand.engine.storage.records import conversations, nodes
+from errand.protocol.blocks import ToolResultBlock
 from tests.benchmarks.bench import Row, median, p99
 from tests.benchmarks.memory.histories import FOLDER, load
 from tests.support.engine_parts import EngineParts, engine_parts, remembered

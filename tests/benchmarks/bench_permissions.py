@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.engine.permissions.cases import CaseContext, decide_command
+from errand.engine.permissions.cases import CaseContext, decide_command
 from tests.benchmarks.bench import Row
 
 _USUAL = (

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from websockets.asyncio.client import connect
 
-from app.client.connection import Connection
-from app.protocol.engine import UNSUBSCRIBE, UnsubscribeParams
-from app.protocol.events import ConversationUpdate, TaskUpdate
+from errand.client.connection import Connection
+from errand.protocol.engine import UNSUBSCRIBE, UnsubscribeParams
+from errand.protocol.events import ConversationUpdate, TaskUpdate
 from tests.support.connections import RawClient
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.records import conversation, task

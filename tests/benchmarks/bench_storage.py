@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from app.engine.storage.database import Database
-from app.engine.storage.event_writes import event_writes
-from app.engine.storage.records import conversations, executions, nodes, tasks, turns
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.engine.storage.sqlite.statements import Write
-from app.protocol.events import EventRecord, TaskUpdate
-from app.protocol.usage import Usage
+from errand.engine.storage.database import Database
+from errand.engine.storage.event_writes import event_writes
+from errand.engine.storage.records import conversations, executions, nodes, tasks, turns
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.engine.storage.sqlite.statements import Write
+from errand.protocol.events import EventRecord, TaskUpdate
+from errand.protocol.usage import Usage
 from tests.support.records import conversation, node, task
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,11 +11,11 @@ from statistics import median
 
 import psutil
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.profile import SandboxProfile
-from app.engine.tools.base import ToolContext
-from app.engine.tools.shell.background import BackgroundCommands
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.profile import SandboxProfile
+from errand.engine.tools.base import ToolContext
+from errand.engine.tools.shell.background import BackgroundCommands
 from tests.benchmarks.bench import Row
 from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.mcp_servers import command, pool_of, stored

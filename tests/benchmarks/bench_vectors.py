@@ -11,9 +11,9 @@ from statistics import median
 
 import psutil
 
-from app.engine.memory.vectors.base import VectorFilter, VectorHit
-from app.engine.memory.vectors.embedded import EmbeddedVectors
-from app.engine.tools.base import Vector
+from errand.engine.memory.vectors.base import VectorFilter, VectorHit
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.engine.tools.base import Vector
 from tests.benchmarks.bench import Row
 from tests.support.vectors import DIMENSIONS, Clusters
 

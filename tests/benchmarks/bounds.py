@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from app.client.connection import Connection
-from app.engine.storage.database import Database
-from app.engine.storage.records import agents, conversations, nodes
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.paths import Paths
-from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams, Role
-from app.protocol.data import (
+from errand.client.connection import Connection
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import agents, conversations, nodes
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.paths import Paths
+from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams, Role
+from errand.protocol.data import (
     CONVERSATION_DELETE,
     DATA_EXPORT,
     DATA_IMPORT,
@@ -24,7 +24,7 @@ from app.protocol.data import (
     DataExportParams,
     DataImportParams,
 )
-from app.protocol.tasks import TASK_GET, TASK_START, TaskIdParams, TaskStartParams
+from errand.protocol.tasks import TASK_GET, TASK_START, TaskIdParams, TaskStartParams
 from tests.benchmarks.bench import Row, engine, home
 from tests.benchmarks.strain import Strain, at_rest, strain
 from tests.support.records import agent, conversation, node

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.protocol.base import JsonObject
+from errand.protocol.base import JsonObject
 
 _TEXT_BYTES = 52_000_000
 _ARGUMENT_BYTES = 30_000_000

@@ -16,15 +16,15 @@ from typing import Literal
 
 import msgspec
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, Embedder
-from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index_thread import IndexThread
-from app.engine.memory.passages import VECTORS_OF, embed_entries
-from app.engine.memory.question import read_question
-from app.engine.memory.search import MemorySearch, Semantics
-from app.engine.memory.vectors.embedded import EmbeddedVectors
-from app.protocol.blocks import MemoryRole
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index_thread import IndexThread
+from errand.engine.memory.passages import VECTORS_OF, embed_entries
+from errand.engine.memory.question import read_question
+from errand.engine.memory.search import MemorySearch, Semantics
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.protocol.blocks import MemoryRole
 from tests.support.minilm import minilm
 
 _ROLES: dict[str, MemoryRole] = {"user": "user", "assistant": "agent", "agent": "agent", "tool": "tool", "task": "task"}

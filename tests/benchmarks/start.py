@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from app.client.launch import connect
-from app.paths import Paths
+from errand.client.launch import connect
+from errand.paths import Paths
 from tests.benchmarks.bench import ModelProcess, Row, end_engine, home, median, model, workspace_in
 
 _ROUNDS = 7

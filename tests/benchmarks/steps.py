@@ -6,9 +6,9 @@ import subprocess
 import sys
 import time
 
-from app.client.connection import Connection
-from app.protocol.base import EmptyParams
-from app.protocol.engine import ENGINE_STATUS, EngineStatusResult
+from errand.client.connection import Connection
+from errand.protocol.base import EmptyParams
+from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult
 from tests.benchmarks.bench import Row, engine, home, median, model, run_tasks, workspace_in
 
 _STEPS = 100

@@ -14,9 +14,9 @@ from uuid import uuid4
 
 import psutil
 
-from app.client.connection import Connection
-from app.protocol.settings import SETTINGS_SET, SettingsSetParams
-from app.protocol.tasks import TASK_GET, TASK_STOP, TaskIdParams
+from errand.client.connection import Connection
+from errand.protocol.settings import SETTINGS_SET, SettingsSetParams
+from errand.protocol.tasks import TASK_GET, TASK_STOP, TaskIdParams
 from tests.benchmarks.bench import Row, engine, home, model, p99, start, workspace_in
 from tests.support.processes import running
 

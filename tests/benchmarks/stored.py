@@ -3,10 +3,10 @@
 import time
 from collections.abc import Awaitable, Callable
 
-from app.engine.storage.database import Database
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.paths import Paths
-from app.protocol.conversations import (
+from errand.engine.storage.database import Database
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.paths import Paths
+from errand.protocol.conversations import (
     CONVERSATION_LIST,
     CONVERSATION_NODES,
     CONVERSATION_SEARCH,

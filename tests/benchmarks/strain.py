@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from app.client.connection import Connection
-from app.protocol.agents import PERSONALITY_SAVE, Personality, PersonalitySaveParams
-from app.protocol.base import JsonObject
-from app.protocol.tasks import TASK_LIST, TaskListParams
+from errand.client.connection import Connection
+from errand.protocol.agents import PERSONALITY_SAVE, Personality, PersonalitySaveParams
+from errand.protocol.base import JsonObject
+from errand.protocol.tasks import TASK_LIST, TaskListParams
 
 _EACH_S = 0.01
 _REST_S = 2.0

@@ -17,10 +17,10 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.client.launch import read_endpoint
-from app.paths import Paths
-from app.protocol.tasks import TASK_START, ApproveMode, TaskStartParams
-from app.window.event_loop import run_event_loop
+from errand.client.launch import read_endpoint
+from errand.paths import Paths
+from errand.protocol.tasks import TASK_START, ApproveMode, TaskStartParams
+from errand.window.event_loop import run_event_loop
 from tests.benchmarks.bench import p99
 from tests.benchmarks.window_transcript import pss_mb
 from tests.support.open_window import OpenWindow, open_window

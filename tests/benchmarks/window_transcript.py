@@ -9,9 +9,9 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtWidgets import QApplication
 
-from app.window.rows import row as shown
-from app.window.theme.theme import Theme
-from app.window.transcript.view import TranscriptView
+from errand.window.rows import row as shown
+from errand.window.theme.theme import Theme
+from errand.window.transcript.view import TranscriptView
 from tests.benchmarks.bench import Row, median, p99
 from tests.support.rows import KeptActions, RowList, long_conversation, reply, tool
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-import app
-from app.engine.storage.database import Database
-from app.engine.storage.records import agents
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.engine.storage.sqlite.statements import Write
-from app.paths import Paths
+import errand
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import agents
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.engine.storage.sqlite.statements import Write
+from errand.paths import Paths
 from tests.benchmarks.bench import Row, engine, home, median, model, workspace_in
 from tests.benchmarks.bench_storage import fill
 from tests.support.records import agent
@@ -135,7 +135,7 @@ async def _painted_after(folder: Path) -> float:
 
 async def _painted_cold(folder: Path) -> float:
     """As after a reboot, as far as possible: files that other processes have open stay cached."""
-    await asyncio.to_thread(_forget, (Path(sys.prefix), Path(sys.base_prefix) / "lib", Path(app.__file__).parent))
+    await asyncio.to_thread(_forget, (Path(sys.prefix), Path(sys.base_prefix) / "lib", Path(errand.__file__).parent))
     return await _painted_after(folder)
 
 

@@ -1,1 +1,1 @@
-"""The command line, part by part; mirrors app/cli."""
+"""The command line, part by part; mirrors app/errand/cli."""

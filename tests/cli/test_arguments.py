@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.cli.arguments import UsageError, past_moment
+from errand.cli.arguments import UsageError, past_moment
 
 
 def test_days_months_and_years_begin_at_midnight_of_this_machine() -> None:

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 import pytest
 
-from app.arguments import Parser
-from app.cli.command import Command, Entry, parse
-from app.cli.main import COMMANDS, DEFAULT
-from app.cli.options import Argument, CommandOptions, Flag, Option, declare, read
+from errand.arguments import Parser
+from errand.cli.command import Command, Entry, parse
+from errand.cli.main import COMMANDS, DEFAULT
+from errand.cli.options import Argument, CommandOptions, Flag, Option, declare, read
 
 
 class _Colors(CommandOptions, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from app.client.safe_text import escape_hidden, escape_hidden_line
+from errand.client.safe_text import escape_hidden, escape_hidden_line
 
 # https://www.unicode.org/Public/14.0.0/ucd/DerivedCoreProperties.txt, Default_Ignorable_Code_Point
 IGNORABLE = (

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from app.client.connection import Connection
-from app.client.errors import CallError, ConnectionLost, NoEngine
-from app.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
-from app.protocol.base import EmptyParams
-from app.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
-from app.protocol.events import ConversationUpdate, Resync, TaskUpdate
-from app.protocol.tasks import (
+from errand.client.connection import Connection
+from errand.client.errors import CallError, ConnectionLost, NoEngine
+from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
+from errand.protocol.base import EmptyParams
+from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
+from errand.protocol.events import ConversationUpdate, Resync, TaskUpdate
+from errand.protocol.tasks import (
     TASK_LIST,
     TASK_START,
     TASK_STEER,

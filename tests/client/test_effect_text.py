@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from app.client.effect_text import address_parts, effect_of, host_remark
-from app.protocol.asks import TYPED
+from errand.client.effect_text import address_parts, effect_of, host_remark
+from errand.protocol.asks import TYPED
 from tests.support.rows import CODE, FETCH, SERVICE
 
 

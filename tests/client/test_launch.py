@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from app.client.errors import ConnectionLost, LaunchError, NoEngine
-from app.client.launch import connect, read_endpoint
-from app.paths import Paths
-from app.protocol.base import EmptyParams
-from app.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
+from errand.client.errors import ConnectionLost, LaunchError, NoEngine
+from errand.client.launch import connect, read_endpoint
+from errand.paths import Paths
+from errand.protocol.base import EmptyParams
+from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from tests.support.command_line import engine_home
 
 ROOT = Path(__file__).parents[2]
@@ -56,8 +56,8 @@ async def test_clients_that_start_at_once_share_one_engine_that_then_ends_in_ord
 async def test_the_engine_outlives_the_client_that_started_it(paths: Paths) -> None:
     script = (
         "import asyncio, pathlib, sys\n"
-        "from app.client.launch import connect\n"
-        "from app.paths import Paths\n"
+        "from errand.client.launch import connect\n"
+        "from errand.paths import Paths\n"
         "async def main():\n"
         "    connection = await connect(Paths(pathlib.Path(sys.argv[1])), 'short')\n"
         "    sys.stdout.write(connection.instance_id)\n"
@@ -117,7 +117,7 @@ async def test_failed_engine_start_reports_its_last_output(paths: Paths) -> None
 async def test_a_second_engine_names_the_process_that_has_the_directory(paths: Paths) -> None:
     connection = await connect(paths, "test")
     second = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "app", "engine", cwd=ROOT, env=os.environ | {"ERRAND_HOME": str(paths.home)},
+        sys.executable, "-m", "errand", "engine", cwd=ROOT, env=os.environ | {"ERRAND_HOME": str(paths.home)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     _, told = await second.communicate()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.client import personality_file
-from app.client.personality_file import NotAPersonality, new_personality
-from app.protocol.agents import Personality
+from errand.client import personality_file
+from errand.client.personality_file import NotAPersonality, new_personality
+from errand.protocol.agents import Personality
 
 
 def named(name: str) -> Personality:

@@ -1,7 +1,7 @@
 """A call is sent once per connection: one made while connecting is not sent again by the reconnection."""
 
-from app.client.connection import Connection
-from app.protocol.settings import MODEL_TEST, ModelTestParams
+from errand.client.connection import Connection
+from errand.protocol.settings import MODEL_TEST, ModelTestParams
 from tests.support.engine_server import EngineServer
 from tests.support.model_server import ModelServer, Reply
 

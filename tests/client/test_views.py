@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.client import agent_events, thought_events
-from app.client.agent_events import (
+from errand.client import agent_events, thought_events
+from errand.client.agent_events import (
     AgentEvent,
     AgentView,
     ChatComplete,
@@ -16,11 +16,11 @@ from app.client.agent_events import (
     HeadUpdated,
     Position,
 )
-from app.client.thought_events import FinalResponse, Thought, ThoughtView, ToolCall, ToolOutput
-from app.engine.tools.call_display import event_with_displays
-from app.protocol.agents import AgentCreateParams, AgentSetHeadParams
-from app.protocol.conversations import AgentChatParams
-from app.protocol.events import TaskMessage, TaskUpdate, TextDelta
+from errand.client.thought_events import FinalResponse, Thought, ThoughtView, ToolCall, ToolOutput
+from errand.engine.tools.call_display import event_with_displays
+from errand.protocol.agents import AgentCreateParams, AgentSetHeadParams
+from errand.protocol.conversations import AgentChatParams
+from errand.protocol.events import TaskMessage, TaskUpdate, TextDelta
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply

@@ -12,14 +12,14 @@ from random import Random
 
 import msgspec
 
-from app.client.subscription import Detail
-from app.engine.server.dispatcher import ROUTES
-from app.engine.server.outbox import Outbox
-from app.engine.server.services import Services
-from app.engine.server.session import ALL, AccessToken
-from app.engine.server.websocket_server import Server, bind_loopback
-from app.protocol.base import JsonObject
-from app.protocol.engine import PROTOCOL_VERSION, Endpoint
+from errand.client.subscription import Detail
+from errand.engine.server.dispatcher import ROUTES
+from errand.engine.server.outbox import Outbox
+from errand.engine.server.services import Services
+from errand.engine.server.session import ALL, AccessToken
+from errand.engine.server.websocket_server import Server, bind_loopback
+from errand.protocol.base import JsonObject
+from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
 from tests.clients.errands import answer, plan
 from tests.clients.picture import differences
 from tests.clients.restless import Gone, RestlessClient

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, assert_never
 
-from app.client.subscription import Detail, FollowedScope
-from app.engine.server.session import ALL
-from app.engine.storage.database import Database
-from app.engine.tools.call_display import with_displays
-from app.protocol.agents import Agent, first_agent
-from app.protocol.asks import Ask, Grant
-from app.protocol.base import Wire
-from app.protocol.blocks import TextBlock, ThinkingBlock
-from app.protocol.conversations import Conversation, Node
-from app.protocol.engine import Snapshot
-from app.protocol.events import (
+from errand.client.subscription import Detail, FollowedScope
+from errand.engine.server.session import ALL
+from errand.engine.storage.database import Database
+from errand.engine.tools.call_display import with_displays
+from errand.protocol.agents import Agent, first_agent
+from errand.protocol.asks import Ask, Grant
+from errand.protocol.base import Wire
+from errand.protocol.blocks import TextBlock, ThinkingBlock
+from errand.protocol.conversations import Conversation, Node
+from errand.protocol.engine import Snapshot
+from errand.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
@@ -35,7 +35,7 @@ from app.protocol.events import (
     TaskUpdate,
     TextDelta,
 )
-from app.protocol.tasks import Task
+from errand.protocol.tasks import Task
 
 T = TypeVar("T", Conversation, Task, Ask, Agent, Node)
 

@@ -11,13 +11,13 @@ import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from app.client.subscription import Detail, FollowedScope, FollowedScopes
-from app.engine.server.session import ALL
-from app.local_trust import new_nonce, proof
-from app.protocol.base import JsonObject
-from app.protocol.engine import Endpoint, SubscribeResult
-from app.protocol.events import Delta, EventRecord
-from app.protocol.methods import Response
+from errand.client.subscription import Detail, FollowedScope, FollowedScopes
+from errand.engine.server.session import ALL
+from errand.local_trust import new_nonce, proof
+from errand.protocol.base import JsonObject
+from errand.protocol.engine import Endpoint, SubscribeResult
+from errand.protocol.events import Delta, EventRecord
+from errand.protocol.methods import Response
 from tests.clients.picture import Picture
 
 # So little that a client which does not read falls behind after some ten kilobytes.

@@ -4,8 +4,8 @@ import asyncio
 
 from msgspec import UNSET
 
-from app.engine.agent.loop.agent import Agent
-from app.engine.agent.loop.run_state import QueueMode
+from errand.engine.agent.loop.agent import Agent
+from errand.engine.agent.loop.run_state import QueueMode
 from tests.conformance.clock import Clock
 from tests.conformance.scenario import Action, Mode, SetMode, Step
 

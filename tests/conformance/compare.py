@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.protocol.base import JsonValue
+from errand.protocol.base import JsonValue
 from tests.conformance.scenario import compact
 
 

@@ -1,6 +1,6 @@
 """Converts messages between the format of the files and ours: initial messages, and messages in traces."""
 
-from app.engine.core.messages import (
+from errand.engine.core.messages import (
     AssistantContent,
     AssistantMessage,
     CustomMessage,
@@ -13,7 +13,7 @@ from app.engine.core.messages import (
     text_of,
     user_text,
 )
-from app.protocol.base import JsonObject
+from errand.protocol.base import JsonObject
 from tests.conformance.scenario import MessageSpec
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from app.engine.agent.loop.agent import AgentOptions
-from app.engine.agent.loop.hooks import (
+from errand.engine.agent.loop.agent import AgentOptions
+from errand.engine.agent.loop.hooks import (
     FinishedCall,
     FinishedTurn,
     Hooks,
@@ -13,9 +13,9 @@ from app.engine.agent.loop.hooks import (
     ToolRefusal,
     TurnDecision,
 )
-from app.engine.agent.loop.run_state import StreamFunction
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import (
+from errand.engine.agent.loop.run_state import StreamFunction
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import (
     AssistantMessage,
     Message,
     ModelMessage,
@@ -25,7 +25,7 @@ from app.engine.core.messages import (
     to_model_messages,
     user_text,
 )
-from app.engine.tools.base import AgentTool
+from errand.engine.tools.base import AgentTool
 from tests.conformance.actions import MODES
 from tests.conformance.messages import initial
 from tests.conformance.provider import ScriptedFailure

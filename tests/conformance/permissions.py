@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.permissions.cases import Case, answer
-from app.engine.permissions.verdict import Verdict
+from errand.engine.permissions.cases import Case, answer
+from errand.engine.permissions.verdict import Verdict
 from tests.conformance.wire_cases import WireCase, decide, not_run
 
 FILE = Path(__file__).with_name("permissions.json")

@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 from msgspec import UNSET
 
-from app.engine.agent.loop.agent import Agent
-from app.engine.core.errors import EngineError
-from app.engine.core.messages import Message
-from app.engine.tools.base import ToolResult
-from app.protocol.base import JsonObject
+from errand.engine.agent.loop.agent import Agent
+from errand.engine.core.errors import EngineError
+from errand.engine.core.messages import Message
+from errand.engine.tools.base import ToolResult
+from errand.protocol.base import JsonObject
 from tests.conformance.actions import act
 from tests.conformance.clock import Clock
 from tests.conformance.messages import initial

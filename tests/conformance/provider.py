@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import Literal
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import (
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import (
     AssistantContent,
     AssistantMessage,
     ModelMessage,
@@ -14,7 +14,7 @@ from app.engine.core.messages import (
     Thinking,
     ToolCall,
 )
-from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
+from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
 from tests.conformance.actions import let_others_run
 from tests.conformance.scenario import Action, BlockSpec, CallSpec, Chunk, ReplySpec, compact
 

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from app.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject, JsonValue
 
 Mode = Literal["all", "one-at-a-time"]
 Profile = Literal["modern", "seed"]

@@ -14,14 +14,14 @@ from typing import Literal
 import msgspec
 import pytest
 
-from app.engine.permissions.offers import offers_for
-from app.engine.permissions.policy import Decision, decide
-from app.engine.permissions.programs import installed
-from app.engine.tools.base import Access
-from app.engine.tools.code.tool import Code
-from app.engine.tools.shell.tool import Shell
-from app.protocol.asks import GrantedCall
-from app.protocol.base import JsonObject
+from errand.engine.permissions.offers import offers_for
+from errand.engine.permissions.policy import Decision, decide
+from errand.engine.permissions.programs import installed
+from errand.engine.tools.base import Access
+from errand.engine.tools.code.tool import Code
+from errand.engine.tools.shell.tool import Shell
+from errand.protocol.asks import GrantedCall
+from errand.protocol.base import JsonObject
 from tests.support.loop_parts import make_tool_context
 
 DAY = Path(__file__).with_name("day_of_work.json")

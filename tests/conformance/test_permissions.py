@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.permissions.shell.scanner import scan
+from errand.engine.permissions.shell.scanner import scan
 from tests.conformance.permissions import ATTACKS, FILE, WIRE_ATTACKS, macro_recall, main, read, run, run_wire
 
 

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import UNSET
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import Text
-from app.engine.tools.base import ExecutionMode, OnUpdate, ToolError, ToolResult, text_result
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import Text
+from errand.engine.tools.base import ExecutionMode, OnUpdate, ToolError, ToolResult, text_result
+from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.clock import Clock
 from tests.conformance.scenario import Action, ScriptStep, ToolSpec, compact
 

@@ -3,8 +3,8 @@
 import asyncio
 from typing import assert_never
 
-from app.engine.agent.loop.agent import Agent
-from app.engine.agent.loop.events import (
+from errand.engine.agent.loop.agent import Agent
+from errand.engine.agent.loop.events import (
     AgentEnd,
     AgentEvent,
     AgentStart,
@@ -17,10 +17,10 @@ from app.engine.agent.loop.events import (
     TurnEnd,
     TurnStart,
 )
-from app.engine.core.messages import ModelMessage, Text
-from app.engine.models.base import BlockDelta, ModelNotice, Retry
-from app.engine.tools.base import ToolResult
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.core.messages import ModelMessage, Text
+from errand.engine.models.base import BlockDelta, ModelNotice, Retry
+from errand.engine.tools.base import ToolResult
+from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.actions import act
 from tests.conformance.clock import Clock
 from tests.conformance.messages import shown

@@ -16,9 +16,9 @@ from typing import TypeAlias
 import msgspec
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from app.engine.permissions.verdict import Verdict
-from app.local_trust import proof
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.permissions.verdict import Verdict
+from errand.local_trust import proof
+from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.wire_engine import WireEngine, wire_engine
 from tests.support.connections import RawClient
 from tests.support.engine_server import TOKEN

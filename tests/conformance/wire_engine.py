@@ -9,10 +9,10 @@ from pathlib import Path
 
 from websockets.asyncio.client import connect
 
-from app.engine.server.session import AccessToken
-from app.engine.server.websocket_server import Server, bind_loopback
-from app.protocol.asks import Ask, AskAnswerParams
-from app.protocol.events import AskUpdate
+from errand.engine.server.session import AccessToken
+from errand.engine.server.websocket_server import Server, bind_loopback
+from errand.protocol.asks import Ask, AskAnswerParams
+from errand.protocol.events import AskUpdate
 from tests.support.connections import RawClient
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.engine_server import TOKEN

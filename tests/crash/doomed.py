@@ -5,10 +5,10 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from app.engine.main import main
-from app.engine.storage.sqlite import engines
-from app.engine.storage.sqlite.statements import Write
-from app.engine.storage.sqlite.writer import SqliteWriter
+from errand.engine.main import main
+from errand.engine.storage.sqlite import engines
+from errand.engine.storage.sqlite.statements import Write
+from errand.engine.storage.sqlite.writer import SqliteWriter
 
 
 class DoomedWriter(SqliteWriter):

@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.client.connection import Connection
-from app.client.errors import CallError, ConnectionLost
-from app.client.launch import read_endpoint
-from app.paths import Paths
-from app.protocol.asks import ASK_ANSWER, ASK_LIST, RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskListParams
-from app.protocol.tasks import (
+from errand.client.connection import Connection
+from errand.client.errors import CallError, ConnectionLost
+from errand.client.launch import read_endpoint
+from errand.paths import Paths
+from errand.protocol.asks import ASK_ANSWER, ASK_LIST, RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskListParams
+from errand.protocol.tasks import (
     TASK_LIST,
     TASK_RESUME,
     TASK_START,
@@ -60,7 +60,7 @@ class Lives:
 
     async def live(self, *doom: str, kill_after_s: float | None = None) -> None:
         """One engine, from its start to its death; if it is not killed, until all tasks have ended."""
-        arguments = ["tests.crash.doomed", *doom] if doom else ["app", "engine"]
+        arguments = ["tests.crash.doomed", *doom] if doom else ["errand", "engine"]
         words = self.folder / "engine.err"
         with words.open("wb") as said:
             process = await asyncio.create_subprocess_exec(

@@ -3,8 +3,8 @@
 import random
 from pathlib import Path
 
-from app.engine.core.settings import Settings
-from app.paths import Paths
+from errand.engine.core.settings import Settings
+from errand.paths import Paths
 from tests.crash.lives import Lives
 from tests.crash.verdict import Counts, judge
 from tests.crash.work import WINDOW, Work

@@ -10,14 +10,20 @@ from pathlib import Path
 
 import pytest
 
-import app
-from app.client.connection import Connection
-from app.client.errors import ConnectionLost
-from app.client.launch import read_endpoint
-from app.paths import Paths
-from app.protocol.changes import CHANGE_LIST, CHANGE_REDO, CHANGE_UNDO, ChangeListParams, ChangeUndoParams, TaskChanges
-from app.protocol.tasks import TASK_START, TaskStartParams
-from tests.support.command_line import Errand
+from errand.client.connection import Connection
+from errand.client.errors import ConnectionLost
+from errand.client.launch import read_endpoint
+from errand.paths import Paths
+from errand.protocol.changes import (
+    CHANGE_LIST,
+    CHANGE_REDO,
+    CHANGE_UNDO,
+    ChangeListParams,
+    ChangeUndoParams,
+    TaskChanges,
+)
+from errand.protocol.tasks import TASK_START, TaskStartParams
+from tests.support.command_line import CHECKOUT, Errand
 from tests.support.model_server import Call, ModelServer, Reply
 
 TASK = "task_killed"
@@ -34,9 +40,9 @@ async def life(own_errand: Errand) -> AsyncGenerator[Life]:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            *(("tests.support.killed_at_change", *doom) if doom else ("app", "engine")),
+            *(("tests.support.killed_at_change", *doom) if doom else ("errand", "engine")),
             stdout=asyncio.subprocess.PIPE,
-            cwd=Path(app.__file__).parents[1],
+            cwd=CHECKOUT,
             env=own_errand.environment,
         )
         started.append(process)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.client.errors import ConnectionLost
-from app.protocol.memory import MEMORY_FORGET, MemoryForgetParams
+from errand.client.errors import ConnectionLost
+from errand.protocol.memory import MEMORY_FORGET, MemoryForgetParams
 from tests.support.command_line import Errand, connected
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until

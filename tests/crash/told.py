@@ -3,8 +3,8 @@
 import re
 from itertools import pairwise
 
-from app.engine.agent.history.conversion import NOT_RUN
-from app.protocol.base import JsonObject
+from errand.engine.agent.history.conversion import NOT_RUN
+from errand.protocol.base import JsonObject
 from tests.support.model_server import ReceivedRequest, Reply
 
 # The kind of a task and the file that it writes to.

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from app.engine.agent.history.visible_history import summary_of
-from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart
-from app.engine.storage.sqlite.statements import from_json
-from app.paths import Paths
-from app.protocol.asks import RUN_AGAIN, STOP, Ask
-from app.protocol.conversations import Node
-from app.protocol.tasks import Task
+from errand.engine.agent.history.visible_history import summary_of
+from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
+from errand.engine.storage.sqlite.statements import from_json
+from errand.paths import Paths
+from errand.protocol.asks import RUN_AGAIN, STOP, Ask
+from errand.protocol.conversations import Node
+from errand.protocol.tasks import Task
 from tests.crash.lives import Lives
 from tests.crash.work import STEPS, step_of
 

@@ -4,8 +4,8 @@ import re
 
 import msgspec
 
-from app.engine.agent.history.conversion import NOT_RUN
-from app.protocol.base import JsonObject
+from errand.engine.agent.history.conversion import NOT_RUN
+from errand.protocol.base import JsonObject
 from tests.crash.told import TASK, steps_told, summary_of
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ReceivedRequest, Reply

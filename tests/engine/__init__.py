@@ -1,1 +1,1 @@
-"""The engine in this process; mirrors app/engine."""
+"""The engine in this process; mirrors app/errand/engine."""

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.background import Background
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import StorageError
-from app.engine.core.resources import Health
-from app.engine.models.deadline import Aborted, Deadline
-from app.engine.storage.database import Database
-from app.engine.storage.records import nodes
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.engine.storage.sqlite.errors import condition
+from errand.engine.background import Background
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import StorageError
+from errand.engine.core.resources import Health
+from errand.engine.models.deadline import Aborted, Deadline
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import nodes
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.engine.storage.sqlite.errors import condition
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import ModelServer

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.event_log import DeltaStream
-from app.listeners import Listeners
-from app.protocol.blocks import ToolResultBlock
-from app.protocol.conversations import Conversation
-from app.protocol.events import ConversationUpdate, Delta, TextDelta, ToolOutput
-from app.protocol.methods import Notice
+from errand.engine.event_log import DeltaStream
+from errand.listeners import Listeners
+from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.conversations import Conversation
+from errand.protocol.events import ConversationUpdate, Delta, TextDelta, ToolOutput
+from errand.protocol.methods import Notice
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer
 from tests.support.records import node

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from app.engine.server.session import ALL, Subscription
-from app.engine.server.snapshot import snapshot, with_running_tasks
-from app.protocol.tasks import Task
+from errand.engine.server.session import ALL, Subscription
+from errand.engine.server.snapshot import snapshot, with_running_tasks
+from errand.protocol.tasks import Task
 from tests.support.disks import full_disk
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE

@@ -28,7 +28,7 @@ class Run:
 
 
 class Checkout:
-    """Copies the files tracked by git from the work tree, and an environment whose `app` is the copy."""
+    """Copies the files tracked by git from the work tree, and an environment whose `errand` is the copy."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "checkout"
@@ -44,7 +44,8 @@ class Checkout:
         venv.create(place, symlinks=True)
         packages = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
         # Not as a site directory: the work tree, which is installed there, must stay invisible.
-        (packages / "checkout.pth").write_text(f"{self.root}\n{sysconfig.get_path('purelib')}\n")
+        (packages / "checkout.pth").write_text(f"{self.root}\n{self.root / 'app'}\n{sysconfig.get_path('purelib')}\n")
+        (self.root / "app" / "errand" / "resources").symlink_to(self.root / "resources")
         self._python = place / "bin" / "python"
 
     def test(self, tests: tuple[str, ...], limit_s: float | None = None) -> Run:

@@ -29,7 +29,7 @@ def _of(folder: str, *names: str) -> tuple[str, ...]:
 PARTS = (
     Part(
         "permissions",
-        ("app/engine/permissions",),
+        ("app/errand/engine/permissions",),
         (
             "tests/engine/permissions",
             *_of("tests/engine/agent/run", "test_asks", "test_pause"),
@@ -38,7 +38,7 @@ PARTS = (
     ),
     Part(
         "storage",
-        ("app/engine/storage",),
+        ("app/errand/engine/storage",),
         (
             "tests/engine/storage",
             *_of("tests/engine/agent/run", "test_disk_full", "test_durable_intents", "test_refused_changes"),
@@ -47,7 +47,7 @@ PARTS = (
     ),
     Part(
         "processes",
-        ("app/engine/tools/processes",),
+        ("app/errand/engine/tools/processes",),
         (
             *_of("tests/engine/tools", "test_process_trees", "test_shell", "test_shell_output"),
             "tests/engine/agent/run/test_stop.py",
@@ -57,13 +57,17 @@ PARTS = (
     ),
     Part(
         "task",
-        ("app/engine/agent/run", "app/engine/agent/history/branch.py", "app/engine/agent/tasks/restart.py"),
+        (
+            "app/errand/engine/agent/run",
+            "app/errand/engine/agent/history/branch.py",
+            "app/errand/engine/agent/tasks/restart.py",
+        ),
         ("tests/engine/agent",),
     ),
-    Part("server", ("app/engine/server",), ("tests/engine/server", "tests/attacks/test_strangers.py")),
+    Part("server", ("app/errand/engine/server",), ("tests/engine/server", "tests/attacks/test_strangers.py")),
     Part(
         "data",
-        ("app/engine/data",),
+        ("app/errand/engine/data",),
         (
             "tests/engine/data",
             "tests/engine/server/test_data.py",

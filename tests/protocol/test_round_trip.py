@@ -6,14 +6,14 @@ import pkgutil
 import msgspec
 import pytest
 
-import app.protocol
-from app.protocol.base import Method, Wire
-from app.protocol.events import Delta, Event
-from app.protocol.methods import METHODS, Request, Response
+import errand.protocol
+from errand.protocol.base import Method, Wire
+from errand.protocol.events import Delta, Event
+from errand.protocol.methods import METHODS, Request, Response
 from tests.support.records import samples
 
-for module in pkgutil.iter_modules(app.protocol.__path__):
-    importlib.import_module(f"app.protocol.{module.name}")
+for module in pkgutil.iter_modules(errand.protocol.__path__):
+    importlib.import_module(f"errand.protocol.{module.name}")
 
 
 def _all(kind: type[Wire]) -> list[type[Wire]]:
@@ -60,7 +60,7 @@ def test_method_names_are_unique_and_written_as_resource_and_verb() -> None:
 
 
 def test_every_declared_method_is_in_the_table() -> None:
-    found = pkgutil.iter_modules(app.protocol.__path__, "app.protocol.")
+    found = pkgutil.iter_modules(errand.protocol.__path__, "errand.protocol.")
     modules = [importlib.import_module(module.name) for module in found]
     declared = {name for module in modules for name, value in vars(module).items() if isinstance(value, Method)}
     assert len(declared) == len(METHODS)

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import msgspec
 
-from app.protocol.methods import METHODS
-from app.protocol.schema import documents, main, schema
+from errand.protocol.methods import METHODS
+from errand.protocol.schema import documents, main, schema
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_documents_are_current() -> None:
     for file, text in documents(DOCS).items():
-        assert file.read_text(encoding="utf-8") == text, "run python -m app.protocol.schema"
+        assert file.read_text(encoding="utf-8") == text, "run python -m errand.protocol.schema"
 
 
 def test_check_fails_for_an_outdated_document(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.settings import McpServer
-from app.engine.tools.mcp.pool import McpPool
-from app.protocol.base import JsonObject
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.settings import McpServer
+from errand.engine.tools.mcp.pool import McpPool
+from errand.protocol.base import JsonObject
 from tests.support.mcp_servers import pool_of
 
 _NPM = ("@modelcontextprotocol/server-everything", "@modelcontextprotocol/server-filesystem")

@@ -9,15 +9,15 @@ from random import Random
 
 import psutil
 
-from app.client.connection import Connection
-from app.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
-from app.client.launch import connect, read_endpoint
-from app.paths import Paths
-from app.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
-from app.protocol.base import EmptyParams
-from app.protocol.engine import ENGINE_STATUS
-from app.protocol.events import AskUpdate, EventRecord, TaskUpdate
-from app.protocol.tasks import (
+from errand.client.connection import Connection
+from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
+from errand.client.launch import connect, read_endpoint
+from errand.paths import Paths
+from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
+from errand.protocol.base import EmptyParams
+from errand.protocol.engine import ENGINE_STATUS
+from errand.protocol.events import AskUpdate, EventRecord, TaskUpdate
+from errand.protocol.tasks import (
     TASK_LIST,
     TASK_RESUME,
     TASK_START,

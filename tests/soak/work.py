@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from app.protocol.base import JsonObject
+from errand.protocol.base import JsonObject
 from tests.support.model_server import Call, ReceivedRequest, Reply
 
 # Long enough that twenty tasks always run, short enough for thousands per hour.

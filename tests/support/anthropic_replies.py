@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.protocol.base import JsonObject
+from errand.protocol.base import JsonObject
 
 _STOP_REASONS = {"tool_calls": "tool_use", "stop": "end_turn", "length": "max_tokens"}
 

@@ -12,15 +12,16 @@ from pathlib import Path
 import msgspec
 import psutil
 
-import app
-from app.client.connection import Connection
-from app.client.errors import NoEngine
-from app.client.launch import read_endpoint
-from app.paths import Paths
-from app.protocol.base import JsonObject
-from app.protocol.tasks import TASK_GET, TASK_LIST, Task, TaskIdParams, TaskListParams, TaskStatus
+import errand
+from errand.client.connection import Connection
+from errand.client.errors import NoEngine
+from errand.client.launch import read_endpoint
+from errand.paths import Paths
+from errand.protocol.base import JsonObject
+from errand.protocol.tasks import TASK_GET, TASK_LIST, Task, TaskIdParams, TaskListParams, TaskStatus
 from tests.support.processes import is_alive, until
 
+CHECKOUT = Path(__file__).parents[2]
 LONGEST_S = 30.0
 
 
@@ -48,11 +49,10 @@ class Errand:
         self.home = home
         self.folder = folder
         self._prefix = prefix
-        source = str(Path(app.__file__).parents[1])
         kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_COLOR"))}
         self.environment = kept | {
             "ERRAND_HOME": str(home),
-            "PYTHONPATH": source,
+            "PYTHONPATH": os.pathsep.join((str(Path(errand.__file__).parents[1]), str(CHECKOUT))),
             "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
             "COLUMNS": "100",
         }
@@ -75,7 +75,7 @@ class Errand:
             *self._prefix,
             sys.executable,
             "-m",
-            "app",
+            "errand",
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=out,

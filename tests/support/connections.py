@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
-from app.client.connection import Connection
-from app.client.errors import NoEngine
-from app.client.subscription import ConnectionMessage
-from app.local_trust import is_valid_proof, proof
-from app.protocol.base import JsonObject
-from app.protocol.engine import Endpoint
-from app.protocol.events import EventRecord
+from errand.client.connection import Connection
+from errand.client.errors import NoEngine
+from errand.client.subscription import ConnectionMessage
+from errand.local_trust import is_valid_proof, proof
+from errand.protocol.base import JsonObject
+from errand.protocol.engine import Endpoint
+from errand.protocol.events import EventRecord
 from tests.support.engine_server import TOKEN, EngineServer
 
 _TIMEOUT_S = 10.0

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.engine.storage.database import Database
+from errand.engine.storage.database import Database
 
 of_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 

@@ -7,16 +7,24 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.engine.core.secrets import KeyStore
-from app.engine.event_log import Frame
-from app.engine.main import open_services
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.server.services import Services
-from app.paths import Paths
-from app.protocol.asks import Ask
-from app.protocol.conversations import Node
-from app.protocol.events import AskUpdate, Delta, Event, EventRecord, TaskMessage, TaskUpdate
-from app.protocol.tasks import ApproveMode, NetworkMode, QueuedKind, Task, TaskMessageParams, TaskMode, TaskStartParams
+from errand.engine.core.secrets import KeyStore
+from errand.engine.event_log import Frame
+from errand.engine.main import open_services
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.server.services import Services
+from errand.paths import Paths
+from errand.protocol.asks import Ask
+from errand.protocol.conversations import Node
+from errand.protocol.events import AskUpdate, Delta, Event, EventRecord, TaskMessage, TaskUpdate
+from errand.protocol.tasks import (
+    ApproveMode,
+    NetworkMode,
+    QueuedKind,
+    Task,
+    TaskMessageParams,
+    TaskMode,
+    TaskStartParams,
+)
 from tests.support.model_server import ModelServer
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 

@@ -9,47 +9,47 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.run.pending_asks import PendingAsks
-from app.engine.agent.run.recall import RunningRecalls
-from app.engine.agent.tasks.approval_modes import ApprovalModes
-from app.engine.agent.tasks.chats import Chats
-from app.engine.agent.tasks.comparison import ModelComparison
-from app.engine.agent.tasks.conversation_agents import ConversationAgents
-from app.engine.agent.tasks.locks import AgentLocks
-from app.engine.checkpoints.contents import ContentStore
-from app.engine.checkpoints.undo import Checkpoints
-from app.engine.core.errors import AgentBusy, Conflict, NotFound
-from app.engine.core.heartbeat import LoopLatency
-from app.engine.core.secrets import KeyStore
-from app.engine.core.settings import Settings
-from app.engine.data.forgetter import Forgetter
-from app.engine.event_log import EventLog
-from app.engine.memory.embedding import Embedder
-from app.engine.memory.facts import Facts
-from app.engine.memory.memory import open_memory
-from app.engine.models.custom_servers import CustomServers
-from app.engine.models.router import ModelRouter
-from app.engine.permissions.grants import Grants
-from app.engine.server.dispatcher import ROUTES
-from app.engine.server.route import ServedMethod
-from app.engine.server.services import Services
-from app.engine.server.session import AccessToken
-from app.engine.server.websocket_server import Server, bind_loopback
-from app.engine.skills.skills import Skills
-from app.engine.storage.database import Database
-from app.engine.tools.mcp.administration import ServerAdministration
-from app.engine.tools.mcp.known import KnownServers
-from app.engine.tools.mcp.pool import McpPool
-from app.engine.tools.mcp.server import McpServer
-from app.engine.tools.sessions import ToolSessions
-from app.paths import Paths
-from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
-from app.protocol.context import ConversationSummariseParams
-from app.protocol.conversations import Conversation
-from app.protocol.engine import PROTOCOL_VERSION, Endpoint
-from app.protocol.events import AskUpdate, ConversationUpdate, McpUpdate, TaskUpdate
-from app.protocol.notices import NoticeData
-from app.protocol.tasks import (
+from errand.engine.agent.run.pending_asks import PendingAsks
+from errand.engine.agent.run.recall import RunningRecalls
+from errand.engine.agent.tasks.approval_modes import ApprovalModes
+from errand.engine.agent.tasks.chats import Chats
+from errand.engine.agent.tasks.comparison import ModelComparison
+from errand.engine.agent.tasks.conversation_agents import ConversationAgents
+from errand.engine.agent.tasks.locks import AgentLocks
+from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.undo import Checkpoints
+from errand.engine.core.errors import AgentBusy, Conflict, NotFound
+from errand.engine.core.heartbeat import LoopLatency
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import Settings
+from errand.engine.data.forgetter import Forgetter
+from errand.engine.event_log import EventLog
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.facts import Facts
+from errand.engine.memory.memory import open_memory
+from errand.engine.models.custom_servers import CustomServers
+from errand.engine.models.router import ModelRouter
+from errand.engine.permissions.grants import Grants
+from errand.engine.server.dispatcher import ROUTES
+from errand.engine.server.route import ServedMethod
+from errand.engine.server.services import Services
+from errand.engine.server.session import AccessToken
+from errand.engine.server.websocket_server import Server, bind_loopback
+from errand.engine.skills.skills import Skills
+from errand.engine.storage.database import Database
+from errand.engine.tools.mcp.administration import ServerAdministration
+from errand.engine.tools.mcp.known import KnownServers
+from errand.engine.tools.mcp.pool import McpPool
+from errand.engine.tools.mcp.server import McpServer
+from errand.engine.tools.sessions import ToolSessions
+from errand.paths import Paths
+from errand.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
+from errand.protocol.context import ConversationSummariseParams
+from errand.protocol.conversations import Conversation
+from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
+from errand.protocol.events import AskUpdate, ConversationUpdate, McpUpdate, TaskUpdate
+from errand.protocol.notices import NoticeData
+from errand.protocol.tasks import (
     QueuedKind,
     Task,
     TaskMessageParams,

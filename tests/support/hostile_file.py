@@ -5,16 +5,16 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.tasks.task_target import with_workspace
-from app.engine.core.ids import new_id
-from app.engine.data.importer import Importer
-from app.engine.storage.records.executions import ExecutionStart
-from app.protocol.agents import Agent
-from app.protocol.asks import Approval, Ask
-from app.protocol.blocks import TextBlock, ToolCallBlock
-from app.protocol.conversations import Conversation, Node
-from app.protocol.events import ConversationUpdate
-from app.protocol.tasks import Task
+from errand.engine.agent.tasks.task_target import with_workspace
+from errand.engine.core.ids import new_id
+from errand.engine.data.importer import Importer
+from errand.engine.storage.records.executions import ExecutionStart
+from errand.protocol.agents import Agent
+from errand.protocol.asks import Approval, Ask
+from errand.protocol.blocks import TextBlock, ToolCallBlock
+from errand.protocol.conversations import Conversation, Node
+from errand.protocol.events import ConversationUpdate
+from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts
 from tests.support.records import NOW
 

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from app.engine import main as engine
-from app.engine.checkpoints import undo
-from app.engine.checkpoints.contents import ContentStore
-from app.engine.checkpoints.disk import restore
-from app.engine.checkpoints.history import Version
-from app.engine.tools.code import workspace_files
-from app.regular_file import write_atomically
+from errand.engine import main as engine
+from errand.engine.checkpoints import undo
+from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.disk import restore
+from errand.engine.checkpoints.history import Version
+from errand.engine.tools.code import workspace_files
+from errand.regular_file import write_atomically
 
 
 class KilledStore(ContentStore):

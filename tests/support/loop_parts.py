@@ -10,15 +10,15 @@ from typing import TypeAlias
 
 import msgspec
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantMessage, Text, ToolCall
-from app.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
-from app.engine.tools.base import ExecutionMode, OnUpdate, Tool, ToolContext, ToolError, ToolResult, text_result
-from app.engine.tools.processes.termination import ProcessSweep
-from app.engine.tools.registry import bind
-from app.engine.tools.sessions import ConversationSessions, ToolSessions
-from app.engine.tools.shell.environment import clean_environment
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantMessage, Text, ToolCall
+from errand.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
+from errand.engine.tools.base import ExecutionMode, OnUpdate, Tool, ToolContext, ToolError, ToolResult, text_result
+from errand.engine.tools.processes.termination import ProcessSweep
+from errand.engine.tools.registry import bind
+from errand.engine.tools.sessions import ConversationSessions, ToolSessions
+from errand.engine.tools.shell.environment import clean_environment
+from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.play import play
 from tests.conformance.scenario import Profile, Scenario
 

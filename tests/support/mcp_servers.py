@@ -4,17 +4,17 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.secrets import KeyStore
-from app.engine.core.settings import McpServer as StoredServer
-from app.engine.core.settings import Settings
-from app.engine.permissions.network import judge_named
-from app.engine.tools.base import OnUpdate, ToolResult
-from app.engine.tools.mcp.known import KnownServers
-from app.engine.tools.mcp.pool import McpPool
-from app.engine.tools.mcp.server import McpServer
-from app.engine.tools.mcp.tool import McpTool
-from app.protocol.base import JsonObject
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import McpServer as StoredServer
+from errand.engine.core.settings import Settings
+from errand.engine.permissions.network import judge_named
+from errand.engine.tools.base import OnUpdate, ToolResult
+from errand.engine.tools.mcp.known import KnownServers
+from errand.engine.tools.mcp.pool import McpPool
+from errand.engine.tools.mcp.server import McpServer
+from errand.engine.tools.mcp.tool import McpTool
+from errand.protocol.base import JsonObject
 from tests.support.loop_parts import make_tool_context
 from tests.support.processes import PYTHON
 

@@ -4,11 +4,11 @@ from contextlib import aclosing
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantMessage, user_text
-from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, ToolDefinition
-from app.protocol.blocks import ToolResultBlock
-from app.protocol.conversations import Node
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantMessage, user_text
+from errand.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, ToolDefinition
+from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.conversations import Node
 from tests.support.model_server import Call, ModelServer, Reply
 
 SHELL = ToolDefinition(

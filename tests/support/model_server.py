@@ -13,7 +13,7 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from app.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject, JsonValue
 from tests.support.anthropic_replies import message_pieces
 
 __all__ = ["Call", "ModelServer", "ReceivedRequest", "Reply"]

@@ -13,7 +13,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from app.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject, JsonValue
 
 RESOURCE = "/.well-known/oauth-protected-resource/mcp"
 METADATA = "/.well-known/oauth-authorization-server"

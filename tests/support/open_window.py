@@ -17,15 +17,15 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
-from app.client.launch import connect
-from app.paths import Paths
-from app.window.main import build_window
-from app.window.rows.row import Row
-from app.window.stores.stores import Stores, make_stores
-from app.window.stores.window_state import WindowStateStore
-from app.window.theme.theme import Theme
-from app.window.views.conversation.conversation_view import ConversationView
-from app.window.views.shell.main_window import MainWindow
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.window.main import build_window
+from errand.window.rows.row import Row
+from errand.window.stores.stores import Stores, make_stores
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.conversation.conversation_view import ConversationView
+from errand.window.views.shell.main_window import MainWindow
 
 _OPENS_WITHIN_S = 25.0
 

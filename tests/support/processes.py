@@ -23,11 +23,11 @@ import msgspec
 import psutil
 import pytest
 
-import app
-from app.engine.core.workspace_threads import end_idle
-from app.engine.tools.processes.marks import all_marks
-from app.engine.tools.processes.process_table import children_of, has_proc
-from app.engine.tools.processes.termination import ProcessSweep
+import errand
+from errand.engine.core.workspace_threads import end_idle
+from errand.engine.tools.processes.marks import all_marks
+from errand.engine.tools.processes.process_table import children_of, has_proc
+from errand.engine.tools.processes.termination import ProcessSweep
 
 _GROUPS = Path("/sys/fs/cgroup/memory")
 
@@ -45,7 +45,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _GRACE_S = 5.0
 _LOOK_S = 0.01
 
-_PROGRAM = str(Path(app.__file__).parent)
+_PROGRAM = str(Path(errand.__file__).parent)
 
 _T = TypeVar("_T")
 

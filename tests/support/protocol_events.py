@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from app.protocol.asks import Approval, Ask, AskKind, GrantedCall, GrantOffer
-from app.protocol.blocks import Block
-from app.protocol.conversations import Node, NodeStatus, Role
-from app.protocol.tasks import Task, TaskStatus, TaskStopReason
-from app.protocol.usage import Usage
+from errand.protocol.asks import Approval, Ask, AskKind, GrantedCall, GrantOffer
+from errand.protocol.blocks import Block
+from errand.protocol.conversations import Node, NodeStatus, Role
+from errand.protocol.tasks import Task, TaskStatus, TaskStopReason
+from errand.protocol.usage import Usage
 
 _STATUSES: dict[TaskStopReason, TaskStatus] = {"completed": "completed", "manual_stop": "cancelled"}
 

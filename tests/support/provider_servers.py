@@ -17,15 +17,15 @@ from typing import Self
 import msgspec
 from aiohttp import web
 
-from app.engine.core.secrets import KeyStore
-from app.engine.models.catalog.providers import PROVIDERS, Provider, find
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.router import ModelRouter
-from app.engine.server.websocket_server import bind_loopback
-from app.engine.sharing.server import SharedModelFilter, SharingLimits, SharingServer
-from app.engine.sharing.tokens import Tokens
-from app.protocol.base import JsonObject, JsonValue
-from app.redaction import Redactor
+from errand.engine.core.secrets import KeyStore
+from errand.engine.models.catalog.providers import PROVIDERS, Provider, find
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.router import ModelRouter
+from errand.engine.server.websocket_server import bind_loopback
+from errand.engine.sharing.server import SharedModelFilter, SharingLimits, SharingServer
+from errand.engine.sharing.tokens import Tokens
+from errand.protocol.base import JsonObject, JsonValue
+from errand.redaction import Redactor
 
 TOKEN = "a-token-of-the-test-0123456789"
 

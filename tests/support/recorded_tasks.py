@@ -4,10 +4,10 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from app.engine.models.router import window_of
-from app.engine.record.format import TaskRecord
-from app.engine.record.make_record import RecordContext, make_record
-from app.protocol.asks import AskAnswerParams
+from errand.engine.models.router import window_of
+from errand.engine.record.format import TaskRecord
+from errand.engine.record.make_record import RecordContext, make_record
+from errand.protocol.asks import AskAnswerParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from app.protocol.agents import Agent
-from app.protocol.asks import Ask, Grant
-from app.protocol.base import JsonObject
-from app.protocol.blocks import TextBlock
-from app.protocol.conversations import Conversation, Node, NodeStatus
-from app.protocol.tasks import Task
+from errand.protocol.agents import Agent
+from errand.protocol.asks import Ask, Grant
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import TextBlock
+from errand.protocol.conversations import Conversation, Node, NodeStatus
+from errand.protocol.tasks import Task
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from PySide6.QtCore import QObject, QSize, Signal, SignalInstance
 from PySide6.QtGui import QImage
 
-from app.engine.tools.call_display import display_of, with_facts
-from app.protocol.asks import (
+from errand.engine.tools.call_display import display_of, with_facts
+from errand.protocol.asks import (
     RUN_AGAIN,
     SKIP,
     STOP,
@@ -18,8 +18,8 @@ from app.protocol.asks import (
     GrantOffer,
     UnknownCall,
 )
-from app.protocol.base import JsonObject
-from app.protocol.blocks import (
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import (
     ImageBlock,
     NoticeBlock,
     NoticeKind,
@@ -28,10 +28,10 @@ from app.protocol.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from app.protocol.conversations import Node, Role
-from app.protocol.tasks import Task, TaskStatus, TaskStopReason
-from app.protocol.usage import Usage
-from app.window.rows.row import ImageRow, NoticeRow, ReplyRow, Row, TaskEndRow, ThinkingRow, ToolCallRow, UserRow
+from errand.protocol.conversations import Node, Role
+from errand.protocol.tasks import Task, TaskStatus, TaskStopReason
+from errand.protocol.usage import Usage
+from errand.window.rows.row import ImageRow, NoticeRow, ReplyRow, Row, TaskEndRow, ThinkingRow, ToolCallRow, UserRow
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from app.engine.core.settings import Settings
+from errand.engine.core.settings import Settings
 
 _HAS_SANDBOX = shutil.which("bwrap") is not None
 

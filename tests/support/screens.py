@@ -137,7 +137,7 @@ class PseudoTerminal:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "app",
+            "errand",
             *self._arguments,
             stdin=theirs,
             stdout=theirs,

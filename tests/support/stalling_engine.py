@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 
-from app.engine.main import main
+from errand.engine.main import main
 
 _FOR_EVER_S = 600
 

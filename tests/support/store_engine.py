@@ -5,15 +5,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.client.connection import Connection
-from app.engine.server.dispatcher import ROUTES
-from app.engine.server.services import Services
-from app.engine.server.session import AccessToken
-from app.engine.server.websocket_server import Server, bind_loopback
-from app.protocol.engine import PROTOCOL_VERSION, Endpoint
-from app.window.rows.row import Row
-from app.window.stores.conversation.store import ConversationStore
-from app.window.stores.stores import Stores, make_stores
+from errand.client.connection import Connection
+from errand.engine.server.dispatcher import ROUTES
+from errand.engine.server.services import Services
+from errand.engine.server.session import AccessToken
+from errand.engine.server.websocket_server import Server, bind_loopback
+from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
+from errand.window.rows.row import Row
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.stores import Stores, make_stores
 from tests.support.connections import Cable, cable_to
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer

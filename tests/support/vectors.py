@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Iterator
 from operator import mul
 
-from app.engine.memory.vectors.base import VectorPoint
-from app.engine.tools.base import Vector
+from errand.engine.memory.vectors.base import VectorPoint
+from errand.engine.tools.base import Vector
 
 DIMENSIONS = 384
 _CLUSTERS = 200

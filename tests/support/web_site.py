@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 
-from app.engine.permissions.addresses import DEFAULT_ALLOWED, AddressRules, host_of, judge_address
-from app.engine.permissions.network import leads_astray
-from app.engine.server.websocket_server import bind_loopback
-from app.engine.tools.base import ToolContext
+from errand.engine.permissions.addresses import DEFAULT_ALLOWED, AddressRules, host_of, judge_address
+from errand.engine.permissions.network import leads_astray
+from errand.engine.server.websocket_server import bind_loopback
+from errand.engine.tools.base import ToolContext
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -11,12 +11,12 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
-from app.protocol.tasks import ApproveMode, Task, TaskMode
-from app.window.stores.catalog import ModelStore
-from app.window.theme.theme import Theme
-from app.window.views.composer.drop_payload import PastedFiles
-from app.window.views.composer.queue_view import QueuedMessageView
-from app.window.views.conversation.conversation_view import ConversationView
+from errand.protocol.tasks import ApproveMode, Task, TaskMode
+from errand.window.stores.catalog import ModelStore
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.drop_payload import PastedFiles
+from errand.window.views.composer.queue_view import QueuedMessageView
+from errand.window.views.conversation.conversation_view import ConversationView
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 

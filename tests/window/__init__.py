@@ -1,1 +1,1 @@
-"""The window offscreen; mirrors app/window. Whole behaviours are in end_to_end/window."""
+"""The window offscreen; mirrors app/errand/window. Whole behaviours are in end_to_end/window."""

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
-from app.window.theme.theme import Theme
+from errand.window.theme.theme import Theme
 
 
 @pytest.fixture

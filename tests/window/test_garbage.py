@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
-from app.window.main import GarbageCollector
+from errand.window.main import GarbageCollector
 
 
 class _Knot:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject, JsonValue
 from tests.support.command_line import Errand
 
 RECORD = Path(__file__).parents[2] / "replays" / "plain.jsonl"

@@ -9,18 +9,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.client.connection import Connection
-from app.client.errors import CallError
-from app.client.launch import connect
-from app.engine.data.export_format import ConversationLine, EndLine, Header, NodeLine
-from app.paths import Paths
-from app.protocol.conversations import (
+from errand.client.connection import Connection
+from errand.client.errors import CallError
+from errand.client.launch import connect
+from errand.engine.data.export_format import ConversationLine, EndLine, Header, NodeLine
+from errand.paths import Paths
+from errand.protocol.conversations import (
     CONVERSATION_CHANGE,
     CONVERSATION_LIST,
     ConversationChangeParams,
     ConversationListParams,
 )
-from app.protocol.data import DATA_IMPORT, DataImportParams
+from errand.protocol.data import DATA_IMPORT, DataImportParams
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import LONGEST_S, Errand
 from tests.support.processes import until

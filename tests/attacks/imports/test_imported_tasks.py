@@ -8,16 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.agent.tasks.task_target import with_workspace
-from app.engine.core.errors import IllegalMove, InvalidParams
-from app.engine.data.remover import Remover
-from app.engine.storage.records.executions import ExecutionEnd
-from app.engine.storage.records.turns import TurnRow
-from app.protocol.asks import RUN_AGAIN, Ask, AskAnswerParams, Remember
-from app.protocol.conversations import TurnTaking
-from app.protocol.events import ConversationUpdate
-from app.protocol.tasks import Allowance, Queued, TaskRetryParams
-from app.protocol.usage import Usage
+from errand.engine.agent.tasks.task_target import with_workspace
+from errand.engine.core.errors import IllegalMove, InvalidParams
+from errand.engine.data.remover import Remover
+from errand.engine.storage.records.executions import ExecutionEnd
+from errand.engine.storage.records.turns import TurnRow
+from errand.protocol.asks import RUN_AGAIN, Ask, AskAnswerParams, Remember
+from errand.protocol.conversations import TurnTaking
+from errand.protocol.events import ConversationUpdate
+from errand.protocol.tasks import Allowance, Queued, TaskRetryParams
+from errand.protocol.usage import Usage
 from tests.engine.agent.run.test_resume import crash_in_command, only_ask, shell
 from tests.support.engine_parts import engine_parts
 from tests.support.hostile_file import HostileFile, line

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
-from app.engine.core.errors import UnconfirmedWorkspace
-from app.protocol.context import ConversationSummariseParams
-from app.protocol.conversations import CONVERSATION_GET, Conversation, ConversationGetParams
-from app.protocol.tasks import TaskRetryParams, TaskSetModeParams
-from app.window.stores.catalog import ModelStore
-from app.window.theme.theme import Theme
-from app.window.views.composer.drop_payload import PastedFiles
-from app.window.views.conversation.conversation_view import ConversationView
-from app.window.views.conversation.dialogs import WorkspaceDialog
+from errand.engine.core.errors import UnconfirmedWorkspace
+from errand.protocol.context import ConversationSummariseParams
+from errand.protocol.conversations import CONVERSATION_GET, Conversation, ConversationGetParams
+from errand.protocol.tasks import TaskRetryParams, TaskSetModeParams
+from errand.window.stores.catalog import ModelStore
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.drop_payload import PastedFiles
+from errand.window.views.conversation.conversation_view import ConversationView
+from errand.window.views.conversation.dialogs import WorkspaceDialog
 from tests.support.command_line import Errand, connected
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.hostile_file import HostileFile

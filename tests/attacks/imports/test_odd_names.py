@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.data.conversation_files import size_of
-from app.engine.data.importer import Importer
+from errand.engine.data.conversation_files import size_of
+from errand.engine.data.importer import Importer
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.engine_parts import engine_parts

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.cli.recovery.backup import write_backup
-from app.database_file import copy_database
-from app.engine.storage.records import agents, asks, conversations, nodes, tasks
-from app.paths import Paths
-from app.protocol.asks import ASK_LIST, AskListParams
-from app.protocol.tasks import TASK_GET, TASK_RESUME, TASK_STOP, TaskIdParams
+from errand.cli.recovery.backup import write_backup
+from errand.database_file import copy_database
+from errand.engine.storage.records import agents, asks, conversations, nodes, tasks
+from errand.paths import Paths
+from errand.protocol.asks import ASK_LIST, AskListParams
+from errand.protocol.tasks import TASK_GET, TASK_RESUME, TASK_STOP, TaskIdParams
 from tests.engine.data.test_round_trip import home
 from tests.support.command_line import LONGEST_S, Errand, connected, ended
 from tests.support.hostile_file import HostileFile

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.errors import InvalidParams
-from app.protocol.base import JsonObject, JsonValue
-from app.protocol.tasks import TaskStartParams
+from errand.engine.core.errors import InvalidParams
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.tasks import TaskStartParams
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.engine_parts import EngineParts, engine_parts
@@ -91,7 +91,7 @@ async def test_an_answer_with_many_alternatives_for_each_of_its_parts_is_refused
     goes_on = [Reply(text="I go on.")] * 3
     async with engine_parts(tmp_path, ModelServer([held, *goes_on])) as engine:
         task_id = await _start_with_schema(engine)
-        monkeypatch.setattr("app.engine.tools.argument_check._CHECK_LIMIT_S", 0.3)
+        monkeypatch.setattr("errand.engine.tools.argument_check._CHECK_LIMIT_S", 0.3)
         gate.set()
         ended = await engine.watcher.end(task_id)
         (result,) = results(engine.watcher.nodes())
@@ -127,7 +127,7 @@ async def test_the_engine_works_on_while_an_answer_schema_is_compiled(tmp_path: 
 async def test_an_answer_schema_that_takes_too_long_to_compile_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.engine.tools.argument_check._CHECK_LIMIT_S", 0.01)
+    monkeypatch.setattr("errand.engine.tools.argument_check._CHECK_LIMIT_S", 0.01)
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(InvalidParams, match=r"checking it takes more than 0\.01 s"):
             await _start_with_schema(engine, {**_ALTERNATIVES, "description": "compiled for the first time"})

@@ -11,9 +11,8 @@ from uuid import uuid4
 import psutil
 import pytest
 
-import app
-from app.paths import Paths
-from tests.support.command_line import Errand, rest
+from errand.paths import Paths
+from tests.support.command_line import CHECKOUT, Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import is_alive, running, until
 
@@ -30,7 +29,7 @@ async def stalling(own_errand: Errand) -> AsyncGenerator[Starter]:
     async def start(how: str, limit_s: float) -> asyncio.subprocess.Process:
         engine = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.support.stalling_engine", how, "--stall-limit", str(limit_s),
-            env=own_errand.environment, cwd=Path(app.__file__).parents[1], stdout=asyncio.subprocess.DEVNULL,
+            env=own_errand.environment, cwd=CHECKOUT, stdout=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
         started.append(engine)
         await until((own_errand.home / "run" / "engine.json").exists)

@@ -13,7 +13,7 @@ from tests.attacks.campaign import Campaign
 
 Pattern: TypeAlias = "re.Pattern[str] | re.Pattern[bytes]"
 
-_PACKAGES = ("app.engine", "app.client", "app.cli", "app.protocol")
+_PACKAGES = ("errand.engine", "errand.client", "errand.cli", "errand.protocol")
 _LENGTH = 20_000
 # A linear pattern takes a hundredth of this; a quadratic one many times as much.
 _HANGS_S = 1.0

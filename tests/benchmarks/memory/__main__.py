@@ -16,16 +16,16 @@ from datetime import UTC
 from pathlib import Path
 from statistics import fmean
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, Embedder
-from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index import WordIndex
-from app.engine.memory.passages import VECTORS_OF, embed_entries
-from app.engine.memory.question import read_question
-from app.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
-from app.engine.memory.search import NEAREST, proposed
-from app.engine.memory.vectors.embedded import EmbeddedVectors
-from app.engine.memory.word_hits import word_hits
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index import WordIndex
+from errand.engine.memory.passages import VECTORS_OF, embed_entries
+from errand.engine.memory.question import read_question
+from errand.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
+from errand.engine.memory.search import NEAREST, proposed
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.engine.memory.word_hits import word_hits
 from tests.benchmarks.memory.histories import QUESTION_KINDS, SPLITS, History, Split, all_histories
 from tests.benchmarks.memory.long_turns import long_turns
 from tests.support.minilm import minilm

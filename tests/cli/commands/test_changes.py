@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from app.cli.commands.changes import format_changes
-from app.cli.terminal.style import PLAIN
-from app.cli.terminal.text import columns, wrapped
-from app.client.display_text import CHANGES_NOT_SEEN
-from app.protocol.changes import ChangedFile, ChangedStep, TaskChanges
+from errand.cli.commands.changes import format_changes
+from errand.cli.terminal.style import PLAIN
+from errand.cli.terminal.text import columns, wrapped
+from errand.client.display_text import CHANGES_NOT_SEEN
+from errand.protocol.changes import ChangedFile, ChangedStep, TaskChanges
 
 NOTE = wrapped(CHANGES_NOT_SEEN, 80).splitlines()
 AT = datetime(2026, 11, 23, tzinfo=UTC)

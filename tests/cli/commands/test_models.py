@@ -1,8 +1,8 @@
 """The output of `errand models`."""
 
-from app.cli.commands.models import format_ready, format_warnings
-from app.cli.terminal.style import Style
-from app.protocol.settings import ModelListResult, Provider
+from errand.cli.commands.models import format_ready, format_warnings
+from errand.cli.terminal.style import Style
+from errand.protocol.settings import ModelListResult, Provider
 
 PLAIN = Style(colour=False, unicode=True)
 

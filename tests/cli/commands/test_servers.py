@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.cli.arguments import UsageError
-from app.cli.commands.servers import prompt_line, server_lines, tool_line, variables
-from app.cli.terminal.style import PLAIN, Style
-from app.protocol.servers import McpPrompt, McpPromptArgument, McpServer, McpTool, ServerState, ToolInfo
+from errand.cli.arguments import UsageError
+from errand.cli.commands.servers import prompt_line, server_lines, tool_line, variables
+from errand.cli.terminal.style import PLAIN, Style
+from errand.protocol.servers import McpPrompt, McpPromptArgument, McpServer, McpTool, ServerState, ToolInfo
 
 EVERYONE = frozenset({"assistant", "coder"})
 

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from app.cli.commands.task_details import format_context
-from app.cli.terminal.style import PLAIN
-from app.protocol.context import ContextExplainResult, ContextItem, ContextShare, PromptShare
+from errand.cli.commands.task_details import format_context
+from errand.cli.terminal.style import PLAIN
+from errand.protocol.context import ContextExplainResult, ContextItem, ContextShare, PromptShare
 
 
 def explained(*items: ContextItem, used: int = 50_000, window: int | None = 200_000) -> ContextExplainResult:

@@ -4,10 +4,10 @@ from datetime import date, datetime, timedelta, timezone
 
 import msgspec
 
-from app.cli.commands.usage import format_usage
-from app.cli.terminal.style import PLAIN
-from app.client.display_text import period_of, unpriced_text
-from app.protocol.usage import Usage, UsageReportParams, UsageReportResult, UsageRow
+from errand.cli.commands.usage import format_usage
+from errand.cli.terminal.style import PLAIN
+from errand.client.display_text import period_of, unpriced_text
+from errand.protocol.usage import Usage, UsageReportParams, UsageReportResult, UsageRow
 
 
 def row(title: str, tokens: int, cost: float | None, unpriced: int = 0) -> UsageRow:

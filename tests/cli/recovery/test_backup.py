@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from app.cli.recovery.backup import BackupContents, unpack_database, unpack_rest, write_backup
-from app.paths import Paths
+from errand.cli.recovery.backup import BackupContents, unpack_database, unpack_rest, write_backup
+from errand.paths import Paths
 
 
 def home(folder: Path) -> Paths:

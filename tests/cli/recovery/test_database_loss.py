@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from app import database_file
-from app.cli.recovery.database_check import check_database
-from app.cli.recovery.repair import RepairOptions, repair
-from app.cli.terminal.terminal import Terminal
-from app.engine.core.errors import StorageError
-from app.engine.core.resources import Health
-from app.engine.storage.database import Database
-from app.engine.storage.records import conversations
-from app.engine.storage.sqlite.backups import DailyBackups
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.paths import Paths
+from errand import database_file
+from errand.cli.recovery.database_check import check_database
+from errand.cli.recovery.repair import RepairOptions, repair
+from errand.cli.terminal.terminal import Terminal
+from errand.engine.core.errors import StorageError
+from errand.engine.core.resources import Health
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import conversations
+from errand.engine.storage.sqlite.backups import DailyBackups
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer, Reply

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from app.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply
-from app.cli.terminal.style import PLAIN, Style
-from app.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit, Remember
-from app.protocol.tasks import LimitKind
+from errand.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply
+from errand.cli.terminal.style import PLAIN, Style
+from errand.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit, Remember
+from errand.protocol.tasks import LimitKind
 from tests.support.protocol_events import approval, limit, question
 from tests.support.rows import CODE, FETCH, SERVICE, UNKNOWN
 

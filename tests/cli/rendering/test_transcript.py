@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from app.cli.rendering.transcript import TranscriptRenderer, with_label
-from app.cli.terminal.style import PLAIN, Style
-from app.engine.tools.call_display import with_displays
-from app.protocol.base import JsonObject
-from app.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
-from app.protocol.notices import EndedProcess, LimitReached, TaskFailed, TaskStopped
-from app.protocol.tasks import Queued, TodoItem
+from errand.cli.rendering.transcript import TranscriptRenderer, with_label
+from errand.cli.terminal.style import PLAIN, Style
+from errand.engine.tools.call_display import with_displays
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from errand.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
+from errand.protocol.notices import EndedProcess, LimitReached, TaskFailed, TaskStopped
+from errand.protocol.tasks import Queued, TodoItem
 from tests.support.protocol_events import approval, node, question, task
 
 

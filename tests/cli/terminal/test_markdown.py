@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.cli.terminal.markdown import MarkdownStream
-from app.cli.terminal.style import PLAIN, Style
-from app.cli.terminal.text import columns, plain
+from errand.cli.terminal.markdown import MarkdownStream
+from errand.cli.terminal.style import PLAIN, Style
+from errand.cli.terminal.text import columns, plain
 
 COLOUR = Style(colour=True, unicode=True)
 _PIECES = [

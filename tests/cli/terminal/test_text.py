@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.cli.terminal.style import style_for
-from app.cli.terminal.text import columns, cut, one_line, plain, short_path, time_ago, wrapped
-from app.client.number_format import count, duration, elapsed, money
-from app.protocol.usage import Usage
+from errand.cli.terminal.style import style_for
+from errand.cli.terminal.text import columns, cut, one_line, plain, short_path, time_ago, wrapped
+from errand.client.number_format import count, duration, elapsed, money
+from errand.protocol.usage import Usage
 from tests.support.records import task
 
 

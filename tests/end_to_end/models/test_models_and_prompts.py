@@ -4,9 +4,9 @@ from pathlib import Path
 
 import msgspec
 
-from app.protocol.agents import Personality
-from app.protocol.context import PromptPart
-from app.protocol.tasks import Task
+from errand.protocol.agents import Personality
+from errand.protocol.context import PromptPart
+from errand.protocol.tasks import Task
 from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 

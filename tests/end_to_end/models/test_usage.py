@@ -2,8 +2,8 @@
 
 import msgspec
 
-from app.protocol.context import ContextExplainResult
-from app.protocol.usage import UsageReportResult
+from errand.protocol.context import ContextExplainResult
+from errand.protocol.usage import UsageReportResult
 from tests.support.command_line import Errand
 from tests.support.model_server import ModelServer, Reply
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.engine.tools.browser.installed import find_browser
+from errand.engine.tools.browser.installed import find_browser
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import below, until

@@ -9,7 +9,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from app.engine.core.settings import Settings
+from errand.engine.core.settings import Settings
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import PYTHON, file_appears, is_alive, running, until

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import app
-from app.client.connection import Connection
-from app.client.launch import connect
-from app.paths import Paths
-from app.protocol.tasks import TASK_LIST, Task, TaskListParams
+import errand
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import is_alive, running, until
@@ -96,7 +96,7 @@ async def test_a_newer_client_has_an_older_engine_hand_its_tasks_over_and_they_g
         await server.request(0)
         old = own_errand.engine_pid()
         monkeypatch.setattr(sys, "path", [str(newer), *sys.path])
-        os.chmod(app.__file__, os.stat(app.__file__).st_mode)  # as if these files had just been installed
+        os.chmod(errand.__file__, os.stat(errand.__file__).st_mode)  # as if these files had just been installed
         task.kill()
         await rest(task)
         connection = await connect(Paths(own_errand.home), "test")

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from app.engine.tools.registry import CONTROL_TOOLS, TOOLS
-from app.notice_text import notice_text
-from app.protocol.blocks import NoticeBlock
-from app.protocol.notices import TaskStopped
+from errand.engine.tools.registry import CONTROL_TOOLS, TOOLS
+from errand.notice_text import notice_text
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.notices import TaskStopped
 from tests.support.command_line import Errand, rest
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import results

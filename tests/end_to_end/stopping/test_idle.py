@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.client.connection import Connection
-from app.client.launch import read_endpoint
-from app.paths import Paths
-from app.protocol.tasks import TASK_START, TASK_STOP, TaskIdParams, TaskStartParams
+from errand.client.connection import Connection
+from errand.client.launch import read_endpoint
+from errand.paths import Paths
+from errand.protocol.tasks import TASK_START, TASK_STOP, TaskIdParams, TaskStartParams
 from tests.support.command_line import LONGEST_S, Errand
 from tests.support.model_server import Call, ModelServer, Reply
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.client.connection import Connection
-from app.client.launch import connect
-from app.paths import Paths
-from app.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
-from app.protocol.tasks import TASK_GET, TASK_RESUME, TASK_START, Task, TaskIdParams, TaskStartParams
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
+from errand.protocol.tasks import TASK_GET, TASK_RESUME, TASK_START, Task, TaskIdParams, TaskStartParams
 from tests.support.command_line import LONGEST_S, Errand, ended
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import psutil
 
-from app.client.launch import connect
-from app.paths import Paths
-from app.protocol.engine import HealthUpdate
-from app.protocol.tasks import TASK_LIST, TaskListParams
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.engine import HealthUpdate
+from errand.protocol.tasks import TASK_LIST, TaskListParams
 from tests.support.command_line import Errand, rest
 from tests.support.disks import filled, read_only, small_disk
 from tests.support.model_server import Call, ModelServer, Reply

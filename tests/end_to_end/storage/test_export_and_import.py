@@ -4,10 +4,10 @@ from pathlib import Path
 
 import msgspec
 
-from app.client.connection import Connection
-from app.client.launch import read_endpoint
-from app.paths import Paths
-from app.protocol.conversations import (
+from errand.client.connection import Connection
+from errand.client.launch import read_endpoint
+from errand.paths import Paths
+from errand.protocol.conversations import (
     CONVERSATION_CHANGE,
     CONVERSATION_LIST,
     Conversation,

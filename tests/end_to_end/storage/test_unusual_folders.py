@@ -78,7 +78,7 @@ async def test_a_prompt_that_is_no_utf_8_is_taken_and_one_that_is_too_long_is_re
 async def test_closed_streams_and_a_folder_that_was_removed_are_no_crash(errand: Errand, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    command = f"{sys.executable} -m app"
+    command = f"{sys.executable} -m errand"
     closed, removed = [
         await asyncio.create_subprocess_shell(
             line, cwd=errand.folder, env=errand.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE

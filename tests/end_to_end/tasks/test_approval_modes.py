@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.protocol.asks import ASK_LIST, AskListParams
+from errand.protocol.asks import ASK_LIST, AskListParams
 from tests.support.command_line import Errand, connected
 from tests.support.model_server import Call, ModelServer, Reply
 

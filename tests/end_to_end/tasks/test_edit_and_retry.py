@@ -1,9 +1,9 @@
 """Behaviours 42 and 43: a client edits a message, retries a reply and switches between the branches."""
 
-from app.client.connection import Connection
-from app.protocol.agents import AGENT_SET_HEAD, AgentSetHeadParams
-from app.protocol.blocks import TextBlock
-from app.protocol.conversations import (
+from errand.client.connection import Connection
+from errand.protocol.agents import AGENT_SET_HEAD, AgentSetHeadParams
+from errand.protocol.blocks import TextBlock
+from errand.protocol.conversations import (
     CONVERSATION_NODES,
     CONVERSATION_TREE,
     ConversationNodesParams,
@@ -11,7 +11,7 @@ from app.protocol.conversations import (
     Fork,
     Node,
 )
-from app.protocol.tasks import TASK_RETRY, TASK_START, Task, TaskRetryParams, TaskStartParams
+from errand.protocol.tasks import TASK_RETRY, TASK_START, Task, TaskRetryParams, TaskStartParams
 from tests.support.command_line import Errand, connected, ended
 from tests.support.model_server import ModelServer, Reply
 

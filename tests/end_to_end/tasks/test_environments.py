@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.base import JsonObject
+from errand.protocol.base import JsonObject
 from tests.support.command_line import Errand, Finished
 from tests.support.model_server import Call, ModelServer, Reply
 

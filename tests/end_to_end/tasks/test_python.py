@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from app.engine.tools.python.session import PythonSession
-from app.protocol.asks import AskAnswerParams
-from app.protocol.base import JsonObject
+from errand.engine.tools.python.session import PythonSession
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.base import JsonObject
 from tests.engine.tools.test_python import PIXEL, own_python
 from tests.support.command_line import Errand, rest
 from tests.support.engine_parts import EngineParts, engine_parts

@@ -4,17 +4,17 @@ import asyncio
 
 import msgspec
 
-from app.client.connection import Connection
-from app.client.subscription import ConnectionMessage
-from app.protocol.agents import AGENT_DELETE, AGENT_LIST, Agent, AgentIdParams, AgentListParams
-from app.protocol.conversations import (
+from errand.client.connection import Connection
+from errand.client.subscription import ConnectionMessage
+from errand.protocol.agents import AGENT_DELETE, AGENT_LIST, Agent, AgentIdParams, AgentListParams
+from errand.protocol.conversations import (
     AGENT_CHAT,
     CONVERSATION_TREE,
     AgentChatParams,
     AgentChatResult,
     ConversationTreeParams,
 )
-from app.protocol.events import AgentUpdate, EventRecord
+from errand.protocol.events import AgentUpdate, EventRecord
 from tests.support.command_line import Errand, connected, ended
 from tests.support.model_replies import shell
 from tests.support.model_server import ModelServer, Reply

@@ -3,10 +3,10 @@
 import base64
 from pathlib import Path
 
-from app.client.connection import Connection
-from app.client.launch import read_endpoint
-from app.paths import Paths
-from app.protocol.tasks import TASK_FOLLOW_UP, TASK_STEER, Task, TaskMessageParams
+from errand.client.connection import Connection
+from errand.client.launch import read_endpoint
+from errand.paths import Paths
+from errand.protocol.tasks import TASK_FOLLOW_UP, TASK_STEER, Task, TaskMessageParams
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import ModelServer, Reply
 

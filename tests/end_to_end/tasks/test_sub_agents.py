@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.protocol.tasks import Task
+from errand.protocol.tasks import Task
 from tests.support.command_line import Errand, rest, statuses
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply

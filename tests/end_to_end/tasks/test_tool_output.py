@@ -5,11 +5,11 @@ from base64 import b64decode
 import msgspec
 import pytest
 
-from app.client.errors import CallError
-from app.protocol.blocks import ToolResultBlock
-from app.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams
-from app.protocol.events import Delta, ToolOutput
-from app.protocol.executions import EXECUTION_LIST, EXECUTION_OUTPUT, ExecutionListParams, ExecutionOutputParams
+from errand.client.errors import CallError
+from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams
+from errand.protocol.events import Delta, ToolOutput
+from errand.protocol.executions import EXECUTION_LIST, EXECUTION_OUTPUT, ExecutionListParams, ExecutionOutputParams
 from tests.support.command_line import Errand, connected
 from tests.support.model_replies import shell
 from tests.support.model_server import ModelServer, Reply

@@ -7,7 +7,7 @@ from asyncio.subprocess import PIPE
 
 import msgspec
 
-from app.paths import Paths
+from errand.paths import Paths
 from tests.support.command_line import Errand
 
 
@@ -47,7 +47,7 @@ async def test_naming_nothing_or_two_things_is_wrong_usage(errand: Errand) -> No
 
 async def test_a_reader_that_has_enough_ends_it_without_an_error_text() -> None:
     case = msgspec.json.encode({"id": "a", "kind": "url", "input": {"url": "http://localhost/"}})
-    line = f"{shlex.join((sys.executable, '-m', 'app'))} explain --json | head -n 1"
+    line = f"{shlex.join((sys.executable, '-m', 'errand'))} explain --json | head -n 1"
     process = await asyncio.create_subprocess_exec("bash", "-c", line, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     out, err = await process.communicate((case + b"\n") * 5_000)
     assert (out.count(b"\n"), err) == (1, b"")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from app.cli.exit_codes import EXIT_USAGE
-from app.protocol.servers import MCP_LIST, McpListParams
+from errand.cli.exit_codes import EXIT_USAGE
+from errand.protocol.servers import MCP_LIST, McpListParams
 from tests.support.command_line import Errand, connected
 from tests.support.loop_parts import until
 from tests.support.mcp_servers import command

@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from app.protocol.servers import MCP_LIST, McpListParams, McpServer
+from errand.protocol.servers import MCP_LIST, McpListParams, McpServer
 from tests.support.command_line import LONGEST_S, Errand, Finished, connected, rest
 from tests.support.oauth_server import OAuthServer, back_address, oauth_server, visit
 from tests.support.processes import PYTHON, is_alive, until

@@ -3,7 +3,7 @@
 import asyncio
 import re
 
-from app.protocol.base import JsonObject
+from errand.protocol.base import JsonObject
 from tests.support.command_line import Errand
 from tests.support.model_server import ModelServer, Reply
 

@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
-from app.client.display_text import REDO_PREVIEW
-from app.window.views.review.changes_dialog import ChangesDialog
-from app.window.views.shared.item_delegate import DETAIL
+from errand.client.display_text import REDO_PREVIEW
+from errand.window.views.review.changes_dialog import ChangesDialog
+from errand.window.views.shared.item_delegate import DETAIL
 from tests.engine.checkpoints.parts import work_in
 from tests.support.command_line import Errand
 from tests.support.open_window import OpenWindow, open_window

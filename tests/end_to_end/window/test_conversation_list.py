@@ -4,8 +4,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 
-from app.window.views.shared.item_delegate import HEADING
-from app.window.views.sidebar.conversation_list import PagedListView
+from errand.window.views.shared.item_delegate import HEADING
+from errand.window.views.sidebar.conversation_list import PagedListView
 from tests.support.open_window import OpenWindow
 
 

@@ -5,9 +5,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from app.window.rows.row import ReplyRow
-from app.window.views.settings.dialog import SettingsDialog
-from app.window.views.shared.picker import PickerDialog
+from errand.window.rows.row import ReplyRow
+from errand.window.views.settings.dialog import SettingsDialog
+from errand.window.views.shared.picker import PickerDialog
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to
 from tests.support.model_server import ModelServer, Reply

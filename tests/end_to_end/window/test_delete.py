@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from app.window.views.sidebar.archive import DeleteDialog
+from errand.window.views.sidebar.archive import DeleteDialog
 from tests.support.open_window import OpenWindow
 
 

@@ -11,12 +11,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.paths import Paths
-from app.window.desktop.integration import DesktopIntegration, desktop_integration
-from app.window.desktop.quit_dialog import QuitDialog
-from app.window.desktop.single_instance import wake_running_window
-from app.window.stores.task_options import TaskOptions
-from app.window.stores.window_state import WindowStateStore
+from errand.paths import Paths
+from errand.window.desktop.integration import DesktopIntegration, desktop_integration
+from errand.window.desktop.quit_dialog import QuitDialog
+from errand.window.desktop.single_instance import wake_running_window
+from errand.window.stores.task_options import TaskOptions
+from errand.window.stores.window_state import WindowStateStore
 from tests.support.command_line import LONGEST_S, Errand, rest, statuses
 from tests.support.desktop_services import NotificationServer, ShortcutPortal, TrayHost, session_bus
 from tests.support.model_replies import DONE, shell, speak_to

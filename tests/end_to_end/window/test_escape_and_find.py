@@ -5,10 +5,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QWidget
 
-from app.window.rows.asks.ask import AskView
-from app.window.rows.row import AskRow, ReplyRow, TaskEndRow
-from app.window.views.branches.tree_panel import TreePanelView
-from app.window.views.conversation.find_bar import FindBarView
+from errand.window.rows.asks.ask import AskView
+from errand.window.rows.row import AskRow, ReplyRow, TaskEndRow
+from errand.window.views.branches.tree_panel import TreePanelView
+from errand.window.views.conversation.find_bar import FindBarView
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to
 from tests.support.model_server import Call, ModelServer, Reply

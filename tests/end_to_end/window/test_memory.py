@@ -4,10 +4,10 @@ import pytest
 from PySide6.QtGui import QAction, QContextMenuEvent
 from PySide6.QtWidgets import QApplication, QMenu
 
-from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.row import RecallRow, TaskEndRow, ToolCallRow
-from app.window.views.memory.dialog import MemoryDialog
-from app.window.views.memory.forget_dialog import ForgetDialog
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.row import RecallRow, TaskEndRow, ToolCallRow
+from errand.window.views.memory.dialog import MemoryDialog
+from errand.window.views.memory.forget_dialog import ForgetDialog
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to
 from tests.support.model_server import Call, ModelServer, Reply

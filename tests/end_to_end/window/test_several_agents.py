@@ -3,8 +3,8 @@
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.window.rows.row import TaskEndRow
-from app.window.stores.conversation.agents import NewAgent
+from errand.window.rows.row import TaskEndRow
+from errand.window.stores.conversation.agents import NewAgent
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to
 from tests.support.model_server import ModelServer, Reply

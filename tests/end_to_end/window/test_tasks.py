@@ -9,11 +9,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
-from app.protocol.tasks import Task
-from app.window.rows.row import AskRow, NoticeRow, ReplyRow, TaskEndRow, UserRow
-from app.window.stores.task_options import TaskOptions
-from app.window.stores.window_state import WindowStateStore
-from app.window.views.conversation.conversation_view import ConversationView
+from errand.protocol.tasks import Task
+from errand.window.rows.row import AskRow, NoticeRow, ReplyRow, TaskEndRow, UserRow
+from errand.window.stores.task_options import TaskOptions
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.views.conversation.conversation_view import ConversationView
 from tests.support.command_line import Errand, rest
 from tests.support.model_replies import speak_to
 from tests.support.model_server import Call, ModelServer, Reply

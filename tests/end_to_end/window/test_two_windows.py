@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.window.rows.row import AskRow, BranchSwitchRow, ReplyRow, TaskEndRow
-from app.window.stores.task_options import TaskOptions
+from errand.window.rows.row import AskRow, BranchSwitchRow, ReplyRow, TaskEndRow
+from errand.window.stores.task_options import TaskOptions
 from tests.support.command_line import Errand
 from tests.support.model_replies import shell, speak_to
 from tests.support.model_server import ModelServer, Reply

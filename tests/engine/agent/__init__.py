@@ -1,1 +1,1 @@
-"""Tests of app/engine/agent, by its packages."""
+"""Tests of app/errand/engine/agent, by its packages."""

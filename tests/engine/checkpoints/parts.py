@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.checkpoints.recorder import TaskCheckpoints
-from app.engine.server.services import Services
-from app.engine.tools.base import Tool
-from app.protocol.base import JsonObject
-from app.protocol.changes import (
+from errand.engine.checkpoints.recorder import TaskCheckpoints
+from errand.engine.server.services import Services
+from errand.engine.tools.base import Tool
+from errand.protocol.base import JsonObject
+from errand.protocol.changes import (
     ChangedFile,
     ChangeDiffParams,
     ChangeUndoParams,
@@ -19,7 +19,7 @@ from app.protocol.changes import (
     FileDiff,
     TaskChanges,
 )
-from app.protocol.tasks import Task
+from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 from tests.support.model_server import ModelServer, Reply

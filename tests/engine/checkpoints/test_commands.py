@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.checkpoints.notes import noted_changes
-from app.engine.core.errors import NotFound
-from app.engine.tools.base import ToolError
+from errand.engine.checkpoints.notes import noted_changes
+from errand.engine.core.errors import NotFound
+from errand.engine.tools.base import ToolError
 from tests.engine.checkpoints.parts import Work, work_in
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.checkpoints.contents import ContentStore, id_of
-from app.engine.checkpoints.notes import note_of, noted_changes
+from errand.engine.checkpoints.contents import ContentStore, id_of
+from errand.engine.checkpoints.notes import note_of, noted_changes
 from tests.engine.checkpoints.parts import work_in
 
 HOUR = 3600.0

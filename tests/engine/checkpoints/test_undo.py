@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.checkpoints.contents import id_of
-from app.engine.core.errors import NotFound
-from app.protocol.events import ChangeUpdate
+from errand.engine.checkpoints.contents import id_of
+from errand.engine.core.errors import NotFound
+from errand.protocol.events import ChangeUpdate
 from tests.engine.checkpoints.parts import Work, work_in
 
 LINES = "".join(f"line {number}\n" for number in range(1, 31))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.engine.core.addresses import is_in_the_clear
+from errand.engine.core.addresses import is_in_the_clear
 
 
 @pytest.mark.parametrize(

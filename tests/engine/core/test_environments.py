@@ -1,6 +1,6 @@
 """Which environment a variable is taken from: the newest client's, then the engine's own."""
 
-from app.engine.core.secrets import ClientEnvironments
+from errand.engine.core.secrets import ClientEnvironments
 
 KEY, BASE = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 

@@ -4,7 +4,7 @@ import asyncio
 import sys
 import time
 
-from app.engine.core.fair_share import Slice, short_switches
+from errand.engine.core.fair_share import Slice, short_switches
 
 
 def compute(seconds: float) -> None:

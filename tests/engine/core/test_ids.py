@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from app.engine.core.ids import new_id
+from errand.engine.core.ids import new_id
 
 
 def test_ids_stay_unique_when_the_clock_stands_still_or_jumps_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.engine.core.input_limits import MOST_TOKENS, dollars, past_moment, price, token_count, window_size
-from app.protocol.base import JsonValue
+from errand.engine.core.input_limits import MOST_TOKENS, dollars, past_moment, price, token_count, window_size
+from errand.protocol.base import JsonValue
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 _THREADS = """
 import re, sys, threading
 if len(sys.argv) > 1:
-    from app.engine.core.process_hardening import limit_malloc_arenas
+    from errand.engine.core.process_hardening import limit_malloc_arenas
     limit_malloc_arenas()
 go = threading.Barrier(9)
 def fill():

@@ -8,9 +8,9 @@ from pathlib import Path
 import keyring.errors
 import pytest
 
-from app.engine.core.errors import ConfigurationError, InvalidParams
-from app.engine.core.key_vaults import KeyringVault, Vault, system_vault
-from app.engine.core.secrets import Key, KeyStore
+from errand.engine.core.errors import ConfigurationError, InvalidParams
+from errand.engine.core.key_vaults import KeyringVault, Vault, system_vault
+from errand.engine.core.secrets import Key, KeyStore
 
 VARIABLES = ("OPENAI_API_KEY",)
 SECRET = "sk-test-0123456789abcdef"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.errors import FolderNotAnswering
-from app.engine.core.workspace_threads import in_workspace
+from errand.engine.core.errors import FolderNotAnswering
+from errand.engine.core.workspace_threads import in_workspace
 from tests.support.disks import hanging_folder
 
 

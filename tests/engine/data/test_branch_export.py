@@ -4,10 +4,10 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.data.json_export import export_json
-from app.engine.storage.records import nodes
-from app.protocol.data import DataExportParams, DataImportResult
-from app.redaction import Redactor
+from errand.engine.data.json_export import export_json
+from errand.engine.storage.records import nodes
+from errand.protocol.data import DataExportParams, DataImportResult
+from errand.redaction import Redactor
 from tests.engine.data.test_round_trip import fill, home
 
 

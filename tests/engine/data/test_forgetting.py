@@ -8,17 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.agent.history.conversion import messages_of
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import AgentBusy, InvalidParams, NotFound, StorageError
-from app.engine.core.messages import ToolResultMessage, text_of
-from app.engine.storage.records import commands
-from app.engine.storage.sqlite.statements import to_json
-from app.engine.tools.shell.background import BackgroundCommands
-from app.notice_text import FORGOTTEN
-from app.paths import Paths
-from app.protocol.asks import Ask, AskAnswerParams
-from app.protocol.blocks import (
+from errand.engine.agent.history.conversion import messages_of
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import AgentBusy, InvalidParams, NotFound, StorageError
+from errand.engine.core.messages import ToolResultMessage, text_of
+from errand.engine.storage.records import commands
+from errand.engine.storage.sqlite.statements import to_json
+from errand.engine.tools.shell.background import BackgroundCommands
+from errand.notice_text import FORGOTTEN
+from errand.paths import Paths
+from errand.protocol.asks import Ask, AskAnswerParams
+from errand.protocol.blocks import (
     NoticeBlock,
     RecallBlock,
     RecalledEntry,
@@ -27,12 +27,12 @@ from app.protocol.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from app.protocol.context import ConversationSummariseParams
-from app.protocol.conversations import Node
-from app.protocol.events import AskUpdate, FactRemoved, TaskMessage, TaskUpdate
-from app.protocol.memory import MemoryForgetResult, MemoryListParams, MemorySearchParams
-from app.protocol.notices import SummaryForgotten
-from app.protocol.tasks import TASK_START, Task, TaskStartResult
+from errand.protocol.context import ConversationSummariseParams
+from errand.protocol.conversations import Node
+from errand.protocol.events import AskUpdate, FactRemoved, TaskMessage, TaskUpdate
+from errand.protocol.memory import MemoryForgetResult, MemoryListParams, MemorySearchParams
+from errand.protocol.notices import SummaryForgotten
+from errand.protocol.tasks import TASK_START, Task, TaskStartResult
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts, remembered
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.records import NOW

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import AgentBusy
-from app.protocol.base import JsonObject
-from app.protocol.blocks import ToolResultBlock
-from app.protocol.memory import MemoryItem, MemorySearchParams, MemorySearchResult
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import AgentBusy
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.memory import MemoryItem, MemorySearchParams, MemorySearchResult
 from tests.engine.data.test_forgetting import ASKED, forget, places, says, worked
 from tests.support.engine_parts import LONGEST_S, branch, engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply

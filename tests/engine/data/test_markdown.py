@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from app.engine.data.page_export import file_name, page
-from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from errand.engine.data.page_export import file_name, page
+from errand.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from tests.support.records import conversation, node
 
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.checkpoints.contents import id_of
-from app.engine.checkpoints.notes import noted_changes
-from app.engine.checkpoints.recorder import TaskCheckpoints
-from app.engine.core.errors import AgentBusy, Conflict, InvalidParams, NotFound
-from app.engine.data.conversation_files import summary
-from app.engine.data.remover import Remover
-from app.engine.storage.records.removal import Removal, begin
-from app.engine.tools.checkpoints import FileChange
-from app.protocol.conversations import Conversation
-from app.protocol.data import DataPruneResult
-from app.protocol.events import ConversationDeleted, ConversationUpdate
-from app.protocol.tasks import Task, TaskStartParams
+from errand.engine.checkpoints.contents import id_of
+from errand.engine.checkpoints.notes import noted_changes
+from errand.engine.checkpoints.recorder import TaskCheckpoints
+from errand.engine.core.errors import AgentBusy, Conflict, InvalidParams, NotFound
+from errand.engine.data.conversation_files import summary
+from errand.engine.data.remover import Remover
+from errand.engine.storage.records.removal import Removal, begin
+from errand.engine.tools.checkpoints import FileChange
+from errand.protocol.conversations import Conversation
+from errand.protocol.data import DataPruneResult
+from errand.protocol.events import ConversationDeleted, ConversationUpdate
+from errand.protocol.tasks import Task, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, Reply
 

@@ -12,24 +12,24 @@ from random import Random
 import msgspec
 import pytest
 
-from app.engine.agent.run.pending_asks import PendingAsks
-from app.engine.agent.tasks.locks import AgentLocks
-from app.engine.core.errors import Conflict, InvalidParams, NotFound
-from app.engine.data.importer import Importer
-from app.engine.data.json_export import export_json
-from app.engine.event_log import EventLog
-from app.engine.storage.database import Database
-from app.engine.storage.records import agents, asks, conversations, executions, grants, nodes, tasks, turns
-from app.engine.storage.records.turns import TurnRow
-from app.engine.storage.sqlite import tables
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.paths import Paths
-from app.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ToolCallBlock
-from app.protocol.conversations import Conversation, Node, TurnTaking
-from app.protocol.data import DataExportParams, DataExportResult, DataImportResult
-from app.protocol.tasks import AgentPlan, Queued
-from app.protocol.usage import Usage
-from app.redaction import Redactor
+from errand.engine.agent.run.pending_asks import PendingAsks
+from errand.engine.agent.tasks.locks import AgentLocks
+from errand.engine.core.errors import Conflict, InvalidParams, NotFound
+from errand.engine.data.importer import Importer
+from errand.engine.data.json_export import export_json
+from errand.engine.event_log import EventLog
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import agents, asks, conversations, executions, grants, nodes, tasks, turns
+from errand.engine.storage.records.turns import TurnRow
+from errand.engine.storage.sqlite import tables
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.paths import Paths
+from errand.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ToolCallBlock
+from errand.protocol.conversations import Conversation, Node, TurnTaking
+from errand.protocol.data import DataExportParams, DataExportResult, DataImportResult
+from errand.protocol.tasks import AgentPlan, Queued
+from errand.protocol.usage import Usage
+from errand.redaction import Redactor
 from tests.engine.storage.test_audit import finished, started
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 

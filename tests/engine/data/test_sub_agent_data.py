@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.data.importer import Importer
-from app.engine.data.json_export import export_json
-from app.engine.data.page_export import export_pages
-from app.protocol.agents import Agent
-from app.protocol.base import JsonObject
-from app.protocol.conversations import Node
-from app.protocol.data import DataExportParams, ExportFormat
-from app.protocol.events import ConversationUpdate
-from app.protocol.tasks import Task
-from app.redaction import Redactor
+from errand.engine.data.importer import Importer
+from errand.engine.data.json_export import export_json
+from errand.engine.data.page_export import export_pages
+from errand.protocol.agents import Agent
+from errand.protocol.base import JsonObject
+from errand.protocol.conversations import Node
+from errand.protocol.data import DataExportParams, ExportFormat
+from errand.protocol.events import ConversationUpdate
+from errand.protocol.tasks import Task
+from errand.redaction import Redactor
 from tests.engine.data.test_removal import remover
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE

@@ -8,12 +8,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import InvalidParams, NotFound
-from app.engine.data.page_export import export_pages
-from app.engine.storage.records import agents, conversations, nodes
-from app.protocol.blocks import Block, ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.data import DataExportParams, DataExportResult
-from app.redaction import Redactor
+from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.data.page_export import export_pages
+from errand.engine.storage.records import agents, conversations, nodes
+from errand.protocol.blocks import (
+    Block,
+    ImageBlock,
+    NoticeBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from errand.protocol.data import DataExportParams, DataExportResult
+from errand.redaction import Redactor
 from tests.engine.data.test_round_trip import PICTURE, Home, home
 from tests.support.records import agent, conversation, node
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.memory.embedding import DIMENSIONS
+from errand.engine.memory.embedding import DIMENSIONS
 
 # The same words give the same vector. A text "sleep" takes long, "die" ends the process, "fail" raises, and the word
 # "nan" spoils the numbers. The first words of each batch are in the file "batches".

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, Embedder
-from app.engine.tools.base import ToolContext, ToolError
-from app.protocol.base import JsonValue
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.tools.base import ToolContext, ToolError
+from errand.protocol.base import JsonValue
 from tests.support.engine_parts import engine_parts
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.model_replies import results

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.core.errors import InvalidParams
-from app.engine.memory import vector_states
-from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index import IndexedEntry, WordIndex
-from app.engine.memory.index_thread import IndexThread, IndexUnavailable
-from app.engine.memory.vectors.base import VectorFilter
-from app.engine.memory.word_hits import word_hits
-from app.protocol.memory import MemoryPruneParams
+from errand.engine.core.errors import InvalidParams
+from errand.engine.memory import vector_states
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index import IndexedEntry, WordIndex
+from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
+from errand.engine.memory.vectors.base import VectorFilter
+from errand.engine.memory.word_hits import word_hits
+from errand.protocol.memory import MemoryPruneParams
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 WORDS = ("kettle", "roof", "fence", "boat")

@@ -9,19 +9,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import InvalidParams, NotFound
-from app.engine.data.remover import Remover
-from app.engine.memory.index_thread import IndexUnavailable
-from app.engine.memory.vectors import embedded
-from app.engine.storage.records import conversations as conversation_rows
-from app.engine.storage.records import nodes as node_rows
-from app.engine.storage.records import removal
-from app.engine.storage.records.removal import Removal
-from app.protocol.blocks import TextBlock
-from app.protocol.conversations import Node
-from app.protocol.events import ConversationUpdate
-from app.protocol.memory import MemoryFilter, MemoryItem, MemoryListParams, MemoryPruneParams, MemorySearchParams
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.data.remover import Remover
+from errand.engine.memory.index_thread import IndexUnavailable
+from errand.engine.memory.vectors import embedded
+from errand.engine.storage.records import conversations as conversation_rows
+from errand.engine.storage.records import nodes as node_rows
+from errand.engine.storage.records import removal
+from errand.engine.storage.records.removal import Removal
+from errand.protocol.blocks import TextBlock
+from errand.protocol.conversations import Node
+from errand.protocol.events import ConversationUpdate
+from errand.protocol.memory import MemoryFilter, MemoryItem, MemoryListParams, MemoryPruneParams, MemorySearchParams
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 

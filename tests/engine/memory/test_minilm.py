@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, Embedder
-from app.engine.tools.base import Vector
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.tools.base import Vector
 from tests.support.minilm import minilm
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is given a socket as its input")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from app.engine.memory.model_download import ModelDownload, ModelFile, ModelSource, ModelState
-from app.engine.models.http_pool import HttpPool
-from app.paths import Paths
+from errand.engine.memory.model_download import ModelDownload, ModelFile, ModelSource, ModelState
+from errand.engine.models.http_pool import HttpPool
+from errand.paths import Paths
 from tests.support.disks import filled, small_disk
 from tests.support.processes import until
 from tests.support.web_site import Handler, WebSite, web_site

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, Embedder
-from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index import WordIndex
-from app.engine.memory.index_thread import IndexThread
-from app.engine.memory.passages import VECTORS_OF, count_passages, embedded_texts, passages, start_of
-from app.engine.memory.question import read_question
-from app.engine.memory.search import MemorySearch, Semantics
-from app.engine.memory.vector_filler import VectorFiller
-from app.engine.memory.vector_states import counts
-from app.engine.memory.vectors.base import MOST_PARTS, VectorPoint
-from app.engine.memory.vectors.embedded import EmbeddedVectors
-from app.protocol.memory import MemorySearchParams
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.embedding import DIMENSIONS, Embedder
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index import WordIndex
+from errand.engine.memory.index_thread import IndexThread
+from errand.engine.memory.passages import VECTORS_OF, count_passages, embedded_texts, passages, start_of
+from errand.engine.memory.question import read_question
+from errand.engine.memory.search import MemorySearch, Semantics
+from errand.engine.memory.vector_filler import VectorFiller
+from errand.engine.memory.vector_states import counts
+from errand.engine.memory.vectors.base import MOST_PARTS, VectorPoint
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.protocol.memory import MemorySearchParams
 from tests.engine.memory.test_memory import said
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer, Reply

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from app.engine.memory.question import (
+from errand.engine.memory.question import (
     count_new_words,
     has_asked_form,
     read_question,

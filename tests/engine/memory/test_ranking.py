@@ -7,11 +7,11 @@ from itertools import count
 
 import pytest
 
-from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index import EntryHead, IndexedEntry
-from app.engine.memory.question import Question, read_question
-from app.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
-from app.engine.memory.word_hits import WordHits
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index import EntryHead, IndexedEntry
+from errand.engine.memory.question import Question, read_question
+from errand.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
+from errand.engine.memory.word_hits import WordHits
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
 QUESTION = read_question("When did the boiler leak?")

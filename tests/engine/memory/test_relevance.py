@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.question import read_question
-from app.engine.memory.relevance import bears_on, excerpt
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.question import read_question
+from errand.engine.memory.relevance import bears_on, excerpt
 
 ENTRY = MemoryEntry(
     7, "n7", "c1", "Mara", "user", datetime(2026, 3, 2, tzinfo=UTC), "The tide tables of the harbour are in tides.csv."

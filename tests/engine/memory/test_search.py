@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index_thread import IndexThread
-from app.engine.memory.question import read_question
-from app.engine.memory.search import MemorySearch
-from app.protocol.blocks import MemoryRole
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index_thread import IndexThread
+from errand.engine.memory.question import read_question
+from errand.engine.memory.search import MemorySearch
+from errand.protocol.blocks import MemoryRole
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS
-from app.engine.memory.passages import VECTORS_OF
-from app.engine.memory.vectors.embedded import EmbeddedVectors
-from app.protocol.memory import MemoryPruneParams, MemorySearchParams, MemorySearchResult
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.embedding import DIMENSIONS
+from errand.engine.memory.passages import VECTORS_OF
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.protocol.memory import MemoryPruneParams, MemorySearchParams, MemorySearchResult
 from tests.engine.memory.test_memory import entries, said
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.minilm import minilm

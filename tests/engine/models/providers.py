@@ -8,21 +8,21 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from app.engine.models.anthropic.messages_api import MessagesApi
-from app.engine.models.base import ChatModel
-from app.engine.models.catalog.providers import Provider
-from app.engine.models.endpoint import ModelEndpoint, Timeouts
-from app.engine.models.http_model import HttpModel
-from app.engine.models.http_pool import HttpPool
-from app.engine.models.litellm.library_thread import LibraryThread
-from app.engine.models.litellm.model import LiteLLMModel
-from app.engine.models.openai.model import ChatCompletions
-from app.engine.models.proxy.model import ProxyModel
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.recovery.source import ModelSource
-from app.engine.models.scripted import ScriptedModel
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.models.anthropic.messages_api import MessagesApi
+from errand.engine.models.base import ChatModel
+from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.endpoint import ModelEndpoint, Timeouts
+from errand.engine.models.http_model import HttpModel
+from errand.engine.models.http_pool import HttpPool
+from errand.engine.models.litellm.library_thread import LibraryThread
+from errand.engine.models.litellm.model import LiteLLMModel
+from errand.engine.models.openai.model import ChatCompletions
+from errand.engine.models.proxy.model import ProxyModel
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.recovery.source import ModelSource
+from errand.engine.models.scripted import ScriptedModel
+from errand.protocol.base import JsonObject, JsonValue
 from tests.support.model_server import ModelServer, Reply
 from tests.support.provider_servers import sharing
 

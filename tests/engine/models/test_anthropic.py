@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import msgspec
 import pytest
 
-from app.engine.core.messages import (
+from errand.engine.core.messages import (
     AssistantMessage,
     ModelMessage,
     Text,
@@ -16,18 +16,18 @@ from app.engine.core.messages import (
     Usage,
     user_text,
 )
-from app.engine.models.anthropic.messages_api import MessagesApi
-from app.engine.models.anthropic.stream import MessageReader
-from app.engine.models.base import ChatModel, ModelOptions, ModelRequest, ReplyEnd
-from app.engine.models.catalog.providers import find
-from app.engine.models.endpoint import ModelEndpoint
-from app.engine.models.failures import FailureKind, ProviderError
-from app.engine.models.http_model import HttpModel
-from app.engine.models.http_pool import HttpPool
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.source import ModelSource
-from app.engine.models.reply.builder import ReplyBuilder
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.models.anthropic.messages_api import MessagesApi
+from errand.engine.models.anthropic.stream import MessageReader
+from errand.engine.models.base import ChatModel, ModelOptions, ModelRequest, ReplyEnd
+from errand.engine.models.catalog.providers import find
+from errand.engine.models.endpoint import ModelEndpoint
+from errand.engine.models.failures import FailureKind, ProviderError
+from errand.engine.models.http_model import HttpModel
+from errand.engine.models.http_pool import HttpPool
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.source import ModelSource
+from errand.engine.models.reply.builder import ReplyBuilder
+from errand.protocol.base import JsonObject, JsonValue
 from tests.engine.models.providers import ONCE, stored_key
 from tests.support.model_replies import final, request_for
 from tests.support.provider_servers import AnthropicServer

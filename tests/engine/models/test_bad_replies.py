@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantMessage, ToolCall
-from app.engine.models.base import ReplyEnd, Retry
-from app.engine.models.endpoint import ModelEndpoint, Timeouts
-from app.engine.models.http_model import HttpModel
-from app.engine.models.http_pool import HttpPool
-from app.engine.models.openai.model import ChatCompletions
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.recovery.source import ModelSource
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantMessage, ToolCall
+from errand.engine.models.base import ReplyEnd, Retry
+from errand.engine.models.endpoint import ModelEndpoint, Timeouts
+from errand.engine.models.http_model import HttpModel
+from errand.engine.models.http_pool import HttpPool
+from errand.engine.models.openai.model import ChatCompletions
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.recovery.source import ModelSource
 from tests.engine.models.providers import FAST, ONCE, PATIENT, QUICK, OpenWay, anthropic, fast, library, stored_key
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply

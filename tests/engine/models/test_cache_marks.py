@@ -1,6 +1,6 @@
 """The positions of Anthropic's prompt-cache marks: four at most, at the ends of what the next request begins with."""
 
-from app.engine.core.messages import (
+from errand.engine.core.messages import (
     AssistantMessage,
     Image,
     ModelMessage,
@@ -10,10 +10,10 @@ from app.engine.core.messages import (
     UserMessage,
     user_text,
 )
-from app.engine.models.anthropic.messages_api import MessagesApi
-from app.engine.models.base import ModelRequest, ToolDefinition
-from app.engine.models.catalog.providers import find
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.models.anthropic.messages_api import MessagesApi
+from errand.engine.models.base import ModelRequest, ToolDefinition
+from errand.engine.models.catalog.providers import find
+from errand.protocol.base import JsonObject, JsonValue
 
 MARK: JsonObject = {"type": "ephemeral"}
 TOOL = ToolDefinition("a", "A tool.", {"type": "object"})

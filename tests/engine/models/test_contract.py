@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
-from app.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
+from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
 from tests.engine.models.providers import OpenWay, anthropic, fast, library, proxy, react, scripted
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply

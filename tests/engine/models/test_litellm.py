@@ -5,12 +5,12 @@ import gc
 import aiohttp
 import pytest
 
-from app.engine.models.catalog.providers import find
-from app.engine.models.endpoint import ModelEndpoint
-from app.engine.models.litellm.library_thread import LibraryThread
-from app.engine.models.litellm.model import LiteLLMModel
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.source import ModelSource
+from errand.engine.models.catalog.providers import find
+from errand.engine.models.endpoint import ModelEndpoint
+from errand.engine.models.litellm.library_thread import LibraryThread
+from errand.engine.models.litellm.model import LiteLLMModel
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.source import ModelSource
 from tests.engine.models.providers import LIBRARY, ONCE, stored_key
 from tests.support.model_replies import final, request_for
 from tests.support.model_server import ModelServer, Reply

@@ -2,7 +2,7 @@
 
 import json
 
-from app.engine.core.messages import (
+from errand.engine.core.messages import (
     AssistantMessage,
     Image,
     ModelMessage,
@@ -13,12 +13,12 @@ from app.engine.core.messages import (
     UserMessage,
     user_text,
 )
-from app.engine.models.base import ModelRequest
-from app.engine.models.catalog import providers
-from app.engine.models.message_cache import MessageCache
-from app.engine.models.openai.request import chat_messages
-from app.engine.models.reply.content import encode
-from app.protocol.base import JsonValue
+from errand.engine.models.base import ModelRequest
+from errand.engine.models.catalog import providers
+from errand.engine.models.message_cache import MessageCache
+from errand.engine.models.openai.request import chat_messages
+from errand.engine.models.reply.content import encode
+from errand.protocol.base import JsonValue
 
 PICTURE = Image("image/png", "AAAA")
 

@@ -6,7 +6,7 @@ import re
 import msgspec
 import pytest
 
-from app.engine.core.messages import (
+from errand.engine.core.messages import (
     AssistantMessage,
     Image,
     ModelMessage,
@@ -17,12 +17,12 @@ from app.engine.core.messages import (
     UserMessage,
     user_text,
 )
-from app.engine.models.anthropic.request import messages_with_marks
-from app.engine.models.base import ModelRequest
-from app.engine.models.catalog.providers import PROVIDERS, Provider
-from app.engine.models.message_cache import MessageCache
-from app.engine.models.openai.request import chat_messages
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.models.anthropic.request import messages_with_marks
+from errand.engine.models.base import ModelRequest
+from errand.engine.models.catalog.providers import PROVIDERS, Provider
+from errand.engine.models.message_cache import MessageCache
+from errand.engine.models.openai.request import chat_messages
+from errand.protocol.base import JsonObject, JsonValue
 from tests.support.provider_servers import calls_of, entries_of, text_in
 
 ROWS = tuple(row for row in PROVIDERS if row.kind in ("openai_compatible", "litellm"))

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from app.engine.core.messages import AssistantContent, Text, Thinking, ToolCall
-from app.engine.models.base import BlockDelta, ModelEvent, ReplyEnd
-from app.engine.models.reply.builder import ReplyBuilder, ThinkTagSplitter
-from app.engine.models.reply.content import ReplyLimits
-from app.redaction import Redactor
+from errand.engine.core.messages import AssistantContent, Text, Thinking, ToolCall
+from errand.engine.models.base import BlockDelta, ModelEvent, ReplyEnd
+from errand.engine.models.reply.builder import ReplyBuilder, ThinkTagSplitter
+from errand.engine.models.reply.content import ReplyLimits
+from errand.redaction import Redactor
 
 
 def content(assembly: ReplyBuilder) -> tuple[AssistantContent, ...]:

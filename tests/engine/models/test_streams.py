@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.messages import AssistantContent, AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
-from app.engine.models.anthropic.messages_api import MessagesApi
-from app.engine.models.anthropic.stream import MessageReader
-from app.engine.models.base import ChatModel, ModelEvent, ReplyEnd
-from app.engine.models.catalog.providers import find
-from app.engine.models.endpoint import ModelEndpoint
-from app.engine.models.http_model import HttpModel
-from app.engine.models.http_pool import HttpPool
-from app.engine.models.http_stream import EventStream
-from app.engine.models.litellm.library_thread import LibraryThread
-from app.engine.models.litellm.model import LiteLLMModel
-from app.engine.models.openai.model import ChatCompletions
-from app.engine.models.openai.stream import ChunkReader
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.source import ModelSource
-from app.engine.models.reply.builder import ReplyBuilder
+from errand.engine.core.messages import AssistantContent, AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
+from errand.engine.models.anthropic.messages_api import MessagesApi
+from errand.engine.models.anthropic.stream import MessageReader
+from errand.engine.models.base import ChatModel, ModelEvent, ReplyEnd
+from errand.engine.models.catalog.providers import find
+from errand.engine.models.endpoint import ModelEndpoint
+from errand.engine.models.http_model import HttpModel
+from errand.engine.models.http_pool import HttpPool
+from errand.engine.models.http_stream import EventStream
+from errand.engine.models.litellm.library_thread import LibraryThread
+from errand.engine.models.litellm.model import LiteLLMModel
+from errand.engine.models.openai.model import ChatCompletions
+from errand.engine.models.openai.stream import ChunkReader
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.source import ModelSource
+from errand.engine.models.reply.builder import ReplyBuilder
 from tests.engine.models.providers import ONCE, stored_key
 from tests.support.model_replies import final, request_for
 from tests.support.provider_servers import StreamPlayer

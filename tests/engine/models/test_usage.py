@@ -7,17 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import Usage
-from app.engine.models.base import BlockDelta, ReplyEnd
-from app.engine.models.catalog.providers import find
-from app.engine.models.endpoint import ModelEndpoint
-from app.engine.models.http_model import HttpModel
-from app.engine.models.http_pool import HttpPool
-from app.engine.models.openai.model import ChatCompletions
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.source import ModelSource
-from app.protocol.base import JsonObject
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import Usage
+from errand.engine.models.base import BlockDelta, ReplyEnd
+from errand.engine.models.catalog.providers import find
+from errand.engine.models.endpoint import ModelEndpoint
+from errand.engine.models.http_model import HttpModel
+from errand.engine.models.http_pool import HttpPool
+from errand.engine.models.openai.model import ChatCompletions
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.source import ModelSource
+from errand.protocol.base import JsonObject
 from tests.engine.models.providers import ONCE, QUICK, OpenWay, fast, proxy, stored_key
 from tests.support.model_replies import final, request_for
 from tests.support.model_server import ModelServer, Reply

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.engine.permissions.addresses import AddressRules, Malformed, judge_address, parse_address
-from app.engine.permissions.network import leads_astray
+from errand.engine.permissions.addresses import AddressRules, Malformed, judge_address, parse_address
+from errand.engine.permissions.network import leads_astray
 
 RULES = AddressRules(
     allowed=("localhost", "127.0.0.1", "docs.example.org", "*.example.com", "a.example:3000"),

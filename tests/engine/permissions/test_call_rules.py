@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.engine.permissions.grants import Grants, describe, draft_problem
-from app.engine.permissions.policy import decide
-from app.engine.tools.base import Access
-from app.protocol.asks import Grant, GrantDecision, GrantDraft, GrantedCall
-from app.protocol.tasks import ApproveMode
+from errand.engine.permissions.grants import Grants, describe, draft_problem
+from errand.engine.permissions.policy import decide
+from errand.engine.tools.base import Access
+from errand.protocol.asks import Grant, GrantDecision, GrantDraft, GrantedCall
+from errand.protocol.tasks import ApproveMode
 from tests.engine.permissions.test_grants import GRANT
 
 NOWHERE = Path("/nonexistent/home/dana/project")

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
-from app.engine.permissions.offers import offers_for
-from app.engine.permissions.policy import Decision, decide
-from app.engine.tools.base import Access
-from app.protocol.asks import TYPED, GrantedCall
-from app.protocol.tasks import ApproveMode
+from errand.engine.permissions.offers import offers_for
+from errand.engine.permissions.policy import Decision, decide
+from errand.engine.tools.base import Access
+from errand.protocol.asks import TYPED, GrantedCall
+from errand.protocol.tasks import ApproveMode
 
 
 def _decided(

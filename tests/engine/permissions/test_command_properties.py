@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
-from app.engine.permissions.command_rules import CommandRule
-from app.engine.permissions.paths import Places, closed_by_default
+from errand.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
+from errand.engine.permissions.command_rules import CommandRule
+from errand.engine.permissions.paths import Places, closed_by_default
 
 HOME = "/nonexistent/home/dana"
 WORKSPACE = f"{HOME}/project"

@@ -2,8 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from app.engine.permissions.grants import Grants
-from app.protocol.asks import Grant, GrantedCall
+from errand.engine.permissions.grants import Grants
+from errand.protocol.asks import Grant, GrantedCall
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GRANT = Grant(

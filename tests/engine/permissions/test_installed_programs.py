@@ -7,8 +7,8 @@ from tempfile import gettempdir
 
 import pytest
 
-from app.engine.permissions.paths import Places
-from app.engine.permissions.programs.installed import find_program
+from errand.engine.permissions.paths import Places
+from errand.engine.permissions.programs.installed import find_program
 
 # A folder outside the system that is the user's own: that of the Python that runs the tests.
 OWN = Path(sys.executable).parent

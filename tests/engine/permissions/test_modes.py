@@ -5,10 +5,10 @@ from typing import Literal
 
 import pytest
 
-from app.engine.permissions.policy import PLAN_MODE, Decision, decide
-from app.engine.tools.base import Access
-from app.protocol.asks import GrantedCall
-from app.protocol.tasks import ApproveMode
+from errand.engine.permissions.policy import PLAN_MODE, Decision, decide
+from errand.engine.tools.base import Access
+from errand.protocol.asks import GrantedCall
+from errand.protocol.tasks import ApproveMode
 
 Verdicts = dict[ApproveMode, Literal["allow", "ask", "deny"]]
 

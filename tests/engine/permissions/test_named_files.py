@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.permissions.shell.named_files import named_files
+from errand.engine.permissions.shell.named_files import named_files
 
 
 @pytest.fixture

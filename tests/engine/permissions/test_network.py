@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.engine.permissions.network import judge_named
+from errand.engine.permissions.network import judge_named
 
 _PUBLIC, _LAN, _HERE = "8.8.8.8", "192.168.1.20", "127.0.0.1"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.permissions.explain import explanation
-from app.engine.permissions.grants import draft_problem
-from app.engine.permissions.offers import offers_for
-from app.engine.permissions.policy import Decision, decide
-from app.engine.tools.base import Access
-from app.protocol.asks import GrantDraft, GrantedCall, GrantOffer
-from app.protocol.tasks import ApproveMode
+from errand.engine.permissions.explain import explanation
+from errand.engine.permissions.grants import draft_problem
+from errand.engine.permissions.offers import offers_for
+from errand.engine.permissions.policy import Decision, decide
+from errand.engine.tools.base import Access
+from errand.protocol.asks import GrantDraft, GrantedCall, GrantOffer
+from errand.protocol.tasks import ApproveMode
 
 
 class Ground:

@@ -5,11 +5,11 @@ from typing import TypeAlias
 
 import pytest
 
-from app.engine.permissions.policy import Decision, decide
-from app.engine.permissions.programs import installed
-from app.engine.tools.base import Access
-from app.protocol.asks import GrantedCall
-from app.protocol.tasks import ApproveMode
+from errand.engine.permissions.policy import Decision, decide
+from errand.engine.permissions.programs import installed
+from errand.engine.tools.base import Access
+from errand.protocol.asks import GrantedCall
+from errand.protocol.tasks import ApproveMode
 
 Granted: TypeAlias = tuple[GrantedCall, ...]
 

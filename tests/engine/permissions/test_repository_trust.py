@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.permissions.repository_trust import directs_no_program, names_no_program
+from errand.engine.permissions.repository_trust import directs_no_program, names_no_program
 
 
 @pytest.fixture

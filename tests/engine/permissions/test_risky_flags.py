@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.permissions.policy import Decision, decide
-from app.engine.tools.base import Access
-from app.protocol.asks import GrantedCall
+from errand.engine.permissions.policy import Decision, decide
+from errand.engine.tools.base import Access
+from errand.protocol.asks import GrantedCall
 
 
 class Ground:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.permissions import policy
-from app.engine.permissions.policy import Decision, decide
-from app.engine.permissions.shell import grammar
-from app.engine.permissions.shell.grammar import load_grammar
-from app.engine.tools.base import Access
-from app.protocol.tasks import ApproveMode
+from errand.engine.permissions import policy
+from errand.engine.permissions.policy import Decision, decide
+from errand.engine.permissions.shell import grammar
+from errand.engine.permissions.shell.grammar import load_grammar
+from errand.engine.tools.base import Access
+from errand.protocol.tasks import ApproveMode
 
 
 def judge(folder: Path, line: str = "ls -la | head", approve: ApproveMode = "ask") -> Decision:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.engine.permissions.command_rules import CommandRule
-from app.engine.permissions.windows_shells import judge
+from errand.engine.permissions.command_rules import CommandRule
+from errand.engine.permissions.windows_shells import judge
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 import asyncio
 from pathlib import Path
 
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.record.format import TaskRecord
-from app.protocol.agents import Agent
-from app.protocol.asks import AskAnswerParams
-from app.protocol.conversations import TurnTaking
-from app.protocol.tasks import Task, TaskSetModeParams, TaskStartParams
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.record.format import TaskRecord
+from errand.protocol.agents import Agent
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.conversations import TurnTaking
+from errand.protocol.tasks import Task, TaskSetModeParams, TaskStartParams
 from tests.engine.agent.run.test_model_fallback import DOWN
 from tests.engine.agent.run.test_rate_limit_wait import AT_ONCE, SECOND
 from tests.engine.agent.tasks.test_rounds import company, quiet, speaking

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from app.engine.record.format import TaskRecord
-from app.protocol.asks import RUN_AGAIN, SKIP, STOP, AskAnswerParams
+from errand.engine.record.format import TaskRecord
+from errand.protocol.asks import RUN_AGAIN, SKIP, STOP, AskAnswerParams
 from tests.engine.agent.run.test_rate_limit_wait import AT_ONCE, HOUR, SECOND, waits
 from tests.engine.agent.run.test_resume import answer, crash_in_command, only_ask
 from tests.support.engine_parts import crash, engine_parts

@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from app.engine.record.format import TaskRecord
-from app.protocol.context import ConversationSummariseParams
-from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
+from errand.engine.record.format import TaskRecord
+from errand.protocol.context import ConversationSummariseParams
+from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
 from tests.engine.agent.compaction.test_context_window import (
     SUMMARY,
     WINDOW,

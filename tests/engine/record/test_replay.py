@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.history.attachments import load_images
-from app.engine.core.errors import InvalidParams
-from app.engine.core.messages import Message, ModelMessage
-from app.engine.record.diff import compare
-from app.engine.record.format import TaskRecord, read
-from app.engine.record.replay import replay
+from errand.engine.agent.history.attachments import load_images
+from errand.engine.core.errors import InvalidParams
+from errand.engine.core.messages import Message, ModelMessage
+from errand.engine.record.diff import compare
+from errand.engine.record.format import TaskRecord, read
+from errand.engine.record.replay import replay
 from tests.support.recorded_tasks import cut, extended, failed, interrupted, plain, steered, stopped
 
 RECORDS = Path(__file__).parents[2] / "replays"
@@ -34,7 +34,7 @@ async def test_changed_loop_shows_a_difference(tmp_path: Path, monkeypatch: pyte
     async def forgetful(messages: Sequence[Message]) -> Sequence[ModelMessage]:
         return [message for message in await load_images(messages) if message.role != "tool_result"]
 
-    monkeypatch.setattr("app.engine.agent.run.task_builder.load_images", forgetful)
+    monkeypatch.setattr("errand.engine.agent.run.task_builder.load_images", forgetful)
     recorded = read((RECORDS / "plain.jsonl").read_text("utf-8").splitlines())
     difference = compare(recorded, await replay(recorded, tmp_path))
     assert [line for line in difference if line.startswith(("-    ", "+    "))] == [

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.record.diff import compare
-from app.engine.record.format import TaskRecord, read
-from app.engine.record.replay import replay
-from app.notice_text import notice_text
-from app.protocol.blocks import Block, NoticeBlock, TextBlock, ToolResultBlock
+from errand.engine.record.diff import compare
+from errand.engine.record.format import TaskRecord, read
+from errand.engine.record.replay import replay
+from errand.notice_text import notice_text
+from errand.protocol.blocks import Block, NoticeBlock, TextBlock, ToolResultBlock
 from tests.engine.record import model_tasks, resumed_tasks, summary_tasks
 from tests.support.recorded_tasks import plain, steered, stopped
 
@@ -73,7 +73,7 @@ async def test_record_of_the_previous_version_shows_no_difference(tmp_path: Path
 
 async def test_missing_summary_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = await summary_tasks.outgrown(tmp_path)
-    monkeypatch.setattr("app.engine.agent.compaction.context_window._NEWEST", 1.0)
+    monkeypatch.setattr("errand.engine.agent.compaction.context_window._NEWEST", 1.0)
     difference = compare(recorded, await replay(recorded, tmp_path / "replay"))
     assert "-    summary: ## What the person wants" in difference
 

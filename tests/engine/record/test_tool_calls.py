@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.engine.record.diff import compare
-from app.engine.record.format import TaskRecord, read
-from app.engine.record.replay import replay
-from app.engine.tools.registry import TOOLS
-from app.protocol.asks import AskAnswerParams
-from app.protocol.tasks import Task
+from errand.engine.record.diff import compare
+from errand.engine.record.format import TaskRecord, read
+from errand.engine.record.replay import replay
+from errand.engine.tools.registry import TOOLS
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.mcp_servers import command, stored
 from tests.support.model_replies import DONE, results

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.profile import SandboxProfile
-from app.engine.tools.base import ToolContext, ToolResult
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.profile import SandboxProfile
+from errand.engine.tools.base import ToolContext, ToolResult
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
 PLANTED = "sk-planted-key"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.profile import DeniedFolders, sockets_below
-from app.engine.tools.base import ToolContext, ToolError
-from app.engine.tools.processes import termination
-from app.protocol.base import JsonObject
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.profile import DeniedFolders, sockets_below
+from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.processes import termination
+from errand.protocol.base import JsonObject
 from tests.engine.sandbox.conftest import PLANTED, profile_of, run_shell, shell_result
 from tests.support.loop_parts import task_of, text_of, tool_of
 from tests.support.processes import until

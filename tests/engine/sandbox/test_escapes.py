@@ -12,11 +12,11 @@ from uuid import uuid4
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.sandbox.form import find_sandbox, forget_sandbox
-from app.engine.sandbox.launch import CommandSandbox
-from app.engine.tools.base import ToolContext, ToolError
-from app.protocol.engine import SandboxForm
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.sandbox.form import find_sandbox, forget_sandbox
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.tools.base import ToolContext, ToolError
+from errand.protocol.engine import SandboxForm
 from tests.engine.sandbox.conftest import PLANTED, profile_of, run_shell, shell_result
 from tests.support.loop_parts import task_of
 from tests.support.processes import PYTHON, running, until

@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import ConfigurationError, InvalidParams
-from app.engine.core.settings import Settings, writable_folders_of
-from app.engine.sandbox import landlock
-from app.engine.sandbox.form import find_sandbox, forget_sandbox, missing_sandbox, sandbox_of, short_text, status_of
-from app.paths import Paths
-from app.protocol.engine import SandboxMode
+from errand.engine.core.errors import ConfigurationError, InvalidParams
+from errand.engine.core.settings import Settings, writable_folders_of
+from errand.engine.sandbox import landlock
+from errand.engine.sandbox.form import find_sandbox, forget_sandbox, missing_sandbox, sandbox_of, short_text, status_of
+from errand.paths import Paths
+from errand.protocol.engine import SandboxMode
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import app
-from app.engine.sandbox.form import find_sandbox
-from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.loopback import Loopback
-from app.engine.tools.base import ToolContext
+import errand
+from errand.engine.sandbox.form import find_sandbox
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.loopback import Loopback
+from errand.engine.tools.base import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.engine.sandbox.test_network import anything
 from tests.support.loop_parts import task_of
@@ -109,10 +109,10 @@ async def test_two_commands_with_the_network_run_at_once(sandboxed: ToolContext)
 
 _OF_NOBODY = """
 import asyncio, ctypes, os, subprocess, sys
-from app.engine.sandbox.form import find_sandbox
-from app.engine.sandbox.launch import CommandSandbox, prepare_launch
-from app.engine.sandbox.loopback import Loopback
-from app.engine.sandbox.profile import SandboxProfile
+from errand.engine.sandbox.form import find_sandbox
+from errand.engine.sandbox.launch import CommandSandbox, prepare_launch
+from errand.engine.sandbox.loopback import Loopback
+from errand.engine.sandbox.profile import SandboxProfile
 from pathlib import Path
 
 libc = ctypes.CDLL(None)
@@ -170,6 +170,6 @@ def test_a_user_without_rights_shares_it_too() -> None:
     with folder_of_nobody() as folder:
         ended = subprocess.run(
             [*nobody(), sys.executable, "-c", _OF_NOBODY, folder],
-            capture_output=True, text=True, check=False, cwd=Path(app.__file__).parents[1],
+            capture_output=True, text=True, check=False, cwd=Path(errand.__file__).parents[1],
         )  # fmt: skip
     assert ended.stdout.splitlines() == ["mine", "connected"], ended.stderr

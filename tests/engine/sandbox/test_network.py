@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from app.engine.permissions.addresses import is_public, is_this_machine
-from app.engine.permissions.network import judge_connection, needs_network
-from app.engine.sandbox.http_proxy import Judge
-from app.engine.sandbox.launch import CommandSandbox
-from app.engine.tools.base import ToolContext
+from errand.engine.permissions.addresses import is_public, is_this_machine
+from errand.engine.permissions.network import judge_connection, needs_network
+from errand.engine.sandbox.http_proxy import Judge
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.tools.base import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.support.loop_parts import task_of
 from tests.support.processes import until

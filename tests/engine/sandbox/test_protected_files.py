@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.protected_files import note_own_write
-from app.engine.tools.base import ToolContext
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.protected_files import note_own_write
+from errand.engine.tools.base import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.support.loop_parts import run, task_of, tool_of
 from tests.support.processes import until

@@ -6,11 +6,11 @@ import logging
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from app.client.connection import Connection
-from app.client.launch import read_endpoint
-from app.paths import Paths
-from app.protocol.engine import ENGINE_ROTATE_TOKEN
-from app.protocol.tasks import TASK_LIST, TaskListParams
+from errand.client.connection import Connection
+from errand.client.launch import read_endpoint
+from errand.paths import Paths
+from errand.protocol.engine import ENGINE_ROTATE_TOKEN
+from errand.protocol.tasks import TASK_LIST, TaskListParams
 from tests.support.command_line import Errand
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import TOKEN, EngineServer

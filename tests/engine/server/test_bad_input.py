@@ -8,9 +8,9 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from app.engine.core.settings import Settings
-from app.engine.server.dispatcher import ROUTES
-from app.protocol.methods import METHODS
+from errand.engine.core.settings import Settings
+from errand.engine.server.dispatcher import ROUTES
+from errand.protocol.methods import METHODS
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 

@@ -2,12 +2,12 @@
 
 import msgspec
 
-from app.engine.tools.call_display import with_facts
-from app.protocol.base import JsonObject
-from app.protocol.blocks import Block, ResultFacts, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import ConversationCompareResult, ConversationNodesResult, Node
-from app.protocol.engine import SubscribeResult
-from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
+from errand.engine.tools.call_display import with_facts
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import Block, ResultFacts, ToolCallBlock, ToolResultBlock
+from errand.protocol.conversations import ConversationCompareResult, ConversationNodesResult, Node
+from errand.protocol.engine import SubscribeResult
+from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
 from tests.support.connections import raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import agent, conversation, node

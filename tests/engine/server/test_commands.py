@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.storage.records import commands
-from app.protocol.base import JsonObject
-from app.protocol.tasks import TaskStartResult
+from errand.engine.storage.records import commands
+from errand.protocol.base import JsonObject
+from errand.protocol.tasks import TaskStartResult
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer, engine_server
 

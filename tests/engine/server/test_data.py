@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.storage.records import nodes
-from app.engine.tools.shell.working_folder import WorkingFolder
-from app.protocol.data import DataImportResult, DataSummaryResult
-from app.protocol.events import ConversationDeleted, ConversationUpdate
+from errand.engine.storage.records import nodes
+from errand.engine.tools.shell.working_folder import WorkingFolder
+from errand.protocol.data import DataImportResult, DataSummaryResult
+from errand.protocol.events import ConversationDeleted, ConversationUpdate
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import conversation, node

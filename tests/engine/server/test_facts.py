@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.memory.facts import MOST_PINNED, MOST_PROPOSED, FactDraft
-from app.protocol.base import JsonObject, JsonValue
-from app.protocol.events import ConversationUpdate, Event, FactRemoved, FactUpdate, TaskMessage
-from app.protocol.facts import Fact, MemoryFactsResult, MemoryPinResult
-from app.protocol.memory import MemoryLogResult
+from errand.engine.memory.facts import MOST_PINNED, MOST_PROPOSED, FactDraft
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.events import ConversationUpdate, Event, FactRemoved, FactUpdate, TaskMessage
+from errand.protocol.facts import Fact, MemoryFactsResult, MemoryPinResult
+from errand.protocol.memory import MemoryLogResult
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import conversation, node

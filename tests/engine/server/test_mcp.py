@@ -4,8 +4,8 @@ import json
 
 import msgspec
 
-from app.protocol.base import JsonObject
-from app.protocol.servers import (
+from errand.protocol.base import JsonObject
+from errand.protocol.servers import (
     McpListResult,
     McpLoginResult,
     McpPromptListResult,

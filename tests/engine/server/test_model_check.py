@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from app.engine.models.available_models import try_model
-from app.protocol.settings import ModelTestResult
+from errand.engine.models.available_models import try_model
+from errand.protocol.settings import ModelTestResult
 from tests.support import provider_servers
 from tests.support.connections import RawClient, raw_client
 from tests.support.engine_server import EngineServer

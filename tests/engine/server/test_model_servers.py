@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.base import JsonObject
-from app.protocol.settings import (
+from errand.protocol.base import JsonObject
+from errand.protocol.settings import (
     ModelListResult,
     ModelServerSaveResult,
     ModelServerTestResult,

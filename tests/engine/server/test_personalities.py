@@ -2,11 +2,11 @@
 
 import msgspec
 
-from app.engine.storage.records.agents import ASSISTANT
-from app.engine.tools.registry import NAMES
-from app.protocol.agents import Personality, PersonalityListResult
-from app.protocol.base import JsonObject
-from app.protocol.events import Event, PersonalityDeleted, PersonalityUpdate
+from errand.engine.storage.records.agents import ASSISTANT
+from errand.engine.tools.registry import NAMES
+from errand.protocol.agents import Personality, PersonalityListResult
+from errand.protocol.base import JsonObject
+from errand.protocol.events import Event, PersonalityDeleted, PersonalityUpdate
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 

@@ -4,20 +4,20 @@ from datetime import timedelta
 
 import msgspec
 
-from app.engine.storage.records import memory_log
-from app.protocol.agents import AgentListResult
-from app.protocol.asks import AskListResult, Grant, GrantListResult
-from app.protocol.conversations import (
+from errand.engine.storage.records import memory_log
+from errand.protocol.agents import AgentListResult
+from errand.protocol.asks import AskListResult, Grant, GrantListResult
+from errand.protocol.conversations import (
     ConversationChangeResult,
     ConversationListResult,
     ConversationNodesResult,
     ConversationSearchResult,
 )
-from app.protocol.engine import EngineStatusResult
-from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, GrantUpdate, TaskMessage, TaskUpdate
-from app.protocol.memory import MemoryLogResult
-from app.protocol.settings import ModelListResult, SettingsSetResult
-from app.protocol.tasks import TaskListResult
+from errand.protocol.engine import EngineStatusResult
+from errand.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, GrantUpdate, TaskMessage, TaskUpdate
+from errand.protocol.memory import MemoryLogResult
+from errand.protocol.settings import ModelListResult, SettingsSetResult
+from errand.protocol.tasks import TaskListResult
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task

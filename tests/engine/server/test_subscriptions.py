@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 import pytest
 
-from app.protocol.base import JsonObject
-from app.protocol.engine import SubscribeResult
-from app.protocol.events import (
+from errand.protocol.base import JsonObject
+from errand.protocol.engine import SubscribeResult
+from errand.protocol.events import (
     AgentUpdate,
     ConversationUpdate,
     EventRecord,
@@ -16,7 +16,7 @@ from app.protocol.events import (
     TaskUpdate,
     TextDelta,
 )
-from app.protocol.tasks import TaskStartParams
+from errand.protocol.tasks import TaskStartParams
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import agent, conversation, grant, node, task

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from app.protocol.conversations import ConversationNodesResult, ConversationTreeResult, Fork, TreeHead
-from app.protocol.engine import SubscribeResult
-from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from errand.protocol.conversations import ConversationNodesResult, ConversationTreeResult, Fork, TreeHead
+from errand.protocol.engine import SubscribeResult
+from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import agent, conversation, node, task

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.storage.records import conversations, tasks, turns
-from app.engine.storage.records.turns import PartSize
-from app.protocol.context import ContextExplainResult, ContextShare, PromptPart, PromptShare
-from app.protocol.conversations import Conversation
-from app.protocol.usage import Usage, UsageKey, UsageReportParams, UsageReportResult, UsageRow
+from errand.engine.storage.records import conversations, tasks, turns
+from errand.engine.storage.records.turns import PartSize
+from errand.protocol.context import ContextExplainResult, ContextShare, PromptPart, PromptShare
+from errand.protocol.conversations import Conversation
+from errand.protocol.usage import Usage, UsageKey, UsageReportParams, UsageReportResult, UsageRow
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_parts import engine_parts
 from tests.support.engine_server import EngineServer

@@ -11,18 +11,18 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import ConfigurationError
-from app.engine.core.secrets import KeyStore
-from app.engine.core.settings import SettingValues
-from app.engine.models.base import BlockDelta, ModelNotice, ReplyEnd, Retry
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.router import ModelRouter
-from app.engine.sharing.server import SharedModelFilter, SharingLimits
-from app.engine.sharing.tokens import Tokens
-from app.notice_text import data_text
-from app.protocol.base import JsonObject
-from app.redaction import Redactor
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import SettingValues
+from errand.engine.models.base import BlockDelta, ModelNotice, ReplyEnd, Retry
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.router import ModelRouter
+from errand.engine.sharing.server import SharedModelFilter, SharingLimits
+from errand.engine.sharing.tokens import Tokens
+from errand.notice_text import data_text
+from errand.protocol.base import JsonObject
+from errand.redaction import Redactor
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import ModelServer, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS, TOKEN, Shared, sharing

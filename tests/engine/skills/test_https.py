@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from app.engine.core.errors import InvalidParams
-from app.engine.skills.skills import Skills
-from app.paths import Paths
-from app.protocol.skills import SkillInstallParams, SkillPreviewParams
-from app.regular_file import make_folder
+from errand.engine.core.errors import InvalidParams
+from errand.engine.skills.skills import Skills
+from errand.paths import Paths
+from errand.protocol.skills import SkillInstallParams, SkillPreviewParams
+from errand.regular_file import make_folder
 from tests.engine.skills.test_skills import repository, written
 from tests.support.provider_servers import self_signed
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import Conflict, EngineError, InvalidParams, NotFound
-from app.engine.core.skill_state import SkillState
-from app.engine.skills.skills import Skills
-from app.paths import Paths
-from app.protocol.skills import SkillInstallParams, SkillPreview, SkillPreviewParams
-from app.regular_file import make_folder
+from errand.engine.core.errors import Conflict, EngineError, InvalidParams, NotFound
+from errand.engine.core.skill_state import SkillState
+from errand.engine.skills.skills import Skills
+from errand.paths import Paths
+from errand.protocol.skills import SkillInstallParams, SkillPreview, SkillPreviewParams
+from errand.regular_file import make_folder
 
 HEAD = "---\nname: report\ndescription: Makes reports.\n---\nRun `scripts/make.py`.\n"
 
@@ -369,7 +369,7 @@ async def test_skill_whose_removal_cannot_be_stored_stays(ground: Ground, monkey
 
     file = await ground.install(await ground.preview(str(written(ground.folder / "source"))))
     before = ground.paths.skills.read_bytes()
-    monkeypatch.setattr("app.engine.skills.skills.write_skill_state", full)
+    monkeypatch.setattr("errand.engine.skills.skills.write_skill_state", full)
     with pytest.raises(InvalidParams, match="No space left"):
         await ground.skills.remove(str(file))
     assert file.exists() and ground.paths.skills.read_bytes() == before

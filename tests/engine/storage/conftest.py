@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.storage.database import Database
-from app.engine.storage.records import conversations, tasks
-from app.engine.storage.sqlite.engines import sqlite_url
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import conversations, tasks
+from errand.engine.storage.sqlite.engines import sqlite_url
 from tests.support.postgres_server import PostgresServer
 from tests.support.records import conversation, task
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from app.engine.core.errors import StorageError
-from app.engine.storage.database import Database
-from app.engine.storage.records import executions, grants, memory_log
-from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
+from errand.engine.core.errors import StorageError
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import executions, grants, memory_log
+from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
 from tests.support.databases import execute, of_sqlite
 from tests.support.records import NOW, grant
 

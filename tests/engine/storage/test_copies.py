@@ -7,13 +7,13 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from app import database_file
-from app.engine.core.resources import Health
-from app.engine.storage.database import Database
-from app.engine.storage.records import conversations, events
-from app.engine.storage.sqlite.backups import DailyBackups
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.protocol.events import ConversationUpdate, EventRecord
+from errand import database_file
+from errand.engine.core.resources import Health
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import conversations, events
+from errand.engine.storage.sqlite.backups import DailyBackups
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.protocol.events import ConversationUpdate, EventRecord
 from tests.support.databases import of_sqlite
 from tests.support.records import conversation
 

@@ -4,15 +4,15 @@ import asyncio
 import sys
 from pathlib import Path
 
-from app.engine.storage.database import Database
-from app.engine.storage.sqlite.engines import sqlite_url
+from errand.engine.storage.database import Database
+from errand.engine.storage.sqlite.engines import sqlite_url
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from app.engine.storage.records import conversations, nodes
-from app.engine.storage.database import Database
-from app.engine.storage.sqlite.engines import sqlite_url
+from errand.engine.storage.records import conversations, nodes
+from errand.engine.storage.database import Database
+from errand.engine.storage.sqlite.engines import sqlite_url
 from tests.support.records import conversation, node
 
 async def main(path):

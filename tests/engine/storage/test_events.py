@@ -2,10 +2,10 @@
 
 import msgspec
 
-from app.engine.storage.database import Database
-from app.engine.storage.event_writes import event_writes
-from app.engine.storage.records import conversations, events
-from app.protocol.events import (
+from errand.engine.storage.database import Database
+from errand.engine.storage.event_writes import event_writes
+from errand.engine.storage.records import conversations, events
+from errand.protocol.events import (
     AgentUpdate,
     AskUpdate,
     ConversationUpdate,
@@ -18,8 +18,8 @@ from app.protocol.events import (
     TaskPlan,
     TaskUpdate,
 )
-from app.protocol.facts import Fact
-from app.protocol.tasks import AgentPlan
+from errand.protocol.facts import Fact
+from errand.protocol.tasks import AgentPlan
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 
 PLAN = AgentPlan(task_id="t1", turn=1, reasoning="", tool_calls=(), question="Which?", is_complete=False)

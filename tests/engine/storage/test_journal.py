@@ -10,14 +10,14 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.engine.core.errors import Busy, CannotSave, Conflict, StorageError
-from app.engine.storage.database import Database
-from app.engine.storage.records import agents, conversations, nodes
-from app.engine.storage.sqlite.engines import connect, open_engine, sqlite_url
-from app.engine.storage.sqlite.journal import Journal, JournalChange, begin_ownership
-from app.engine.storage.sqlite.statements import Write
-from app.engine.storage.sqlite.tables import meta
-from app.engine.storage.sqlite.writer import SqliteWriter
+from errand.engine.core.errors import Busy, CannotSave, Conflict, StorageError
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import agents, conversations, nodes
+from errand.engine.storage.sqlite.engines import connect, open_engine, sqlite_url
+from errand.engine.storage.sqlite.journal import Journal, JournalChange, begin_ownership
+from errand.engine.storage.sqlite.statements import Write
+from errand.engine.storage.sqlite.tables import meta
+from errand.engine.storage.sqlite.writer import SqliteWriter
 from tests.support.databases import of_sqlite
 from tests.support.disks import full_disk
 from tests.support.processes import until

@@ -12,16 +12,16 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
-from app.engine.core.errors import StorageError
-from app.engine.storage.database import Database
-from app.engine.storage.records import agents, changes, conversations, grants, nodes, tasks
-from app.engine.storage.sqlite import schema
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.engine.storage.sqlite.opening import prepare_file
-from app.engine.storage.sqlite.statements import Value, to_json, to_text
-from app.protocol.changes import Change
-from app.protocol.usage import Usage, UsageReportParams
+from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
+from errand.engine.core.errors import StorageError
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import agents, changes, conversations, grants, nodes, tasks
+from errand.engine.storage.sqlite import schema
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.engine.storage.sqlite.opening import prepare_file
+from errand.engine.storage.sqlite.statements import Value, to_json, to_text
+from errand.protocol.changes import Change
+from errand.protocol.usage import Usage, UsageReportParams
 from tests.support.records import NOW, conversation, grant, node, task
 
 _, CODER, _, WRITER = BUILTIN_PERSONALITIES

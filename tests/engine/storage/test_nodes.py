@@ -1,8 +1,8 @@
 """Nodes: branches of the tree, by page and complete."""
 
-from app.engine.storage.database import Database
-from app.engine.storage.records import nodes
-from app.protocol.conversations import Node
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import nodes
+from errand.protocol.conversations import Node
 from tests.support.records import node
 
 

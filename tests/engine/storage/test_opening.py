@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app.database_file import replacement_path
-from app.engine.core.errors import ConfigurationError, StorageError
-from app.engine.storage.database import Database
-from app.engine.storage.records import conversations
-from app.engine.storage.records.agents import ASSISTANT
-from app.engine.storage.sqlite.engines import sqlite_url
+from errand.database_file import replacement_path
+from errand.engine.core.errors import ConfigurationError, StorageError
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import conversations
+from errand.engine.storage.records.agents import ASSISTANT
+from errand.engine.storage.sqlite.engines import sqlite_url
 from tests.support.records import conversation
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url, select
 
-from app.engine.core.errors import ConfigurationError, StorageError
-from app.engine.storage.database import Database
-from app.engine.storage.postgres.server import open_server
-from app.engine.storage.records import agents, conversations, grants, memory_log, nodes
-from app.engine.storage.search.text_vectors import marked_snippet
-from app.engine.storage.sqlite import tables
-from app.engine.storage.sqlite.journal import Journal
-from app.engine.storage.sqlite.reader import Reader, begin_patience
+from errand.engine.core.errors import ConfigurationError, StorageError
+from errand.engine.storage.database import Database
+from errand.engine.storage.postgres.server import open_server
+from errand.engine.storage.records import agents, conversations, grants, memory_log, nodes
+from errand.engine.storage.search.text_vectors import marked_snippet
+from errand.engine.storage.sqlite import tables
+from errand.engine.storage.sqlite.journal import Journal
+from errand.engine.storage.sqlite.reader import Reader, begin_patience
 from tests.support.databases import execute
 from tests.support.postgres_server import PostgresServer
 from tests.support.records import agent, conversation, grant, node

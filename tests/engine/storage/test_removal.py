@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from app.engine.core.errors import StorageError
-from app.engine.storage.database import Database
-from app.engine.storage.event_writes import event_writes
-from app.engine.storage.records import (
+from errand.engine.core.errors import StorageError
+from errand.engine.storage.database import Database
+from errand.engine.storage.event_writes import event_writes
+from errand.engine.storage.records import (
     agents,
     asks,
     commands,
@@ -20,9 +20,9 @@ from app.engine.storage.records import (
     tasks,
     turns,
 )
-from app.engine.storage.records.removal import Removal, begin, done, scrub
-from app.protocol.asks import Grant
-from app.protocol.events import ConversationDeleted, EventRecord, FactUpdate, GrantUpdate, TaskMessage
+from errand.engine.storage.records.removal import Removal, begin, done, scrub
+from errand.protocol.asks import Grant
+from errand.protocol.events import ConversationDeleted, EventRecord, FactUpdate, GrantUpdate, TaskMessage
 from tests.engine.storage.test_audit import finished, started
 from tests.engine.storage.test_events import FACT
 from tests.support.databases import execute, of_sqlite

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from app.engine.storage.database import Database
-from app.engine.storage.records import conversations, nodes
-from app.engine.storage.sqlite.statements import Write
-from app.engine.storage.sqlite.tables import nodes as nodes_table
-from app.protocol.base import JsonObject
-from app.protocol.blocks import FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import SearchHit
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import conversations, nodes
+from errand.engine.storage.sqlite.statements import Write
+from errand.engine.storage.sqlite.tables import nodes as nodes_table
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from errand.protocol.conversations import SearchHit
 from tests.support.records import NOW, conversation, node
 
 TEXTS = {

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from app.engine.storage.database import Database
-from app.engine.storage.records import agents, conversations, nodes
-from app.engine.storage.search.query import SearchQuery, parse_query
-from app.protocol.base import JsonObject
-from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import FormerAgent, Node
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import agents, conversations, nodes
+from errand.engine.storage.search.query import SearchQuery, parse_query
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
+from errand.protocol.conversations import FormerAgent, Node
 from tests.support.records import agent, conversation, node
 
 DAY = timedelta(days=1)

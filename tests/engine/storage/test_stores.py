@@ -5,16 +5,16 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from app.engine.core.errors import InvalidParams, StorageError
-from app.engine.storage.database import Database
-from app.engine.storage.records import agents, asks, commands, conversations, tasks, turns
-from app.engine.storage.records.turns import UnfinishedTurn
-from app.engine.storage.sqlite.statements import Write
-from app.engine.storage.sqlite.tables import tasks as tasks_table
-from app.protocol.agents import Personality
-from app.protocol.conversations import Conversation
-from app.protocol.tasks import AgentPlan, PlannedCall, Task
-from app.protocol.usage import Usage
+from errand.engine.core.errors import InvalidParams, StorageError
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import agents, asks, commands, conversations, tasks, turns
+from errand.engine.storage.records.turns import UnfinishedTurn
+from errand.engine.storage.sqlite.statements import Write
+from errand.engine.storage.sqlite.tables import tasks as tasks_table
+from errand.protocol.agents import Personality
+from errand.protocol.conversations import Conversation
+from errand.protocol.tasks import AgentPlan, PlannedCall, Task
+from errand.protocol.usage import Usage
 from tests.support.records import NOW, agent, ask, conversation, task
 
 

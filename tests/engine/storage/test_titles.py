@@ -5,11 +5,11 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from app.engine.storage.database import Database
-from app.engine.storage.records import conversations
-from app.engine.storage.sqlite.statements import Write
-from app.engine.storage.sqlite.tables import conversations as conversations_table
-from app.protocol.conversations import Conversation
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import conversations
+from errand.engine.storage.sqlite.statements import Write
+from errand.engine.storage.sqlite.tables import conversations as conversations_table
+from errand.protocol.conversations import Conversation
 from tests.support.records import NOW, conversation
 
 

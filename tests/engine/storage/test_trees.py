@@ -2,10 +2,10 @@
 
 import msgspec
 
-from app.engine.storage.database import Database
-from app.engine.storage.records import nodes
-from app.protocol.blocks import TextBlock, ToolCallBlock
-from app.protocol.conversations import Fork, TreeNode
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import nodes
+from errand.protocol.blocks import TextBlock, ToolCallBlock
+from errand.protocol.conversations import Fork, TreeNode
 from tests.support.records import NOW, node
 
 

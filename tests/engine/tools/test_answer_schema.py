@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.errors import InvalidParams
-from app.protocol.base import JsonObject
-from app.protocol.tasks import Task, TaskMode, TaskStartParams
+from errand.engine.core.errors import InvalidParams
+from errand.protocol.base import JsonObject
+from errand.protocol.tasks import Task, TaskMode, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 

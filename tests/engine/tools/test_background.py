@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal, stopped_by
-from app.engine.sandbox.form import find_sandbox
-from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.profile import SandboxProfile
-from app.engine.tools.base import ToolContext
-from app.engine.tools.shell.background import MOST, BackgroundCommands
-from app.protocol.background import BackgroundCommand
-from app.protocol.base import JsonObject
+from errand.engine.core.cancel import CancelSignal, stopped_by
+from errand.engine.sandbox.form import find_sandbox
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.profile import SandboxProfile
+from errand.engine.tools.base import ToolContext
+from errand.engine.tools.shell.background import MOST, BackgroundCommands
+from errand.protocol.background import BackgroundCommand
+from errand.protocol.base import JsonObject
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.processes import running, until
 

@@ -12,11 +12,11 @@ import psutil
 import pytest
 from aiohttp import web
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import Image
-from app.engine.tools.base import Access, Tool, ToolContext, ToolError
-from app.engine.tools.browser.installed import find_browser
-from app.protocol.base import JsonObject
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import Image
+from errand.engine.tools.base import Access, Tool, ToolContext, ToolError
+from errand.engine.tools.browser.installed import find_browser
+from errand.protocol.base import JsonObject
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.processes import below, until
 from tests.support.web_site import Handler, Rules, WebSite, web_site, with_rules

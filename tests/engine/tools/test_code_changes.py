@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.tools.base import Tool, ToolContext
-from app.protocol.base import JsonObject
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.tools.base import Tool, ToolContext
+from errand.protocol.base import JsonObject
 from tests.support.loop_parts import detail, failure, make_tool_context, run, text_of, tool_of
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.engine.tools.call_display import display_of, summary_with_time, with_facts
-from app.protocol.base import JsonObject
-from app.protocol.blocks import CallDisplay, ResultFacts, ToolResultBlock
+from errand.engine.tools.call_display import display_of, summary_with_time, with_facts
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import CallDisplay, ResultFacts, ToolResultBlock
 
 CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
     (

@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from app.engine.tools.documentation import documents, main, page
-from app.engine.tools.registry import CONTROL_TOOLS, TOOLS
+from errand.engine.tools.documentation import documents, main, page
+from errand.engine.tools.registry import CONTROL_TOOLS, TOOLS
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_the_page_is_current() -> None:
     for file, text in documents(DOCS).items():
-        assert file.read_text(encoding="utf-8") == text, "run python -m app.engine.tools.documentation"
+        assert file.read_text(encoding="utf-8") == text, "run python -m errand.engine.tools.documentation"
 
 
 def test_every_tool_is_on_the_page() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.tools.base import ToolContext, ToolError
-from app.engine.tools.processes import termination
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.processes import termination
 from tests.support.loop_parts import make_tool_context, run, tool_of, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
@@ -41,8 +41,8 @@ def _python(begin: str, each: str) -> str:
 _ENGINE = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from app.engine.sandbox.launch import Launch
-from app.engine.tools.processes import marks, spawn, watchdog
+from errand.engine.sandbox.launch import Launch
+from errand.engine.tools.processes import marks, spawn, watchdog
 async def main():
     watchdog.start_watchdog()
     launch = Launch(["bash", "-c", sys.argv[1]], Path.cwd(), os.environ)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.tools.base import Tool, ToolContext, ToolError
-from app.engine.tools.code.search import list_files
-from app.engine.tools.file_walk import is_file, keep_all, matches, walk
-from app.engine.tools.gitignore import GitIgnore
+from errand.engine.tools.base import Tool, ToolContext, ToolError
+from errand.engine.tools.code.search import list_files
+from errand.engine.tools.file_walk import is_file, keep_all, matches, walk
+from errand.engine.tools.gitignore import GitIgnore
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
 NOTE = "[what .gitignore names is left out; set ignored to have it]"
@@ -225,7 +225,7 @@ async def test_gitignore_is_not_read_if_ignored_files_are_requested(
         raise AssertionError(f"rules were read for {root}")
 
     put(context.workspace, {".gitignore": "a.py", "a.py": "x\n"})
-    monkeypatch.setattr("app.engine.tools.code.tool.GitIgnore", fail)
+    monkeypatch.setattr("errand.engine.tools.code.tool.GitIgnore", fail)
     assert text_of(await run(code, {"action": "list", "ignored": True})) == ".gitignore\na.py"
     assert text_of(await run(code, {"action": "search", "pattern": "x", "ignored": True})) == "a.py:1: x"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.tools.base import ToolContext, ToolResult
+from errand.engine.tools.base import ToolContext, ToolResult
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

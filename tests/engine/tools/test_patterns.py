@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.engine.tools.patterns import compile_pattern
+from errand.engine.tools.patterns import compile_pattern
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import Image
-from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.profile import SandboxProfile
-from app.engine.tools.base import Tool, ToolContext, ToolResult
-from app.engine.tools.python.session import PythonSession, find_interpreter
-from app.protocol.base import JsonObject
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import Image
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.profile import SandboxProfile
+from errand.engine.tools.base import Tool, ToolContext, ToolResult
+from errand.engine.tools.python.session import PythonSession, find_interpreter
+from errand.protocol.base import JsonObject
 from tests.support.loop_parts import failure, is_running, make_tool_context, run, text_of, tool_of, until
 from tests.support.processes import PYTHON
 from tests.support.processes import running as running_processes

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.tools.argument_check import check_arguments
-from app.engine.tools.base import ToolError
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.tools.argument_check import check_arguments
+from errand.engine.tools.base import ToolError
+from errand.protocol.base import JsonObject, JsonValue
 
 
 def field(schema: JsonObject) -> JsonObject:

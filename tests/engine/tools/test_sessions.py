@@ -1,6 +1,6 @@
 """What tools keep for a conversation: one session of a kind, closed with the conversation or the engine."""
 
-from app.engine.tools.sessions import ConversationSessions, ToolSessions
+from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 
 
 class _Page:

@@ -5,11 +5,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.tools.base import ToolResult
-from app.engine.tools.shell.tool import Shell
-from app.environment import SYSTEM_PATH
-from app.protocol.base import JsonObject
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.tools.base import ToolResult
+from errand.engine.tools.shell.tool import Shell
+from errand.environment import SYSTEM_PATH
+from errand.protocol.base import JsonObject
 from tests.support.loop_parts import detail, failure, make_tool_context, run, task_of, text_of, tool_of
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.tools.base import ToolResult
-from app.engine.tools.output_capture import FILE_LIMIT, OutputCapture
-from app.redaction import Redactor
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.tools.base import ToolResult
+from errand.engine.tools.output_capture import FILE_LIMIT, OutputCapture
+from errand.redaction import Redactor
 from tests.support.loop_parts import detail, kept_output, make_tool_context, run, text_of, tool_of
 
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.errors import ConfigurationError
-from app.engine.tools.code.edits import diff_texts
-from app.engine.tools.file_walk import matches
-from app.engine.tools.plain_text import clean_output, without_hidden
-from app.engine.tools.registry import bind, common_tools
-from app.engine.tools.shell.environment import clean_environment
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.tools.code.edits import diff_texts
+from errand.engine.tools.file_walk import matches
+from errand.engine.tools.plain_text import clean_output, without_hidden
+from errand.engine.tools.registry import bind, common_tools
+from errand.engine.tools.shell.environment import clean_environment
 from tests.support.loop_parts import make_tool_context
 
 

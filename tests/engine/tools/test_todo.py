@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.tools.argument_check import check_arguments
-from app.engine.tools.base import ToolError
-from app.engine.tools.todo import LONGEST_ITEM, MOST_ITEMS, Todo
-from app.protocol.base import JsonObject, JsonValue
-from app.protocol.tasks import TaskStartParams, TodoItem
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.tools.argument_check import check_arguments
+from errand.engine.tools.base import ToolError
+from errand.engine.tools.todo import LONGEST_ITEM, MOST_ITEMS, Todo
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.tasks import TaskStartParams, TodoItem
 from tests.support.engine_parts import crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.sandbox.loopback import Loopback
-from app.engine.tools.base import ToolContext
-from app.engine.tools.web.page_text import decoded
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.sandbox.loopback import Loopback
+from errand.engine.tools.base import ToolContext
+from errand.engine.tools.web.page_text import decoded
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.web_site import Handler, Rules, web_site, with_rules
 

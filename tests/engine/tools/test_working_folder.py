@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.tools.base import ToolContext
-from app.protocol.base import JsonObject
+from errand.engine.tools.base import ToolContext
+from errand.protocol.base import JsonObject
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeAlias
 
-from app.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject, JsonValue
 
 MODEL = "scripted-1"
 ASIDE = "Aside of the script"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from app.protocol.base import JsonValue
+from errand.protocol.base import JsonValue
 
 _LONGEST = 400
 _LONGEST_FILE = 3_000

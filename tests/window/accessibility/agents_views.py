@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
-from app.window.stores.conversation.agents import NewAgent
-from app.window.views.agents.dialogs import RemoveAgentDialog
-from app.window.views.branches.ask_models_dialog import AskModelsDialog
-from app.window.views.branches.comparison import ComparisonDialog
-from app.window.views.conversation.conversation_view import ConversationView
+from errand.window.stores.conversation.agents import NewAgent
+from errand.window.views.agents.dialogs import RemoveAgentDialog
+from errand.window.views.branches.ask_models_dialog import AskModelsDialog
+from errand.window.views.branches.comparison import ComparisonDialog
+from errand.window.views.conversation.conversation_view import ConversationView
 from tests.support.window import until
 from tests.window.accessibility.full_window import Office, top
 

@@ -2,8 +2,8 @@
 
 from typing import get_args
 
-from app.protocol.blocks import FileBlock, RecallBlock, SummaryBlock
-from app.window.rows.row import (
+from errand.protocol.blocks import FileBlock, RecallBlock, SummaryBlock
+from errand.window.rows.row import (
     AskRow,
     BranchEndRow,
     BranchSwitchRow,

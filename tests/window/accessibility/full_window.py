@@ -9,15 +9,15 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.paths import Paths
-from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
-from app.protocol.tasks import TaskRetryParams
-from app.window.main import build_window
-from app.window.stores.window_state import WindowStateStore
-from app.window.theme.theme import Theme
-from app.window.views.conversation.conversation_view import ConversationView
-from app.window.views.conversation.find_bar import FindBarView
-from app.window.views.shell.main_window import MainWindow
+from errand.paths import Paths
+from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
+from errand.protocol.tasks import TaskRetryParams
+from errand.window.main import build_window
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.conversation.conversation_view import ConversationView
+from errand.window.views.conversation.find_bar import FindBarView
+from errand.window.views.shell.main_window import MainWindow
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 from tests.support.window import until

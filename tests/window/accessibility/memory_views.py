@@ -2,10 +2,10 @@
 
 from PySide6.QtWidgets import QPushButton, QWidget
 
-from app.engine.memory.facts import FactDraft
-from app.window.rows.row import UserRow
-from app.window.views.memory.dialog import MemoryDialog, MemoryPage
-from app.window.views.memory.forget_dialog import ForgetDialog
+from errand.engine.memory.facts import FactDraft
+from errand.window.rows.row import UserRow
+from errand.window.views.memory.dialog import MemoryDialog, MemoryPage
+from errand.window.views.memory.forget_dialog import ForgetDialog
 from tests.support.engine_parts import remembered
 from tests.support.window import press, until
 from tests.window.accessibility.full_window import Office, top

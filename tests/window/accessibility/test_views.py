@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton, QRadioButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.theme.style import push_button
-from app.window.theme.theme import Mode, Theme
-from app.window.widgets.labels import TextLabel
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Mode, Theme
+from errand.window.widgets.labels import TextLabel
 from tests.window.accessibility.contrast import lines, picture_of
 from tests.window.accessibility.full_window import Office, office
 from tests.window.accessibility.tab_walk import TabWalk

@@ -7,8 +7,8 @@ from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QAbstractButton, QAbstractScrollArea, QLineEdit, QListView, QToolButton, QWidget
 
-from app.window.views.shared.picker import PickerDialog
-from app.window.views.shell.tab_bar import TabBarView
+from errand.window.views.shared.picker import PickerDialog
+from errand.window.views.shell.tab_bar import TabBarView
 
 _ROLE = QAccessible.Role
 _NO_ROLE = (_ROLE.NoRole, _ROLE.Client, _ROLE.Border, _ROLE.Pane, _ROLE.Grouping, _ROLE.LayeredPane)

@@ -9,23 +9,23 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QListView, QVBoxLayout, QWidget
 
-from app.window.desktop.quick_task import QuickTaskDialog
-from app.window.desktop.quit_dialog import QuitDialog
-from app.window.desktop.tray import TrayMenu
-from app.window.rows.disclosure import DisclosureButton
-from app.window.stores.quit import QuitStore
-from app.window.theme.style import push_button
-from app.window.transcript.view import TranscriptView
-from app.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
-from app.window.views.composer.task_options_dialog import TaskOptionsDialog
-from app.window.views.settings.dialog import PageName, SettingsDialog
-from app.window.views.settings.tools_page import ToolRowView
-from app.window.views.shared.actions import ActionName
-from app.window.views.shared.picker import PickerDialog
-from app.window.views.shell.dialogs import ShortcutsDialog
-from app.window.views.shell.main_window import KeepRunningDialog
-from app.window.views.sidebar.archive import DeleteDialog
-from app.window.views.usage.dialog import UsageDialog
+from errand.window.desktop.quick_task import QuickTaskDialog
+from errand.window.desktop.quit_dialog import QuitDialog
+from errand.window.desktop.tray import TrayMenu
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.stores.quit import QuitStore
+from errand.window.theme.style import push_button
+from errand.window.transcript.view import TranscriptView
+from errand.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
+from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.window.views.settings.dialog import PageName, SettingsDialog
+from errand.window.views.settings.tools_page import ToolRowView
+from errand.window.views.shared.actions import ActionName
+from errand.window.views.shared.picker import PickerDialog
+from errand.window.views.shell.dialogs import ShortcutsDialog
+from errand.window.views.shell.main_window import KeepRunningDialog
+from errand.window.views.sidebar.archive import DeleteDialog
+from errand.window.views.usage.dialog import UsageDialog
 from tests.support.rows import KeptActions, RowList
 from tests.support.window import press, until
 from tests.window.accessibility import agents_views, memory_views

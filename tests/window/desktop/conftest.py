@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from app.client.connection import Connection
-from app.client.errors import LaunchError
-from app.window.stores.stores import Stores, make_stores
+from errand.client.connection import Connection
+from errand.client.errors import LaunchError
+from errand.window.stores.stores import Stores, make_stores
 from tests.support.desktop_services import NotificationServer, session_bus
 
 

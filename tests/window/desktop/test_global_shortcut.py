@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 import pytest
 
-from app.window.desktop.global_shortcut import GlobalShortcut
+from errand.window.desktop.global_shortcut import GlobalShortcut
 from tests.support.desktop_services import ShortcutPortal
 from tests.support.window import until
 

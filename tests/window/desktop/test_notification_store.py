@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from app.protocol.asks import Approval, Ask
-from app.protocol.events import AskUpdate, TaskUpdate
-from app.window.stores.notifications import (
+from errand.protocol.asks import Approval, Ask
+from errand.protocol.events import AskUpdate, TaskUpdate
+from errand.window.stores.notifications import (
     Notification,
     NotificationButton,
     NotificationStore,
@@ -13,7 +13,7 @@ from app.window.stores.notifications import (
     ended_notification,
     grouped_notification,
 )
-from app.window.stores.stores import Stores
+from errand.window.stores.stores import Stores
 from tests.support.protocol_events import ask, at_work, ended
 from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN
 from tests.support.window import Eyes, until

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from app.window.desktop.notifications import DBusNotifications
-from app.window.stores.notifications import Notification, ask_notification, ended_notification
+from errand.window.desktop.notifications import DBusNotifications
+from errand.window.stores.notifications import Notification, ask_notification, ended_notification
 from tests.support.desktop_services import NOTIFICATIONS_NAME, NOTIFICATIONS_PATH, NotificationServer, Service, on_bus
 from tests.support.protocol_events import ask, ended
 from tests.support.window import until
@@ -143,7 +143,7 @@ async def test_a_restarted_server_shows_the_current_notifications_again(bus_addr
 async def test_a_server_that_starts_later_shows_the_current_notifications(
     bus_address: str, shown: Shown, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "app.window.desktop.notifications")
+    caplog.set_level(logging.INFO, "errand.window.desktop.notifications")
     shown.show(APPROVAL)
     await until(lambda: len(caplog.messages) == 1)
     server = await NotificationServer.start(bus_address)
@@ -154,7 +154,7 @@ async def test_a_server_that_starts_later_shows_the_current_notifications(
 async def test_a_missing_bus_is_only_logged(
     shown: Shown, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "app.window.desktop.notifications")
+    caplog.set_level(logging.INFO, "errand.window.desktop.notifications")
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
     shown.show(APPROVAL)
     await until(lambda: len(caplog.messages) == 1)

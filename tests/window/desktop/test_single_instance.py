@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.local_trust import is_valid_proof, proof
-from app.window.desktop.instance_server import InstanceServer
-from app.window.desktop.single_instance import InstanceAddress, InstanceProof, WakeRequest, wake_running_window
+from errand.local_trust import is_valid_proof, proof
+from errand.window.desktop.instance_server import InstanceServer
+from errand.window.desktop.single_instance import InstanceAddress, InstanceProof, WakeRequest, wake_running_window
 from tests.support.window import until
 
 

@@ -4,14 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-_LATER = ("asyncio", "qasync", "websockets", "dbus_fast", "app.client.connection", "app.window.desktop")
+_LATER = ("asyncio", "qasync", "websockets", "dbus_fast", "errand.client.connection", "errand.window.desktop")
 _LOADED = f"""
 import sys
 from pathlib import Path
 from PySide6.QtWidgets import QApplication
-from app.paths import Paths
-from app.window import main
-from app.window.main import wait_for_first_paint
+from errand.paths import Paths
+from errand.window import main
+from errand.window.main import wait_for_first_paint
 application, paths = QApplication([]), Paths(Path(sys.argv[1]))
 state, theme, stores = main.prepare(application, paths)
 window = main.build_window(application, stores, paths, state, theme)

@@ -5,11 +5,11 @@ import pytest
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu
 
-from app.protocol.events import AskUpdate, TaskUpdate
-from app.window.desktop.notifications import TrayNotifications
-from app.window.desktop.tray import Tray, TrayMenu, tray_icon
-from app.window.stores.notifications import ended_notification
-from app.window.stores.stores import Stores
+from errand.protocol.events import AskUpdate, TaskUpdate
+from errand.window.desktop.notifications import TrayNotifications
+from errand.window.desktop.tray import Tray, TrayMenu, tray_icon
+from errand.window.stores.notifications import ended_notification
+from errand.window.stores.stores import Stores
 from tests.support.protocol_events import ask, at_work, ended
 from tests.support.window import until
 

@@ -7,10 +7,10 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.rows.base import RowView
-from app.window.rows.registry import kind_of
-from app.window.rows.row import Row
-from app.window.theme.theme import Theme
+from errand.window.rows.base import RowView
+from errand.window.rows.registry import kind_of
+from errand.window.rows.row import Row
+from errand.window.theme.theme import Theme
 from tests.support.rows import KeptActions
 
 MakeRowView = Callable[[Row], RowView[Row]]

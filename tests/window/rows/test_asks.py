@@ -19,10 +19,10 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit
-from app.window.rows.asks.ask import AskView
-from app.window.rows.row import AskRow
-from app.window.theme.theme import Theme
+from errand.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit
+from errand.window.rows.asks.ask import AskView
+from errand.window.rows.row import AskRow
+from errand.window.theme.theme import Theme
 from tests.support.rows import APPROVAL, CODE, FETCH, LIMIT, QUESTION, SERVICE, UNKNOWN, KeptActions
 
 WIDTH = 600

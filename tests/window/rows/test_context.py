@@ -5,13 +5,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton
 
-from app.client.display_text import summary_text
-from app.protocol.blocks import SummaryBlock
-from app.window.rows.base import RowView
-from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.edit import MessageEditField
-from app.window.rows.row import Row, SummaryRow
-from app.window.rows.text_view import TextView
+from errand.client.display_text import summary_text
+from errand.protocol.blocks import SummaryBlock
+from errand.window.rows.base import RowView
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.edit import MessageEditField
+from errand.window.rows.row import Row, SummaryRow
+from errand.window.rows.text_view import TextView
 from tests.support.rows import KeptActions, node, reply, user
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 

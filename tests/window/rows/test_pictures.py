@@ -11,12 +11,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.protocol.blocks import ImageBlock
-from app.window.rows.row import ImageRow
-from app.window.theme.theme import Theme
-from app.window.widgets.buttons import IconButton
-from app.window.widgets.picture_viewer import PictureViewer, suggested_name
-from app.window.widgets.pictures import PictureButton, picture_size
+from errand.protocol.blocks import ImageBlock
+from errand.window.rows.row import ImageRow
+from errand.window.theme.theme import Theme
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.picture_viewer import PictureViewer, suggested_name
+from errand.window.widgets.pictures import PictureButton, picture_size
 from tests.support.rows import KeptActions, node
 from tests.window.rows.conftest import MakeRowView, part
 

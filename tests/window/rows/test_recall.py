@@ -5,14 +5,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton
 
-from app.client.number_format import moment_text
-from app.protocol.blocks import RecallBlock, RecalledEntry
-from app.window.rows.base import RowView
-from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.recall import RECALL
-from app.window.rows.row import RecallRow, Row
-from app.window.rows.text_view import TextView
-from app.window.stores.conversation.node_rows import NodeExtras, node_rows
+from errand.client.number_format import moment_text
+from errand.protocol.blocks import RecallBlock, RecalledEntry
+from errand.window.rows.base import RowView
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.recall import RECALL
+from errand.window.rows.row import RecallRow, Row
+from errand.window.rows.text_view import TextView
+from errand.window.stores.conversation.node_rows import NodeExtras, node_rows
 from tests.support.rows import KeptActions, node, recalled
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 

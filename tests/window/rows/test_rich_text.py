@@ -10,11 +10,11 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.rows.registry import kind_of
-from app.window.rows.row import AskRow, ImageRow, Row
-from app.window.theme.theme import Theme
-from app.window.widgets.buttons import IconButton
-from app.window.widgets.labels import ElidedLabel
+from errand.window.rows.registry import kind_of
+from errand.window.rows.row import AskRow, ImageRow, Row
+from errand.window.theme.theme import Theme
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.labels import ElidedLabel
 from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN, KeptActions, end, image, notice, reply, tool, user
 
 HTML = "<b>bold</b><img/src='file:///etc/passwd'/><a/href='http://127.0.0.1:1'>link</a>" + " long" * 30

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
-from app.engine.tools.call_display import display_of
-from app.protocol.blocks import ToolCallBlock, ToolResultBlock
-from app.protocol.tasks import Task
-from app.window.rows.code_view import CodeView
-from app.window.rows.row import ToolCallRow
-from app.window.rows.tool import ToolCallView
-from app.window.theme.theme import Theme
+from errand.engine.tools.call_display import display_of
+from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
+from errand.protocol.tasks import Task
+from errand.window.rows.code_view import CodeView
+from errand.window.rows.row import ToolCallRow
+from errand.window.rows.tool import ToolCallView
+from errand.window.theme.theme import Theme
 from tests.support.protocol_events import task
 from tests.support.rows import KeptActions, node
 

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QPushButton
 
-from app.protocol.tasks import Task
-from app.window.rows.row import TaskEndRow
-from app.window.widgets.labels import ElidedLabel
-from app.window.widgets.status_dot import dot_state
+from errand.protocol.tasks import Task
+from errand.window.rows.row import TaskEndRow
+from errand.window.widgets.labels import ElidedLabel
+from errand.window.widgets.status_dot import dot_state
 from tests.support.protocol_events import ended
 from tests.window.rows.conftest import MakeRowView, part
 

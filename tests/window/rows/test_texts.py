@@ -10,12 +10,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QMenu, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.window.rows.base import RowView, message_markdown
-from app.window.rows.code_view import CodeView, HighlightedRun, highlight
-from app.window.rows.reply import Fence, parse_fence
-from app.window.rows.row import Row, Speaker
-from app.window.rows.text_view import TextView
-from app.window.theme.theme import Theme
+from errand.window.rows.base import RowView, message_markdown
+from errand.window.rows.code_view import CodeView, HighlightedRun, highlight
+from errand.window.rows.reply import Fence, parse_fence
+from errand.window.rows.row import Row, Speaker
+from errand.window.rows.text_view import TextView
+from errand.window.theme.theme import Theme
 from tests.support.rows import KeptActions, image, node, notice, reply, thinking, user
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 

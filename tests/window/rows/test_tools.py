@@ -9,18 +9,18 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.client.safe_text import output_text
-from app.protocol.blocks import ToolIcon
-from app.protocol.tasks import TaskStopReason
-from app.window.rows.base import RowView
-from app.window.rows.code_view import CodeView
-from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.row import Row, ToolCallRow
-from app.window.rows.text_view import TextView
-from app.window.rows.tool import TOOL_ICONS, DiffView
-from app.window.theme.theme import Theme
-from app.window.transcript.view import TranscriptView
-from app.window.widgets.labels import one_line
+from errand.client.safe_text import output_text
+from errand.protocol.blocks import ToolIcon
+from errand.protocol.tasks import TaskStopReason
+from errand.window.rows.base import RowView
+from errand.window.rows.code_view import CodeView
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.row import Row, ToolCallRow
+from errand.window.rows.text_view import TextView
+from errand.window.rows.tool import TOOL_ICONS, DiffView
+from errand.window.theme.theme import Theme
+from errand.window.transcript.view import TranscriptView
+from errand.window.widgets.labels import one_line
 from tests.support.rows import KeptActions, RowList, end, reply, tool
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
@@ -175,7 +175,7 @@ def test_a_diff_line_that_looks_like_a_file_header_is_shown(show: MakeRowView) -
 
 @pytest.mark.parametrize("icon", get_args(ToolIcon))
 def test_every_icon_that_a_tool_can_declare_exists(icon: ToolIcon) -> None:
-    assert (files("resources") / "icons" / f"{TOOL_ICONS[icon]}.svg").is_file()
+    assert (files("errand.resources") / "icons" / f"{TOOL_ICONS[icon]}.svg").is_file()
 
 
 def test_arguments_of_several_lines_are_shown_as_lines(show: MakeRowView) -> None:

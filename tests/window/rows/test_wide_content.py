@@ -5,13 +5,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 
-from app.protocol.base import JsonObject
-from app.window.rows.base import RowView
-from app.window.rows.code_view import CodeView, find_links
-from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.reply import TableView
-from app.window.rows.row import Row
-from app.window.rows.text_view import TextView
+from errand.protocol.base import JsonObject
+from errand.window.rows.base import RowView
+from errand.window.rows.code_view import CodeView, find_links
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.reply import TableView
+from errand.window.rows.row import Row
+from errand.window.rows.text_view import TextView
 from tests.support.rows import KeptActions, reply, tool
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 

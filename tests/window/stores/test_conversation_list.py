@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.conversations import Conversation
-from app.protocol.events import ConversationDeleted, ConversationUpdate
-from app.window.stores.conversation_list import PagedListStore
-from app.window.stores.stores import Stores
+from errand.protocol.conversations import Conversation
+from errand.protocol.events import ConversationDeleted, ConversationUpdate
+from errand.window.stores.conversation_list import PagedListStore
+from errand.window.stores.stores import Stores
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.processes import until
 from tests.support.records import NOW, conversation

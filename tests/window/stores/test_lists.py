@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.asks import AskAnswerParams
-from app.protocol.conversations import Conversation, ConversationSearchResult
-from app.protocol.events import AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
-from app.protocol.tasks import Task
-from app.window.stores.conversation_list import ConversationListStore
-from app.window.stores.stores import Stores
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.conversations import Conversation, ConversationSearchResult
+from errand.protocol.events import AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from errand.protocol.tasks import Task
+from errand.window.stores.conversation_list import ConversationListStore
+from errand.window.stores.stores import Stores
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.processes import until
 from tests.support.records import NOW, ask, conversation, node, task

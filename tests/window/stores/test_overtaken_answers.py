@@ -6,14 +6,14 @@ from pathlib import Path
 
 import msgspec
 
-from app.client.connection import Connection
-from app.protocol.agents import Personality
-from app.protocol.base import Method
-from app.protocol.events import AgentUpdate, ConversationUpdate, PersonalityDeleted, PersonalityUpdate, TaskUpdate
-from app.window.stores.catalog import PersonalityStore
-from app.window.stores.conversation.branch import LoadedBranch
-from app.window.stores.conversation.paging import SettledLoader
-from app.window.stores.session import EngineSession, P, R
+from errand.client.connection import Connection
+from errand.protocol.agents import Personality
+from errand.protocol.base import Method
+from errand.protocol.events import AgentUpdate, ConversationUpdate, PersonalityDeleted, PersonalityUpdate, TaskUpdate
+from errand.window.stores.catalog import PersonalityStore
+from errand.window.stores.conversation.branch import LoadedBranch
+from errand.window.stores.conversation.paging import SettledLoader
+from errand.window.stores.session import EngineSession, P, R
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.processes import until
 from tests.support.records import NOW, agent, conversation, node, task

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.client.launch import connect, read_endpoint
-from app.paths import Paths
-from app.window.stores.stores import make_stores
+from errand.client.launch import connect, read_endpoint
+from errand.paths import Paths
+from errand.window.stores.stores import make_stores
 from tests.support.command_line import engine_home
 from tests.support.processes import until
 

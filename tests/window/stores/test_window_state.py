@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
-from app.window.stores.window_state import WindowStateStore
+from errand.window.stores.window_state import WindowStateStore
 
 
 def test_saved_state_is_restored(qapp: QApplication, tmp_path: Path) -> None:

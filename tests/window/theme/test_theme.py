@@ -9,12 +9,12 @@ from PySide6.QtGui import QColor, QFontMetrics, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-import app.window
-from app.window.theme.style import set_style
-from app.window.theme.theme import Theme
-from app.window.theme.tokens import DARK, LIGHT
+import errand.window
+from errand.window.theme.style import set_style
+from errand.window.theme.theme import Theme
+from errand.window.theme.tokens import DARK, LIGHT
 
-ICONS = Path(str(files("resources") / "icons"))
+ICONS = Path(str(files("errand.resources") / "icons"))
 
 
 def test_a_chosen_mode_changes_tokens_palette_and_sheet_at_once(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
@@ -50,7 +50,7 @@ def test_an_icon_is_rendered_once_per_colour_and_again_for_another_theme(theme: 
 
 
 def _source() -> str:
-    return "\n".join(file.read_text(encoding="utf-8") for file in Path(app.window.__path__[0]).rglob("*.py"))
+    return "\n".join(file.read_text(encoding="utf-8") for file in Path(errand.window.__path__[0]).rglob("*.py"))
 
 
 def test_only_icons_that_the_code_names_are_vendored() -> None:

@@ -4,8 +4,8 @@ from typing import get_args
 
 import pytest
 
-from app.protocol.agents import Color
-from app.window.theme.tokens import DARK, LIGHT, DesignTokens
+from errand.protocol.agents import Color
+from errand.window.theme.tokens import DARK, LIGHT, DesignTokens
 
 THEMES = pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
 PEOPLE = tuple(f"person_{color}" for color in get_args(Color) if color)

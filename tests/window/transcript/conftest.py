@@ -7,11 +7,11 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.rows.base import RowView
-from app.window.rows.row import Row
-from app.window.rows.text_view import TextView
-from app.window.theme.theme import Theme
-from app.window.transcript.view import TranscriptView
+from errand.window.rows.base import RowView
+from errand.window.rows.row import Row
+from errand.window.rows.text_view import TextView
+from errand.window.theme.theme import Theme
+from errand.window.transcript.view import TranscriptView
 from tests.support.rows import KeptActions, RowList
 
 

@@ -9,12 +9,12 @@ from PySide6.QtGui import QAccessible, QTextDocument
 from PySide6.QtWidgets import QWidget
 from shiboken6 import delete, isValid
 
-from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.registry import ROW_KINDS
-from app.window.rows.row import Row
-from app.window.rows.text_view import TextView
-from app.window.theme.theme import Theme
-from app.window.transcript.view import TranscriptView
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.registry import ROW_KINDS
+from errand.window.rows.row import Row
+from errand.window.rows.text_view import TextView
+from errand.window.theme.theme import Theme
+from errand.window.transcript.view import TranscriptView
 from tests.support.rows import KeptActions, RowList, end, image, long_conversation, notice, reply, thinking, tool, user
 from tests.window.transcript.conftest import Page
 

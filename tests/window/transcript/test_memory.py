@@ -3,8 +3,8 @@
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QWidget
 
-from app.window.theme.theme import Theme
-from app.window.transcript.view import TranscriptView
+from errand.window.theme.theme import Theme
+from errand.window.transcript.view import TranscriptView
 from tests.support.rows import KeptActions, RowList, long_conversation
 
 _PAGES = 30

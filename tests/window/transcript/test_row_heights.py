@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.window.transcript.layout import RowHeights
+from errand.window.transcript.layout import RowHeights
 
 _SIZES = st.lists(st.integers(1, 400), max_size=60)
 

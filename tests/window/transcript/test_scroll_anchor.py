@@ -8,9 +8,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
-from app.window.rows.row import Row, ThinkingRow
-from app.window.rows.text_view import TextView
-from app.window.rows.thinking import ThinkingView
+from errand.window.rows.row import Row, ThinkingRow
+from errand.window.rows.text_view import TextView
+from errand.window.rows.thinking import ThinkingView
 from tests.support.rows import long_conversation, reply, thinking, user
 from tests.window.transcript.conftest import Page
 

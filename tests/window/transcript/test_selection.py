@@ -9,9 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.row import Row
-from app.window.rows.text_view import TextView
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.row import Row
+from errand.window.rows.text_view import TextView
 from tests.support.rows import end, image, notice, reply, thinking, tool, user
 from tests.window.transcript.conftest import Page
 

@@ -1,1 +1,1 @@
-"""Views by folder, as in app/window/views."""
+"""Views by folder, as in app/errand/window/views."""

@@ -8,11 +8,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.stores.conversation.commands import WorkspaceQuestion
-from app.window.theme.theme import Theme
-from app.window.views.conversation.dialogs import WorkspaceDialog
-from app.window.views.sidebar.archive import DeleteDialog
-from app.window.widgets.dialogs import QuestionDialog
+from errand.window.stores.conversation.commands import WorkspaceQuestion
+from errand.window.theme.theme import Theme
+from errand.window.views.conversation.dialogs import WorkspaceDialog
+from errand.window.views.sidebar.archive import DeleteDialog
+from errand.window.widgets.dialogs import QuestionDialog
 
 CHOSEN: list[str | None] = []
 

@@ -6,16 +6,16 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.window.theme.style import push_button
-from app.window.theme.theme import Theme
-from app.window.views.shell.tab_bar import Badge
-from app.window.widgets.banner import BannerView
-from app.window.widgets.buttons import IconButton
-from app.window.widgets.code_excerpt import CodeBoxView
-from app.window.widgets.labels import ElidedLabel
-from app.window.widgets.pulse import PulseTimer
-from app.window.widgets.search_field import SearchField
-from app.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.shell.tab_bar import Badge
+from errand.window.widgets.banner import BannerView
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.code_excerpt import CodeBoxView
+from errand.window.widgets.labels import ElidedLabel
+from errand.window.widgets.pulse import PulseTimer
+from errand.window.widgets.search_field import SearchField
+from errand.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space])

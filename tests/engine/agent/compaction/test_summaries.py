@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.client.errors import CallError
-from app.engine.agent.compaction.summary import record_of
-from app.engine.core.errors import IllegalMove
-from app.protocol.blocks import SummaryBlock, TextBlock
-from app.protocol.context import (
+from errand.client.errors import CallError
+from errand.engine.agent.compaction.summary import record_of
+from errand.engine.core.errors import IllegalMove
+from errand.protocol.blocks import SummaryBlock, TextBlock
+from errand.protocol.context import (
     CONTEXT_EXPLAIN,
     CONVERSATION_EDIT_SUMMARY,
     CONVERSATION_SUMMARISE,
@@ -18,8 +18,8 @@ from app.protocol.context import (
     ConversationSummariseParams,
     SummaryEditParams,
 )
-from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams, Node, TurnTaking
-from app.protocol.tasks import Task, TaskStartParams
+from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams, Node, TurnTaking
+from errand.protocol.tasks import Task, TaskStartParams
 from tests.engine.agent.compaction.test_context_window import SUMMARY, is_summary, summaries
 from tests.engine.agent.tasks.test_rounds import company, quiet, spoken
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.compaction.truncation import truncate
-from app.engine.agent.history.visible_history import visible_history
-from app.engine.core.messages import AssistantMessage, ToolResultMessage, UserMessage, text_of
-from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
+from errand.engine.agent.compaction.truncation import truncate
+from errand.engine.agent.history.visible_history import visible_history
+from errand.engine.core.messages import AssistantMessage, ToolResultMessage, UserMessage, text_of
+from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
 from tests.engine.agent.compaction.test_context_window import (
     LONG,
     SUMMARY,

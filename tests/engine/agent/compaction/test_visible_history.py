@@ -5,21 +5,21 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.compaction.summary import record_of, summary_input
-from app.engine.agent.compaction.token_estimate import TokenEstimate
-from app.engine.agent.history.visible_history import (
+from errand.engine.agent.compaction.summary import record_of, summary_input
+from errand.engine.agent.compaction.token_estimate import TokenEstimate
+from errand.engine.agent.history.visible_history import (
     SummaryMessage,
     recent_path,
     turn_groups,
     visible_history,
     visible_messages,
 )
-from app.engine.core.messages import AssistantMessage, ToolResultMessage, user_text
-from app.engine.storage.database import Database
-from app.engine.storage.records import conversations, nodes
-from app.engine.storage.sqlite.engines import sqlite_url
-from app.protocol.blocks import Block, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import Node, Role
+from errand.engine.core.messages import AssistantMessage, ToolResultMessage, user_text
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import conversations, nodes
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.protocol.blocks import Block, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from errand.protocol.conversations import Node, Role
 from tests.support.records import conversation
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import InvalidParams
-from app.protocol.base import JsonValue
-from app.protocol.blocks import FileBlock, ImageBlock, TextBlock
+from errand.engine.core.errors import InvalidParams
+from errand.protocol.base import JsonValue
+from errand.protocol.blocks import FileBlock, ImageBlock, TextBlock
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import AgentBusy, Conflict, IllegalMove, InvalidParams, NotFound
-from app.protocol.agents import Agent, AgentSetHeadParams
-from app.protocol.blocks import TextBlock
-from app.protocol.conversations import Node
-from app.protocol.events import AgentUpdate, TaskUpdate
-from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from errand.engine.core.errors import AgentBusy, Conflict, IllegalMove, InvalidParams, NotFound
+from errand.protocol.agents import Agent, AgentSetHeadParams
+from errand.protocol.blocks import TextBlock
+from errand.protocol.conversations import Node
+from errand.protocol.events import AgentUpdate, TaskUpdate
+from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply

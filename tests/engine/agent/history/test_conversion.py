@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from app.engine.agent.history.conversion import UNKNOWN_OUTCOME, blocks_of, messages_of, plan_of
-from app.engine.core.messages import (
+from errand.engine.agent.history.conversion import UNKNOWN_OUTCOME, blocks_of, messages_of, plan_of
+from errand.engine.core.messages import (
     AssistantMessage,
     Image,
     Text,
@@ -13,8 +13,8 @@ from app.engine.core.messages import (
     UserMessage,
     user_text,
 )
-from app.protocol.blocks import Block, NoticeBlock, RecallBlock, RecalledEntry, TextBlock, ToolCallBlock
-from app.protocol.conversations import Node, NodeStatus, Role
+from errand.protocol.blocks import Block, NoticeBlock, RecallBlock, RecalledEntry, TextBlock, ToolCallBlock
+from errand.protocol.conversations import Node, NodeStatus, Role
 
 
 def a_node(role: Role, *blocks: Block, status: NodeStatus = "complete") -> Node:

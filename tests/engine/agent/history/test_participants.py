@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime
 
-from app.engine.agent.history.conversion import messages_of
-from app.engine.agent.history.participants import Participants
-from app.engine.core.messages import AssistantMessage, Text, ToolResultMessage, user_text
-from app.engine.storage.records.agents import ASSISTANT
-from app.protocol.agents import Agent
-from app.protocol.blocks import Block, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import FormerAgent, Node, NodeStatus, Role
+from errand.engine.agent.history.conversion import messages_of
+from errand.engine.agent.history.participants import Participants
+from errand.engine.core.messages import AssistantMessage, Text, ToolResultMessage, user_text
+from errand.engine.storage.records.agents import ASSISTANT
+from errand.protocol.agents import Agent
+from errand.protocol.blocks import Block, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from errand.protocol.conversations import FormerAgent, Node, NodeStatus, Role
 
 
 def agent(name: str, beside: str | None = None) -> Agent:

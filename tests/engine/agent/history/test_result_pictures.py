@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.history.attachments import Attachments, ResultPictures, load_images
-from app.engine.agent.history.conversion import blocks_of, result_of
-from app.engine.agent.loop.hooks import FinishedCall, PendingCall
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import (
+from errand.engine.agent.history.attachments import Attachments, ResultPictures, load_images
+from errand.engine.agent.history.conversion import blocks_of, result_of
+from errand.engine.agent.loop.hooks import FinishedCall, PendingCall
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import (
     AssistantMessage,
     Image,
     Text,
@@ -18,8 +18,8 @@ from app.engine.core.messages import (
     UserContent,
     text_of,
 )
-from app.engine.tools.base import ToolResult
-from app.protocol.blocks import ToolResultBlock
+from errand.engine.tools.base import ToolResult
+from errand.protocol.blocks import ToolResultBlock
 from tests.engine.agent.history.test_attachments import PNG
 from tests.support.loop_parts import make_tool_context, tool_of
 

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from app.engine.agent.loop.agent import Agent, AgentOptions
-from app.engine.agent.loop.events import AgentEnd, AgentEvent, MessageEnd, MessageUpdate, ToolExecutionStart
-from app.engine.agent.loop.hooks import FinishedTurn, Hooks, NextTurn
-from app.engine.core.cancel import CancelSignal, stopped_by
-from app.engine.core.errors import AgentBusy, IllegalMove
-from app.engine.core.messages import AssistantMessage, CustomMessage, Text, ToolCall, user_text
-from app.engine.models.base import BlockDelta, ModelOptions, ReplyEnd, ReplyStart, Retry
+from errand.engine.agent.loop.agent import Agent, AgentOptions
+from errand.engine.agent.loop.events import AgentEnd, AgentEvent, MessageEnd, MessageUpdate, ToolExecutionStart
+from errand.engine.agent.loop.hooks import FinishedTurn, Hooks, NextTurn
+from errand.engine.core.cancel import CancelSignal, stopped_by
+from errand.engine.core.errors import AgentBusy, IllegalMove
+from errand.engine.core.messages import AssistantMessage, CustomMessage, Text, ToolCall, user_text
+from errand.engine.models.base import BlockDelta, ModelOptions, ReplyEnd, ReplyStart, Retry
 from tests.support.loop_parts import EchoTool, OpenStream, StuckTool, WrittenStream, calling, reply
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from app.engine.agent.history.attachments import load_images
-from app.engine.agent.loop.events import TurnStart
-from app.engine.agent.loop.features import Feature, RepeatRequest, hooks_of, listeners_of, stream_of
-from app.engine.agent.loop.hooks import (
+from errand.engine.agent.history.attachments import load_images
+from errand.engine.agent.loop.events import TurnStart
+from errand.engine.agent.loop.features import Feature, RepeatRequest, hooks_of, listeners_of, stream_of
+from errand.engine.agent.loop.hooks import (
     NOT_STARTED,
     FinishedCall,
     FinishedTurn,
@@ -18,11 +18,11 @@ from app.engine.agent.loop.hooks import (
     ToolRefusal,
     TurnDecision,
 )
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantMessage, Text, ToolCall, UserMessage, user_text
-from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, Retry
-from app.engine.tools.base import ToolResult
-from app.engine.tools.control_tools import SendUpdate
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantMessage, Text, ToolCall, UserMessage, user_text
+from errand.engine.models.base import ModelEvent, ModelRequest, ReplyEnd, Retry
+from errand.engine.tools.base import ToolResult
+from errand.engine.tools.control_tools import SendUpdate
 
 REQUEST = ModelRequest("m", "", ())
 PENDING = PendingCall(AssistantMessage(), ToolCall("c", "send_update", {}), SendUpdate(), {})

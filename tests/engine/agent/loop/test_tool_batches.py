@@ -2,12 +2,12 @@
 
 import asyncio
 
-from app.engine.agent.loop.agent import Agent, AgentOptions
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantMessage, ToolCall, ToolResultMessage, text_of
-from app.engine.models.base import ReplyEnd
-from app.engine.tools.base import ExecutionMode, OnUpdate, ParallelWhere, ToolResult, text_result
-from app.protocol.base import JsonObject
+from errand.engine.agent.loop.agent import Agent, AgentOptions
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantMessage, ToolCall, ToolResultMessage, text_of
+from errand.engine.models.base import ReplyEnd
+from errand.engine.tools.base import ExecutionMode, OnUpdate, ParallelWhere, ToolResult, text_result
+from errand.protocol.base import JsonObject
 from tests.support.loop_parts import WrittenStream, call, calls, echo, reply, says, story, told, tool, trace
 
 SKIPPED = "Skipped due to queued user message."

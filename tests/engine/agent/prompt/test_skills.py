@@ -1,6 +1,6 @@
 import pytest
 
-from app.engine.agent.prompt.skills import front_matter
+from errand.engine.agent.prompt.skills import front_matter
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{name}: &{name} [{','.join(['*' + before] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.prompt.system_prompt import MOST_BYTES, join_parts, read_parts
-from app.engine.agent.prompt.workspace import PromptContext
-from app.engine.memory.facts import FactDraft
-from app.engine.permissions.policy import decide
-from app.engine.tools.base import Access
-from app.notice_text import prompt_remark_text
-from app.protocol.context import PromptPart
-from app.protocol.facts import Fact, FactScope
-from app.protocol.notices import PromptRemark
-from app.protocol.tasks import TaskMode
+from errand.engine.agent.prompt.system_prompt import MOST_BYTES, join_parts, read_parts
+from errand.engine.agent.prompt.workspace import PromptContext
+from errand.engine.memory.facts import FactDraft
+from errand.engine.permissions.policy import decide
+from errand.engine.tools.base import Access
+from errand.notice_text import prompt_remark_text
+from errand.protocol.context import PromptPart
+from errand.protocol.facts import Fact, FactScope
+from errand.protocol.notices import PromptRemark
+from errand.protocol.tasks import TaskMode
 from tests.support.engine_parts import crash, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply

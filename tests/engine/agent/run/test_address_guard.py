@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.run.address_guard import TaskAddresses
-from app.engine.agent.run.task_state import TaskState
+from errand.engine.agent.run.address_guard import TaskAddresses
+from errand.engine.agent.run.task_state import TaskState
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer
 from tests.support.records import task

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.errors import InvalidParams
-from app.protocol.asks import AskAnswerParams, GrantedCall
-from app.protocol.base import JsonObject
+from errand.engine.core.errors import InvalidParams
+from errand.protocol.asks import AskAnswerParams, GrantedCall
+from errand.protocol.base import JsonObject
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply

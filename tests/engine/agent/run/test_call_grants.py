@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from app.engine.agent.tasks.grant_rules import covered_calls, draft_grant
-from app.engine.core.errors import InvalidParams
-from app.protocol.asks import Ask, AskAnswerParams, GrantDraft, GrantedCall, Remember
+from errand.engine.agent.tasks.grant_rules import covered_calls, draft_grant
+from errand.engine.core.errors import InvalidParams
+from errand.protocol.asks import Ask, AskAnswerParams, GrantDraft, GrantedCall, Remember
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, results
 from tests.support.model_server import Call, ModelServer, Reply

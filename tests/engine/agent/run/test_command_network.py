@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.sandbox.form import find_sandbox
-from app.protocol.asks import AskAnswerParams
-from app.protocol.tasks import NetworkMode
+from errand.engine.sandbox.form import find_sandbox
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.tasks import NetworkMode
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer

@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from app.engine.storage.records import turns
-from app.notice_text import notice_text
-from app.protocol.asks import AskAnswerParams
-from app.protocol.blocks import NoticeBlock
-from app.protocol.notices import LimitReached
-from app.protocol.usage import Usage
+from errand.engine.storage.records import turns
+from errand.notice_text import notice_text
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.notices import LimitReached
+from errand.protocol.usage import Usage
 from tests.support.engine_parts import crash, engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.resources import Health
-from app.protocol.blocks import TextBlock
+from errand.engine.core.resources import Health
+from errand.protocol.blocks import TextBlock
 from tests.support.disks import full_disk
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.storage.sqlite import engines
-from app.engine.storage.sqlite.statements import Write
-from app.engine.storage.sqlite.writer import SqliteWriter
+from errand.engine.storage.sqlite import engines
+from errand.engine.storage.sqlite.statements import Write
+from errand.engine.storage.sqlite.writer import SqliteWriter
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply

@@ -13,14 +13,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.agent.tasks.grant_rules import covered_calls, draft_grant, made_grants
-from app.engine.core.errors import InvalidParams
-from app.engine.storage.records import executions
-from app.engine.storage.records.executions import ExecutionStart
-from app.protocol.asks import Ask, AskAnswerParams, Grant, GrantDecision, GrantDraft, GrantedCall, Remember
-from app.protocol.base import JsonObject
-from app.protocol.events import GrantUpdate
-from app.protocol.tasks import Task
+from errand.engine.agent.tasks.grant_rules import covered_calls, draft_grant, made_grants
+from errand.engine.core.errors import InvalidParams
+from errand.engine.storage.records import executions
+from errand.engine.storage.records.executions import ExecutionStart
+from errand.protocol.asks import Ask, AskAnswerParams, Grant, GrantDecision, GrantDraft, GrantedCall, Remember
+from errand.protocol.base import JsonObject
+from errand.protocol.events import GrantUpdate
+from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.run.limits import TaskLimits, limit_uses, near_limits
-from app.engine.core.errors import InvalidParams
-from app.notice_text import notice_text, share_text
-from app.protocol.asks import AskAnswerParams, ReachedLimit
-from app.protocol.blocks import NoticeBlock
-from app.protocol.conversations import Node
-from app.protocol.notices import LimitReached
-from app.protocol.tasks import Allowance, ApproveMode
-from app.protocol.usage import Usage
+from errand.engine.agent.run.limits import TaskLimits, limit_uses, near_limits
+from errand.engine.core.errors import InvalidParams
+from errand.notice_text import notice_text, share_text
+from errand.protocol.asks import AskAnswerParams, ReachedLimit
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.conversations import Node
+from errand.protocol.notices import LimitReached
+from errand.protocol.tasks import Allowance, ApproveMode
+from errand.protocol.usage import Usage
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.errors import Conflict
-from app.engine.core.settings import McpServer
-from app.protocol.agents import Personality
-from app.protocol.asks import AskAnswerParams
-from app.protocol.events import McpUpdate, PersonalityUpdate
-from app.protocol.servers import McpTrustParams
-from app.protocol.tasks import Task
+from errand.engine.core.errors import Conflict
+from errand.engine.core.settings import McpServer
+from errand.protocol.agents import Personality
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.events import McpUpdate, PersonalityUpdate
+from errand.protocol.servers import McpTrustParams
+from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.mcp_servers import command, stored
 from tests.support.model_replies import DONE, results

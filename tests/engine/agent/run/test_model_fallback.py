@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.models.recovery.retry import RetryPolicy
-from app.notice_text import notice_text
-from app.protocol.blocks import NoticeBlock
-from app.protocol.tasks import TaskStartParams
-from app.protocol.usage import UsageReportParams
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.notice_text import notice_text
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.tasks import TaskStartParams
+from errand.protocol.usage import UsageReportParams
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 

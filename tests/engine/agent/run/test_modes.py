@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.run.stop_policy import detect_mode
-from app.engine.core.errors import IllegalMove, NotFound
-from app.engine.core.messages import AssistantMessage, Text, ToolCall
-from app.protocol.tasks import DecidedMode, Task, TaskSetModeParams
+from errand.engine.agent.run.stop_policy import detect_mode
+from errand.engine.core.errors import IllegalMove, NotFound
+from errand.engine.core.messages import AssistantMessage, Text, ToolCall
+from errand.protocol.tasks import DecidedMode, Task, TaskSetModeParams
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply

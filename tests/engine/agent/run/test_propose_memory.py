@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.base import JsonObject
-from app.protocol.events import FactUpdate
-from app.protocol.facts import Fact
-from app.protocol.tasks import Task
+from errand.protocol.base import JsonObject
+from errand.protocol.events import FactUpdate
+from errand.protocol.facts import Fact
+from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.loop_parts import failure, make_tool_context, tool_of
 from tests.support.model_replies import DONE, results, shell

@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.base import JsonObject, JsonValue
-from app.protocol.blocks import ToolResultBlock
-from app.protocol.events import ToolOutput
-from app.protocol.tasks import TaskStartParams
-from app.protocol.usage import UsageReportParams
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.events import ToolOutput
+from errand.protocol.tasks import TaskStartParams
+from errand.protocol.usage import UsageReportParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.loop_parts import failure, make_tool_context, tool_of
 from tests.support.model_replies import results

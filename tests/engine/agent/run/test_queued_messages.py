@@ -10,18 +10,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.agent.history.attachments import Attachments
-from app.engine.agent.loop.agent import Agent, AgentOptions
-from app.engine.agent.loop.events import AgentEvent, MessageStart
-from app.engine.agent.run.queued_messages import QueuedMessages, without_entry
-from app.engine.agent.run.task_state import TaskState
-from app.engine.core.errors import Busy, Conflict, IllegalMove, InvalidParams
-from app.engine.core.messages import text_of
-from app.engine.event_log import Frame
-from app.protocol.blocks import TextBlock
-from app.protocol.conversations import Node
-from app.protocol.events import AgentUpdate, ConversationUpdate, Delta, EventRecord
-from app.protocol.tasks import Queued, Task, TaskMessageParams, TaskQueueChangeParams, TaskQueueRemoveParams
+from errand.engine.agent.history.attachments import Attachments
+from errand.engine.agent.loop.agent import Agent, AgentOptions
+from errand.engine.agent.loop.events import AgentEvent, MessageStart
+from errand.engine.agent.run.queued_messages import QueuedMessages, without_entry
+from errand.engine.agent.run.task_state import TaskState
+from errand.engine.core.errors import Busy, Conflict, IllegalMove, InvalidParams
+from errand.engine.core.messages import text_of
+from errand.engine.event_log import Frame
+from errand.protocol.blocks import TextBlock
+from errand.protocol.conversations import Node
+from errand.protocol.events import AgentUpdate, ConversationUpdate, Delta, EventRecord
+from errand.protocol.tasks import Queued, Task, TaskMessageParams, TaskQueueChangeParams, TaskQueueRemoveParams
 from tests.support import records
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.loop_parts import WrittenStream, reply

@@ -9,17 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.agent.run.rate_limit_wait import RateLimitPolicy, RateLimitWait
-from app.engine.agent.run.task_state import TaskState
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import IllegalMove
-from app.engine.core.messages import AssistantMessage
-from app.engine.models.base import ReplyEnd, Retry, RetryLater
-from app.engine.models.recovery.retry import RetryPolicy
-from app.protocol.agents import AgentSetHeadParams
-from app.protocol.blocks import TextBlock
-from app.protocol.events import AgentUpdate, ConversationUpdate
-from app.protocol.tasks import Task
+from errand.engine.agent.run.rate_limit_wait import RateLimitPolicy, RateLimitWait
+from errand.engine.agent.run.task_state import TaskState
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import IllegalMove
+from errand.engine.core.messages import AssistantMessage
+from errand.engine.models.base import ReplyEnd, Retry, RetryLater
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.protocol.agents import AgentSetHeadParams
+from errand.protocol.blocks import TextBlock
+from errand.protocol.events import AgentUpdate, ConversationUpdate
+from errand.protocol.tasks import Task
 from tests.support import records
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.model_replies import DONE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.protocol.asks import AskAnswerParams
+from errand.protocol.asks import AskAnswerParams
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.history.conversion import UNKNOWN_OUTCOME
-from app.engine.core.errors import InvalidParams, NotFound
-from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskAnswerResult
-from app.protocol.blocks import ToolResultBlock
-from app.protocol.tasks import Task
+from errand.engine.agent.history.conversion import UNKNOWN_OUTCOME
+from errand.engine.core.errors import InvalidParams, NotFound
+from errand.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskAnswerResult
+from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.tasks import Task
 from tests.engine.data.test_removal import archived, remover
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.model_replies import DONE

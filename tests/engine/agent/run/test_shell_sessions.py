@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from app.engine.tools.shell.background import BackgroundCommands
-from app.protocol.base import JsonObject
-from app.protocol.events import BackgroundUpdate
-from app.protocol.tasks import Task
+from errand.engine.tools.shell.background import BackgroundCommands
+from errand.protocol.base import JsonObject
+from errand.protocol.events import BackgroundUpdate
+from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply

@@ -6,10 +6,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.engine.core.errors import IllegalMove
-from app.notice_text import notice_text
-from app.protocol.blocks import NoticeBlock, TextBlock
-from app.protocol.notices import TaskStopped
+from errand.engine.core.errors import IllegalMove
+from errand.notice_text import notice_text
+from errand.protocol.blocks import NoticeBlock, TextBlock
+from errand.protocol.notices import TaskStopped
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.history.attachments import Attachments
-from app.engine.agent.history.branch import BranchWriter
-from app.engine.agent.loop.events import MessageUpdate
-from app.engine.agent.run.pending_asks import PendingAsks
-from app.engine.agent.run.queued_messages import QueuedMessages
-from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
-from app.engine.agent.run.task_context import TaskContext
-from app.engine.agent.run.task_state import TaskState
-from app.engine.core.messages import AssistantMessage, Text
-from app.engine.models.base import BlockDelta, ModelRequest
-from app.protocol.blocks import TextBlock, ThinkingBlock
-from app.protocol.events import TextDelta
+from errand.engine.agent.history.attachments import Attachments
+from errand.engine.agent.history.branch import BranchWriter
+from errand.engine.agent.loop.events import MessageUpdate
+from errand.engine.agent.run.pending_asks import PendingAsks
+from errand.engine.agent.run.queued_messages import QueuedMessages
+from errand.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
+from errand.engine.agent.run.task_context import TaskContext
+from errand.engine.agent.run.task_state import TaskState
+from errand.engine.core.messages import AssistantMessage, Text
+from errand.engine.models.base import BlockDelta, ModelRequest
+from errand.protocol.blocks import TextBlock, ThinkingBlock
+from errand.protocol.events import TextDelta
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import until

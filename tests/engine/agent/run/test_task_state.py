@@ -7,9 +7,9 @@ from typing import get_args
 import msgspec
 import pytest
 
-from app.engine.agent.run.task_state import END_STATUSES, TRANSITIONS, ended_task, is_working, with_status
-from app.engine.core.errors import IllegalMove
-from app.protocol.tasks import Task, TaskStatus
+from errand.engine.agent.run.task_state import END_STATUSES, TRANSITIONS, ended_task, is_working, with_status
+from errand.engine.core.errors import IllegalMove
+from errand.protocol.tasks import Task, TaskStatus
 
 STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 

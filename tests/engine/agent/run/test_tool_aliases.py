@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from app.protocol.blocks import ToolCallBlock
-from app.protocol.tasks import TaskStartParams
+from errand.protocol.blocks import ToolCallBlock
+from errand.protocol.tasks import TaskStartParams
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE, results
 from tests.support.model_server import Call, ModelServer, Reply

@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import AgentBusy, Conflict, IllegalMove, InvalidParams, NotFound
-from app.notice_text import notice_text
-from app.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams, first_agent
-from app.protocol.asks import AskAnswerParams
-from app.protocol.blocks import NoticeBlock, TextBlock
-from app.protocol.conversations import AgentChatParams, AgentChatResult, FormerAgent, Node
-from app.protocol.events import AgentDeleted, AgentUpdate, ConversationUpdate
-from app.protocol.tasks import TaskRetryParams
+from errand.engine.core.errors import AgentBusy, Conflict, IllegalMove, InvalidParams, NotFound
+from errand.notice_text import notice_text
+from errand.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams, first_agent
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.blocks import NoticeBlock, TextBlock
+from errand.protocol.conversations import AgentChatParams, AgentChatResult, FormerAgent, Node
+from errand.protocol.events import AgentDeleted, AgentUpdate, ConversationUpdate
+from errand.protocol.tasks import TaskRetryParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply

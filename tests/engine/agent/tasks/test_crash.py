@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from app.engine.agent.history.conversion import NOT_RUN
-from app.protocol.blocks import TextBlock
-from app.protocol.events import TaskMessage, TextDelta
+from errand.engine.agent.history.conversion import NOT_RUN
+from errand.protocol.blocks import TextBlock
+from errand.protocol.events import TaskMessage, TextDelta
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
-from app.engine.core.errors import NotFound
-from app.notice_text import notice_text
-from app.protocol.agents import Personality
-from app.protocol.blocks import NoticeBlock
-from app.protocol.events import AgentUpdate, PersonalityDeleted, PersonalityUpdate
+from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
+from errand.engine.core.errors import NotFound
+from errand.notice_text import notice_text
+from errand.protocol.agents import Personality
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.events import AgentUpdate, PersonalityDeleted, PersonalityUpdate
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, Reply
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.errors import IllegalMove
-from app.notice_text import notice_text
-from app.protocol.asks import AskAnswerParams
-from app.protocol.blocks import NoticeBlock
-from app.protocol.events import TaskUpdate
+from errand.engine.core.errors import IllegalMove
+from errand.notice_text import notice_text
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.events import TaskUpdate
 from tests.support.disks import slow_disk
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE

@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.agent.tasks.rounds import Rounds, next_reply
-from app.notice_text import notice_text
-from app.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams
-from app.protocol.blocks import NoticeBlock
-from app.protocol.conversations import Conversation, TurnTaking
-from app.protocol.events import ConversationUpdate
-from app.protocol.tasks import Allowance
-from app.protocol.usage import Usage
+from errand.engine.agent.tasks.rounds import Rounds, next_reply
+from errand.notice_text import notice_text
+from errand.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.conversations import Conversation, TurnTaking
+from errand.protocol.events import ConversationUpdate
+from errand.protocol.tasks import Allowance
+from errand.protocol.usage import Usage
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import AgentBusy, ConfigurationError, IllegalMove, InvalidParams, NotFound
-from app.protocol.asks import AskAnswerParams
-from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock
-from app.protocol.events import ConversationUpdate, TaskUpdate, TextDelta
-from app.protocol.notices import LimitReached
-from app.protocol.tasks import AgentPlan, PlannedCall, TaskRetryParams, TaskStartParams
+from errand.engine.core.errors import AgentBusy, ConfigurationError, IllegalMove, InvalidParams, NotFound
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock
+from errand.protocol.events import ConversationUpdate, TaskUpdate, TextDelta
+from errand.protocol.notices import LimitReached
+from errand.protocol.tasks import AgentPlan, PlannedCall, TaskRetryParams, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from app.protocol.agents import Personality
-from app.protocol.asks import AskAnswerParams
-from app.protocol.base import JsonValue
-from app.protocol.events import PersonalityUpdate, TaskUpdate
-from app.protocol.tasks import Task, TaskRetryParams
+from errand.protocol.agents import Personality
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.base import JsonValue
+from errand.protocol.events import PersonalityUpdate, TaskUpdate
+from errand.protocol.tasks import Task, TaskRetryParams
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import ConfigurationError, InvalidParams, StorageError
-from app.notice_text import notice_text
-from app.protocol.blocks import NoticeBlock
-from app.protocol.tasks import TaskStartParams
+from errand.engine.core.errors import ConfigurationError, InvalidParams, StorageError
+from errand.notice_text import notice_text
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.tasks import TaskStartParams
 from tests.support.databases import execute
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.engine.agent.history.participants import SpeakingRound, first_speaker, mentioned, next_speaker
-from app.protocol.agents import Agent
-from app.protocol.conversations import TurnRule, TurnTaking
+from errand.engine.agent.history.participants import SpeakingRound, first_speaker, mentioned, next_speaker
+from errand.protocol.agents import Agent
+from errand.protocol.conversations import TurnRule, TurnTaking
 
 
 def agent(name: str) -> Agent:

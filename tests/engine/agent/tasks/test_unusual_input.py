@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from app.protocol.blocks import ToolResultBlock
+from errand.protocol.blocks import ToolResultBlock
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import pytest
 
-from app.engine.data.importers.registry import FORMATS, format_of
-from app.protocol.blocks import (
+from errand.engine.data.importers.registry import FORMATS, format_of
+from errand.protocol.blocks import (
     Block,
     FileBlock,
     ImageBlock,
@@ -17,8 +17,8 @@ from app.protocol.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from app.protocol.conversations import Node
-from app.protocol.data import DataImportResult, LeftOut
+from errand.protocol.conversations import Node
+from errand.protocol.data import DataImportResult, LeftOut
 from tests.engine.data.test_round_trip import Home, home
 
 FILES = Path(__file__).parent / "files"

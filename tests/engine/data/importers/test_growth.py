@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.blocks import TextBlock
-from app.protocol.events import AgentUpdate, TaskMessage
+from errand.protocol.blocks import TextBlock
+from errand.protocol.events import AgentUpdate, TaskMessage
 from tests.engine.data.importers.test_real_sessions import conversations, sessions_of
 from tests.engine.data.test_round_trip import Home, home
 

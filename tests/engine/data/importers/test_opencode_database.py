@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.errors import InvalidParams
+from errand.engine.core.errors import InvalidParams
 from tests.engine.data.importers.test_real_sessions import conversations, sessions_of
 from tests.engine.data.test_round_trip import home
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.history.conversion import messages_of
-from app.engine.core.messages import AssistantMessage, ToolResultMessage
-from app.protocol.blocks import Block, NoticeBlock, SummaryBlock, ToolResultBlock
-from app.protocol.conversations import Conversation, Node
-from app.protocol.data import DataImportResult
+from errand.engine.agent.history.conversion import messages_of
+from errand.engine.core.messages import AssistantMessage, ToolResultMessage
+from errand.protocol.blocks import Block, NoticeBlock, SummaryBlock, ToolResultBlock
+from errand.protocol.conversations import Conversation, Node
+from errand.protocol.data import DataImportResult
 from tests.engine.data.importers.test_formats import every_node, shown
 from tests.engine.data.test_round_trip import Home, home
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import InvalidParams
-from app.engine.data.importers.import_context import ImportContext
-from app.engine.data.importers.json_documents import documents
-from app.engine.data.importers.registry import FORMATS
-from app.protocol.blocks import ImageBlock
+from errand.engine.core.errors import InvalidParams
+from errand.engine.data.importers.import_context import ImportContext
+from errand.engine.data.importers.json_documents import documents
+from errand.engine.data.importers.registry import FORMATS
+from errand.protocol.blocks import ImageBlock
 from tests.engine.data.importers.test_formats import CASES, FILES, every_node
 from tests.engine.data.test_round_trip import PICTURE, home
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.memory.vectors.base import VectorStore
-from app.engine.memory.vectors.embedded import EmbeddedVectors
-from app.engine.memory.vectors.server import ServerVectors
-from app.engine.models.http_pool import HttpPool
+from errand.engine.memory.vectors.base import VectorStore
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.engine.memory.vectors.server import ServerVectors
+from errand.engine.models.http_pool import HttpPool
 from tests.support.qdrant_server import QdrantServer, qdrant_server
 from tests.support.vectors import DIMENSIONS
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.engine.memory.vectors.base import (
+from errand.engine.memory.vectors.base import (
     MOST_PARTS,
     VectorFilter,
     VectorPoint,

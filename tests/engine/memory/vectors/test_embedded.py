@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.memory.vectors import embedded
-from app.engine.memory.vectors.base import (
+from errand.engine.memory.vectors import embedded
+from errand.engine.memory.vectors.base import (
     VectorsDamaged,
     VectorsError,
     VectorsInUse,
     VectorsUnavailable,
     VectorsUntrusted,
 )
-from app.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from tests.support.processes import is_alive, until
 from tests.support.vectors import DIMENSIONS, Clusters
 

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 import pytest
 from aiohttp import web
 
-from app.engine.core.errors import ConfigurationError
-from app.engine.memory.vectors.base import VectorsDamaged, VectorsUnavailable, VectorsUntrusted
-from app.engine.memory.vectors.server import ServerVectors
-from app.engine.models.http_pool import HttpPool
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.memory.vectors.base import VectorsDamaged, VectorsUnavailable, VectorsUntrusted
+from errand.engine.memory.vectors.server import ServerVectors
+from errand.engine.models.http_pool import HttpPool
 from tests.support.processes import until
 from tests.support.qdrant_server import QdrantServer, qdrant_server
 from tests.support.vectors import DIMENSIONS, Clusters, point

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from app.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from tests.support.vectors import DIMENSIONS, Clusters
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from app.engine.core.errors import ConfigurationError, InvalidParams
-from app.engine.core.secrets import KeyStore
-from app.engine.core.settings import Settings, SettingValues, parse
-from app.engine.models.catalog import model_facts
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.router import ModelRouter
-from app.protocol.base import JsonObject
-from app.protocol.settings import Model, ModelListResult
+from errand.engine.core.errors import ConfigurationError, InvalidParams
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import Settings, SettingValues, parse
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.router import ModelRouter
+from errand.protocol.base import JsonObject
+from errand.protocol.settings import Model, ModelListResult
 from tests.support.model_server import ModelServer, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS, TOKEN, sharing
 

@@ -14,9 +14,9 @@ from litellm.litellm_core_utils.llm_cost_calc.utils import (  # pyright: ignore[
     generic_cost_per_token,
 )
 
-from app.engine.core.messages import Usage
-from app.engine.models.catalog import model_facts
-from app.engine.models.catalog.providers import PROVIDERS
+from errand.engine.core.messages import Usage
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.providers import PROVIDERS
 
 # A Wednesday morning in Beijing: no night discounts apply.
 DAY = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)

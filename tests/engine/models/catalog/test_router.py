@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import ConfigurationError
-from app.engine.core.messages import Text, ThinkingLevel, ToolResultMessage, Usage
-from app.engine.core.secrets import KeyStore
-from app.engine.models.base import ModelOptions, ModelRequest
-from app.engine.models.catalog import model_facts
-from app.engine.models.catalog.providers import PROVIDERS, find
-from app.engine.models.openai.request import effort_fields, needs_responses
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.router import ModelRouter
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.messages import Text, ThinkingLevel, ToolResultMessage, Usage
+from errand.engine.core.secrets import KeyStore
+from errand.engine.models.base import ModelOptions, ModelRequest
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.providers import PROVIDERS, find
+from errand.engine.models.openai.request import effort_fields, needs_responses
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.router import ModelRouter
 from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import ModelServer, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS
@@ -212,12 +212,12 @@ replies:
 
 def test_importing_the_engine_imports_no_heavy_library() -> None:
     code = (
-        "import pathlib, pkgutil, importlib, sys, app.engine.models.router, app.engine.core.secrets\n"
+        "import pathlib, pkgutil, importlib, sys, errand.engine.models.router, errand.engine.core.secrets\n"
         "heavy = {'litellm', 'openai', 'aiohttp', 'keyring', 'cryptography', 'yaml'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
-        "import app.engine.models.litellm.model, app.engine.models.openai.model\n"
-        "import app.engine.main\n"
-        "heavy = {'litellm', 'openai', 'keyring', 'markdown_it', 'app.engine.data.importers'} & set(sys.modules)\n"
+        "import errand.engine.models.litellm.model, errand.engine.models.openai.model\n"
+        "import errand.engine.main\n"
+        "heavy = {'litellm', 'openai', 'keyring', 'markdown_it', 'errand.engine.data.importers'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from app.engine.core.messages import UNREADABLE_CALL
-from app.engine.models.react.call_parser import ToolCallText
-from app.engine.models.react.parser import HiddenMarkup, InventedResult, ParsedCall, ParsedPiece, ReActParser, ShownText
+from errand.engine.core.messages import UNREADABLE_CALL
+from errand.engine.models.react.call_parser import ToolCallText
+from errand.engine.models.react.parser import (
+    HiddenMarkup,
+    InventedResult,
+    ParsedCall,
+    ParsedPiece,
+    ReActParser,
+    ShownText,
+)
 
 LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'
 LISTED = ToolCallText("shell", '{"command": "ls"}')

@@ -1,6 +1,6 @@
 """A conversation with calls, formatted for a model without tool calls."""
 
-from app.engine.core.messages import (
+from errand.engine.core.messages import (
     UNREADABLE_CALL,
     AssistantContent,
     AssistantMessage,
@@ -13,7 +13,7 @@ from app.engine.core.messages import (
     UserMessage,
     user_text,
 )
-from app.engine.models.react.history import text, to_text_history
+from errand.engine.models.react.history import text, to_text_history
 
 LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command":"ls"}\n</parameters>\n</tool_code>'
 

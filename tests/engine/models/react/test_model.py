@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.errors import ConfigurationError
-from app.engine.core.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResultMessage
-from app.engine.core.secrets import KeyStore
-from app.engine.models.base import ModelNotice, ModelRequest, ReplyEnd, ReplyStart, ToolDefinition
-from app.engine.models.catalog.providers import Provider, find
-from app.engine.models.endpoint import ModelEndpoint
-from app.engine.models.failures import FailureKind, failure_from_response
-from app.engine.models.litellm.library_thread import LibraryThread
-from app.engine.models.litellm.model import LiteLLMModel
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.recovery.source import ModelSource
-from app.engine.models.router import ModelRouter
-from app.notice_text import data_text
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.messages import AssistantMessage, Text, Thinking, ToolCall, ToolResultMessage
+from errand.engine.core.secrets import KeyStore
+from errand.engine.models.base import ModelNotice, ModelRequest, ReplyEnd, ReplyStart, ToolDefinition
+from errand.engine.models.catalog.providers import Provider, find
+from errand.engine.models.endpoint import ModelEndpoint
+from errand.engine.models.failures import FailureKind, failure_from_response
+from errand.engine.models.litellm.library_thread import LibraryThread
+from errand.engine.models.litellm.model import LiteLLMModel
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.recovery.source import ModelSource
+from errand.engine.models.router import ModelRouter
+from errand.notice_text import data_text
 from tests.engine.models.providers import react, stored_key
 from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply

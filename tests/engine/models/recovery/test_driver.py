@@ -6,15 +6,15 @@ from typing import assert_never
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantMessage, Text
-from app.engine.models.base import AttemptEvent, BlockDelta, ModelOptions, ModelRequest, ReplyEnd, ReplyStart, Retry
-from app.engine.models.failures import AttemptFailure, FailedAttempt, FailureKind
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.fallback import FallbackModels
-from app.engine.models.recovery.request_adaptation import LearnedLimits
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.recovery.source import ModelSource
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantMessage, Text
+from errand.engine.models.base import AttemptEvent, BlockDelta, ModelOptions, ModelRequest, ReplyEnd, ReplyStart, Retry
+from errand.engine.models.failures import AttemptFailure, FailedAttempt, FailureKind
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.fallback import FallbackModels
+from errand.engine.models.recovery.request_adaptation import LearnedLimits
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.recovery.source import ModelSource
 from tests.support.model_replies import collect, request_for
 
 FIRST, OTHER = "test/first", "test/other"

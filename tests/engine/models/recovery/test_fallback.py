@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.core.messages import Image, Text, UserMessage
-from app.engine.core.secrets import KeyStore
-from app.engine.core.settings import SettingValues
-from app.engine.models.base import ModelEvent, ModelNotice, ReplyEnd
-from app.engine.models.endpoint import ModelEndpoint
-from app.engine.models.http_model import HttpModel
-from app.engine.models.http_pool import HttpPool
-from app.engine.models.openai.model import ChatCompletions
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.fallback import FallbackModels, ModelCooldown
-from app.engine.models.recovery.retry import RetryPolicy
-from app.engine.models.recovery.source import ModelSource
-from app.engine.models.router import ModelRouter
-from app.notice_text import data_text
+from errand.engine.core.messages import Image, Text, UserMessage
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import SettingValues
+from errand.engine.models.base import ModelEvent, ModelNotice, ReplyEnd
+from errand.engine.models.endpoint import ModelEndpoint
+from errand.engine.models.http_model import HttpModel
+from errand.engine.models.http_pool import HttpPool
+from errand.engine.models.openai.model import ChatCompletions
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.fallback import FallbackModels, ModelCooldown
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.recovery.source import ModelSource
+from errand.engine.models.router import ModelRouter
+from errand.notice_text import data_text
 from tests.engine.models.providers import FAST, stored_key
 from tests.support.model_replies import collect, request_for
 from tests.support.model_server import Call, ModelServer, Reply

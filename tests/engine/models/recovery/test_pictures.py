@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import (
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import (
     AssistantMessage,
     Image,
     ModelMessage,
@@ -15,11 +15,11 @@ from app.engine.core.messages import (
     text_of,
     user_text,
 )
-from app.engine.models.base import AttemptEvent, ModelRequest, ReplyEnd
-from app.engine.models.failures import FailureKind, failure_from_response
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.request_adaptation import LearnedLimits
-from app.engine.models.recovery.source import ModelSource
+from errand.engine.models.base import AttemptEvent, ModelRequest, ReplyEnd
+from errand.engine.models.failures import FailureKind, failure_from_response
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.request_adaptation import LearnedLimits
+from errand.engine.models.recovery.source import ModelSource
 from tests.support.model_replies import collect
 
 PICTURE = Image("image/png", "AAAA")

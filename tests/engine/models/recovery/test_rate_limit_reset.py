@@ -6,8 +6,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from app.engine.models.failures import FailureKind, failure_from_response
-from app.engine.models.rate_limit_reset import retry_after, seconds_to_reset
+from errand.engine.models.failures import FailureKind, failure_from_response
+from errand.engine.models.rate_limit_reset import retry_after, seconds_to_reset
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
 

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from app.engine.models.base import RetryLater
-from app.engine.models.failures import AttemptFailure, FailureKind, failure_from_response
-from app.engine.models.recovery.retry import RetryPolicy
+from errand.engine.models.base import RetryLater
+from errand.engine.models.failures import AttemptFailure, FailureKind, failure_from_response
+from errand.engine.models.recovery.retry import RetryPolicy
 
 PASSES = AttemptFailure("overloaded", "overloaded", FailureKind.UNAVAILABLE)
 

@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantMessage, Text, ThinkingLevel
-from app.engine.models.base import AttemptEvent, ModelNotice, ModelOptions, ModelRequest, ReplyEnd
-from app.engine.models.failures import FailureKind, failure_from_response
-from app.engine.models.recovery.driver import RecoveringModel
-from app.engine.models.recovery.request_adaptation import LearnedLimits, accepts_temperature
-from app.engine.models.recovery.source import ModelSource
-from app.notice_text import data_text
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantMessage, Text, ThinkingLevel
+from errand.engine.models.base import AttemptEvent, ModelNotice, ModelOptions, ModelRequest, ReplyEnd
+from errand.engine.models.failures import FailureKind, failure_from_response
+from errand.engine.models.recovery.driver import RecoveringModel
+from errand.engine.models.recovery.request_adaptation import LearnedLimits, accepts_temperature
+from errand.engine.models.recovery.source import ModelSource
+from errand.notice_text import data_text
 
 
 def asked(model: str, level: ThinkingLevel = "off", session: str | None = "conv_1") -> ModelRequest:

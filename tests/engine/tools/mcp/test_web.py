@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.settings import McpServer
-from app.engine.tools.mcp.json_rpc import McpError
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.settings import McpServer
+from errand.engine.tools.mcp.json_rpc import McpError
 from tests.support.mcp_servers import pool_of
 from tests.support.oauth_server import visit
 from tests.support.processes import until

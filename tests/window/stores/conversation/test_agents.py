@@ -4,12 +4,12 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from app.protocol.agents import Agent
-from app.protocol.conversations import TurnTaking
-from app.window.rows.row import ReplyRow, SpeakerRow, UserRow
-from app.window.stores.conversation.agents import NewAgent
-from app.window.stores.conversation.store import ConversationStore
-from app.window.stores.task_options import TaskOptions
+from errand.protocol.agents import Agent
+from errand.protocol.conversations import TurnTaking
+from errand.window.rows.row import ReplyRow, SpeakerRow, UserRow
+from errand.window.stores.conversation.agents import NewAgent
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.processes import until
 from tests.support.store_engine import Mirror, StoreEngine, store_engine

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from app.protocol.tasks import Task
-from app.window.rows.row import BranchEndRow, BranchSwitchRow, EditMessageRow, ReplyRow, TaskEndRow, UserRow
-from app.window.stores.conversation.store import ConversationStore
-from app.window.stores.task_options import TaskOptions
+from errand.protocol.tasks import Task
+from errand.window.rows.row import BranchEndRow, BranchSwitchRow, EditMessageRow, ReplyRow, TaskEndRow, UserRow
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
 from tests.support.store_engine import Mirror, StoreEngine, store_engine

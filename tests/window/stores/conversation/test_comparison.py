@@ -4,10 +4,10 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from app.window.rows.row import ReplyRow, TaskEndRow, UserRow
-from app.window.stores.conversation.branch import ComparedBranch
-from app.window.stores.conversation.comparison import ComparedBranchStore, ComparisonStore
-from app.window.stores.task_options import TaskOptions
+from errand.window.rows.row import ReplyRow, TaskEndRow, UserRow
+from errand.window.stores.conversation.branch import ComparedBranch
+from errand.window.stores.conversation.comparison import ComparedBranchStore, ComparisonStore
+from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.processes import until
 from tests.support.store_engine import StoreEngine, store_engine

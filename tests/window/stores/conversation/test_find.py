@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.protocol.conversations import Node
-from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
-from app.window.rows.markdown import markdown_document
-from app.window.rows.registry import row_text
-from app.window.rows.row import ReplyRow
-from app.window.stores.conversation.find import FindStore
-from app.window.stores.conversation.store import ConversationStore
-from app.window.theme.theme import Theme
+from errand.protocol.conversations import Node
+from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
+from errand.window.rows.markdown import markdown_document
+from errand.window.rows.registry import row_text
+from errand.window.rows.row import ReplyRow
+from errand.window.stores.conversation.find import FindStore
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.theme.theme import Theme
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.processes import until
 from tests.support.records import NOW, agent, conversation, node

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.tasks.task_target import NO_TITLE
-from app.notice_text import FORGOTTEN
-from app.protocol.base import JsonObject
-from app.window.rows.row import ReplyRow, TaskEndRow, ToolCallRow, UserRow
-from app.window.stores.conversation.tree import TreeStore
+from errand.engine.agent.tasks.task_target import NO_TITLE
+from errand.notice_text import FORGOTTEN
+from errand.protocol.base import JsonObject
+from errand.window.rows.row import ReplyRow, TaskEndRow, ToolCallRow, UserRow
+from errand.window.stores.conversation.tree import TreeStore
 from tests.support.engine_parts import EngineParts, branch
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.store_engine import Mirror, store_engine

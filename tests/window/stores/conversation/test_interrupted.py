@@ -2,10 +2,10 @@
 
 import msgspec
 
-from app.protocol.blocks import ToolCallBlock
-from app.protocol.tasks import Task
-from app.window.rows.row import AskRow, ToolCallRow
-from app.window.stores.conversation.branch import LoadedBranch
+from errand.protocol.blocks import ToolCallBlock
+from errand.protocol.tasks import Task
+from errand.window.rows.row import AskRow, ToolCallRow
+from errand.window.stores.conversation.branch import LoadedBranch
 from tests.support import records
 from tests.support.rows import UNKNOWN, WHEN
 

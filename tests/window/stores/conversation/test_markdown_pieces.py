@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.window.stores.conversation.streaming import MarkdownPieces, split_markdown
+from errand.window.stores.conversation.streaming import MarkdownPieces, split_markdown
 
 LINES = st.sampled_from(
     ["word", "", "", "- item", "* **b** item", "1. one", "2. two", "  more", "    deep", "```", "```py", "~~~", "  ```",

@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.asks import Ask, AskAnswerParams
-from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import Node
-from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate, TextDelta
-from app.window.rows.row import AskRow, ReplyRow, Speaker, SpeakerRow, TaskEndRow, ToolCallRow, UserRow
-from app.window.stores.conversation.branch import LoadedBranch
-from app.window.stores.stores import Stores
+from errand.protocol.asks import Ask, AskAnswerParams
+from errand.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from errand.protocol.conversations import Node
+from errand.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate, TextDelta
+from errand.window.rows.row import AskRow, ReplyRow, Speaker, SpeakerRow, TaskEndRow, ToolCallRow, UserRow
+from errand.window.stores.conversation.branch import LoadedBranch
+from errand.window.stores.stores import Stores
 from tests.support.connections import cable_to
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.processes import until

@@ -4,11 +4,11 @@ import asyncio
 import os
 from pathlib import Path
 
-from app.protocol.asks import AskAnswerParams
-from app.protocol.base import EmptyParams
-from app.protocol.engine import ENGINE_STATUS
-from app.window.rows.row import AskRow, FileRow, NoticeRow, ReplyRow, TaskEndRow, ToolCallRow, UserRow
-from app.window.stores.task_options import TaskOptions
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.base import EmptyParams
+from errand.protocol.engine import ENGINE_STATUS
+from errand.window.rows.row import AskRow, FileRow, NoticeRow, ReplyRow, TaskEndRow, ToolCallRow, UserRow
+from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
 from tests.support.store_engine import Mirror, store_engine

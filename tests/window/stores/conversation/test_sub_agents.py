@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.protocol.tasks import Task, TaskStartParams
-from app.window.rows.row import ReplyRow, SpeakerRow, UserRow
-from app.window.stores.conversation.store import ConversationStore
-from app.window.stores.conversation.tree import TreeStore
+from errand.protocol.tasks import Task, TaskStartParams
+from errand.window.rows.row import ReplyRow, SpeakerRow, UserRow
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.conversation.tree import TreeStore
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import Mirror, StoreEngine, store_engine

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from app.protocol.blocks import NoticeBlock
-from app.protocol.notices import (
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.notices import (
     EndedProcess,
     EndNotSaved,
     LimitReached,
@@ -12,8 +12,8 @@ from app.protocol.notices import (
     TaskStopped,
     TaskStuck,
 )
-from app.protocol.tasks import Task, TaskStopReason
-from app.window.stores.conversation.node_rows import task_end
+from errand.protocol.tasks import Task, TaskStopReason
+from errand.window.stores.conversation.node_rows import task_end
 from tests.support.records import NOW, node, task
 
 SLEEP = (EndedProcess(pid=7, started=1.0, name="sleep 60"),)

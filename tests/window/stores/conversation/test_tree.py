@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
-from app.window.rows.row import ReplyRow, UserRow
-from app.window.stores.conversation.tree import TreeStore
+from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from errand.window.rows.row import ReplyRow, UserRow
+from errand.window.stores.conversation.tree import TreeStore
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import Mirror, StoreEngine, store_engine

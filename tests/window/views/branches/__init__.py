@@ -1,1 +1,1 @@
-"""Tests of app/window/views/branches."""
+"""Tests of app/errand/window/views/branches."""

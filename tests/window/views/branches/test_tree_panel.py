@@ -7,13 +7,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QListView, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.protocol.tasks import Task, TaskRetryParams, TaskStartParams
-from app.window.stores.conversation.store import ConversationStore
-from app.window.stores.conversation.tree import TreeStore
-from app.window.theme.theme import Theme
-from app.window.views.branches.tree_panel import TreePanelView
-from app.window.views.conversation.tree_splitter import TreeSplitterView
-from app.window.views.shared.export_dialog import ExportDialog
+from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.conversation.tree import TreeStore
+from errand.window.theme.theme import Theme
+from errand.window.views.branches.tree_panel import TreePanelView
+from errand.window.views.conversation.tree_splitter import TreeSplitterView
+from errand.window.views.shared.export_dialog import ExportDialog
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 from tests.support.window import desk, until

@@ -1,1 +1,1 @@
-"""Tests of app/window/views/composer."""
+"""Tests of app/errand/window/views/composer."""

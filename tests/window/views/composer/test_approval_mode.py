@@ -10,10 +10,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.protocol.tasks import ApproveMode
-from app.window.stores.task_options import TaskOptions
-from app.window.theme.theme import Theme
-from app.window.views.composer.approval_mode import ApprovalModeDialog, ApprovalModeView, next_mode
+from errand.protocol.tasks import ApproveMode
+from errand.window.stores.task_options import TaskOptions
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.approval_mode import ApprovalModeDialog, ApprovalModeView, next_mode
 from tests.support.model_replies import DONE, shell
 from tests.support.window import Desk, desk, press, until
 

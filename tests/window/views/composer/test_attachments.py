@@ -10,12 +10,12 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.window.rows.row import FileRow, ImageRow
-from app.window.stores.catalog import ModelStore
-from app.window.theme.theme import Theme
-from app.window.views.composer.attachments import AttachmentView
-from app.window.views.composer.drop_payload import DropHintView, PastedFiles
-from app.window.views.composer.input_panel import InputPanelView
+from errand.window.rows.row import FileRow, ImageRow
+from errand.window.stores.catalog import ModelStore
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.attachments import AttachmentView
+from errand.window.views.composer.drop_payload import DropHintView, PastedFiles
+from errand.window.views.composer.input_panel import InputPanelView
 from tests.support.model_server import Reply
 from tests.support.window import Desk, desk, until
 

@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
 
-from app.protocol.background import BACKGROUND_LIST, BackgroundListParams
-from app.window.theme.theme import Theme
-from app.window.views.composer.background_output import BackgroundOutputDialog
-from app.window.views.composer.background_view import BackgroundView
+from errand.protocol.background import BACKGROUND_LIST, BackgroundListParams
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.background_output import BackgroundOutputDialog
+from errand.window.views.composer.background_view import BackgroundView
 from tests.support.model_server import Call, Reply
 from tests.support.processes import running
 from tests.support.window import Desk, desk, press, until

@@ -6,11 +6,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.theme.theme import Theme
-from app.window.views.composer.composer import ComposerMode, ComposerState, ComposerView
-from app.window.views.composer.drop_payload import drop_payload
-from app.window.views.composer.input_panel import PromptHistory
-from app.window.views.composer.prompt_edit import PromptEditView
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.composer import ComposerMode, ComposerState, ComposerView
+from errand.window.views.composer.drop_payload import drop_payload
+from errand.window.views.composer.input_panel import PromptHistory
+from errand.window.views.composer.prompt_edit import PromptEditView
 
 _ALT = Qt.KeyboardModifier.AltModifier
 _SHIFT = Qt.KeyboardModifier.ShiftModifier

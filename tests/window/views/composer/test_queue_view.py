@@ -8,7 +8,7 @@ from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.window.theme.theme import Theme
+from errand.window.theme.theme import Theme
 from tests.support.model_server import Reply
 from tests.support.window import Desk, desk, press, until
 

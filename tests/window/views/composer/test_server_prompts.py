@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton
 
-from app.protocol.servers import MCP_SAVE, McpSaveParams
-from app.window.theme.theme import Theme
-from app.window.views.composer.server_prompts import PromptArgumentsDialog, ServerPromptListView
+from errand.protocol.servers import MCP_SAVE, McpSaveParams
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.server_prompts import PromptArgumentsDialog, ServerPromptListView
 from tests.support.mcp_servers import command
 from tests.support.window import Desk, desk, until
 

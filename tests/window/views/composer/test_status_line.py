@@ -10,12 +10,12 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.protocol.tasks import Task
-from app.protocol.usage import Usage
-from app.window.stores.usage import ContextUsageStore
-from app.window.theme.theme import Theme
-from app.window.views.composer.status_line import ModeSwitchView, StatusLineView
-from app.window.views.usage.context_bar import ContextBarView
+from errand.protocol.tasks import Task
+from errand.protocol.usage import Usage
+from errand.window.stores.usage import ContextUsageStore
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.status_line import ModeSwitchView, StatusLineView
+from errand.window.views.usage.context_bar import ContextBarView
 from tests.support import records
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply

@@ -11,14 +11,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.protocol.agents import Personality
-from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
-from app.window.stores.window_state import WindowStateStore
-from app.window.theme.theme import Theme
-from app.window.views.composer.approval_mode import ApprovalModeView
-from app.window.views.composer.task_options_bar import TaskOptionsView
-from app.window.views.composer.task_options_dialog import TaskOptionsDialog
-from app.window.views.shared.picker import PickerDialog
+from errand.protocol.agents import Personality
+from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.approval_mode import ApprovalModeView
+from errand.window.views.composer.task_options_bar import TaskOptionsView
+from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.window.views.shared.picker import PickerDialog
 from tests.support.model_server import Reply
 from tests.support.records import agent, task
 from tests.support.window import Desk, desk, until

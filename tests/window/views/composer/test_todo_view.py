@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.protocol.tasks import Task, TodoItem
-from app.window.theme.theme import Theme
-from app.window.views.composer.todo_view import TodoItemView, TodoView
+from errand.protocol.tasks import Task, TodoItem
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.todo_view import TodoItemView, TodoView
 
 _NOW = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -1,1 +1,1 @@
-"""Tests of app/window/views/conversation."""
+"""Tests of app/errand/window/views/conversation."""

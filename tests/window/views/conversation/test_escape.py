@@ -10,15 +10,15 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QWidget
 
-from app.window.stores.conversation.agents import NewAgent
-from app.window.stores.task_options import TaskOptionDefaults
-from app.window.theme.theme import Theme
-from app.window.views.composer.task_options_dialog import TaskOptionsDialog
-from app.window.views.conversation.conversation_view import ConversationView
-from app.window.views.conversation.find_bar import FindBarView
-from app.window.views.shared.actions import ActionName
-from app.window.views.shared.picker import PickerDialog
-from app.window.views.usage.context_popover import ContextPopoverView
+from errand.window.stores.conversation.agents import NewAgent
+from errand.window.stores.task_options import TaskOptionDefaults
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.window.views.conversation.conversation_view import ConversationView
+from errand.window.views.conversation.find_bar import FindBarView
+from errand.window.views.shared.actions import ActionName
+from errand.window.views.shared.picker import PickerDialog
+from errand.window.views.usage.context_popover import ContextPopoverView
 from tests.support.window import desk, press, until
 from tests.window.accessibility.full_window import Office, office, top
 

@@ -9,15 +9,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.protocol.blocks import TextBlock, ThinkingBlock
-from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
-from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.registry import row_text
-from app.window.rows.text_view import TextView
-from app.window.stores.conversation.find import FindStore
-from app.window.theme.theme import Theme
-from app.window.transcript.view import TranscriptView
-from app.window.views.conversation.find_bar import FindBarView
+from errand.protocol.blocks import TextBlock, ThinkingBlock
+from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.registry import row_text
+from errand.window.rows.text_view import TextView
+from errand.window.stores.conversation.find import FindStore
+from errand.window.theme.theme import Theme
+from errand.window.transcript.view import TranscriptView
+from errand.window.views.conversation.find_bar import FindBarView
 from tests.support.engine_server import engine_server
 from tests.support.processes import until
 from tests.support.records import agent, conversation, node

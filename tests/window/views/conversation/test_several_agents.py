@@ -6,12 +6,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.protocol.conversations import TurnTaking
-from app.window.stores.conversation.agents import NewAgent
-from app.window.theme.theme import Theme
-from app.window.views.agents.dialogs import AddAgentDialog, RemoveAgentDialog, TurnOrderDialog
-from app.window.views.branches.ask_models_dialog import AskModelsDialog
-from app.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.protocol.conversations import TurnTaking
+from errand.window.stores.conversation.agents import NewAgent
+from errand.window.theme.theme import Theme
+from errand.window.views.agents.dialogs import AddAgentDialog, RemoveAgentDialog, TurnOrderDialog
+from errand.window.views.branches.ask_models_dialog import AskModelsDialog
+from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
 from tests.support.model_server import Call, Reply
 from tests.support.window import Desk, desk, press, until
 

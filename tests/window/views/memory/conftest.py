@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 
-from app.client.connection import Connection
-from app.window.stores.stores import Stores, make_stores
+from errand.client.connection import Connection
+from errand.window.stores.stores import Stores, make_stores
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.window import until
 

@@ -10,13 +10,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QPlainTextEdit
 
-from app.protocol.blocks import TextBlock
-from app.protocol.conversations import Conversation, Node
-from app.protocol.events import ConversationUpdate, TaskMessage
-from app.protocol.memory import MemoryFilter
-from app.window.theme.theme import Theme
-from app.window.views.memory.dialog import MemoryDialog
-from app.window.views.shared.item_delegate import HINT
+from errand.protocol.blocks import TextBlock
+from errand.protocol.conversations import Conversation, Node
+from errand.protocol.events import ConversationUpdate, TaskMessage
+from errand.protocol.memory import MemoryFilter
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.dialog import MemoryDialog
+from errand.window.views.shared.item_delegate import HINT
 from tests.support.engine_parts import remembered
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine

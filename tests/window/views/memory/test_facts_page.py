@@ -8,12 +8,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLineEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.engine.memory.facts import FactDraft
-from app.protocol.facts import MEMORY_FACTS, MEMORY_PIN, Fact, MemoryFactsParams, MemoryPinParams
-from app.window.stores.stores import Stores
-from app.window.theme.theme import Theme
-from app.window.views.memory.facts_page import FactsPageView
-from app.window.views.sidebar.sidebar import FactBannerView
+from errand.engine.memory.facts import FactDraft
+from errand.protocol.facts import MEMORY_FACTS, MEMORY_PIN, Fact, MemoryFactsParams, MemoryPinParams
+from errand.window.stores.stores import Stores
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.facts_page import FactsPageView
+from errand.window.views.sidebar.sidebar import FactBannerView
 from tests.support.engine_server import EngineServer
 from tests.support.window import until
 from tests.window.views.memory.conftest import has, press, visible

@@ -7,11 +7,11 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.protocol.conversations import Node
-from app.window.rows.row import UserRow
-from app.window.stores.memory import ForgetStore
-from app.window.theme.theme import Theme
-from app.window.views.memory.forget_dialog import ForgetDialog
+from errand.protocol.conversations import Node
+from errand.window.rows.row import UserRow
+from errand.window.stores.memory import ForgetStore
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.forget_dialog import ForgetDialog
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 from tests.support.window import until

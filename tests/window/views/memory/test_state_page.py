@@ -8,13 +8,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QPushButton, QSpinBox, QWidget
 
-from app.protocol.memory import EmbeddingModel
-from app.protocol.settings import SETTINGS_GET, SETTINGS_SET, SettingsGetParams, SettingsSetParams
-from app.window.theme.theme import Theme
-from app.window.views.memory.clean_up import CleanUpView
-from app.window.views.memory.dialog import MemoryDialog
-from app.window.views.memory.state_page import ModelView
-from app.window.widgets.combo_box import ComboBox
+from errand.protocol.memory import EmbeddingModel
+from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, SettingsGetParams, SettingsSetParams
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.clean_up import CleanUpView
+from errand.window.views.memory.dialog import MemoryDialog
+from errand.window.views.memory.state_page import ModelView
+from errand.window.widgets.combo_box import ComboBox
 from tests.support.engine_parts import remembered
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine

@@ -1,1 +1,1 @@
-"""Tests of app/window/views/settings."""
+"""Tests of app/errand/window/views/settings."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.storage.records import nodes
-from app.protocol.events import AgentUpdate, ConversationUpdate
-from app.window.views.settings.data_page import DataPageView
+from errand.engine.storage.records import nodes
+from errand.protocol.events import AgentUpdate, ConversationUpdate
+from errand.window.views.settings.data_page import DataPageView
 from tests.support.engine_server import EngineServer
 from tests.support.records import agent, conversation, node
 from tests.support.window import until

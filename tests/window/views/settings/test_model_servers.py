@@ -9,17 +9,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app.client.connection import Connection
-from app.window.stores.catalog import ModelStore
-from app.window.stores.stores import make_stores
-from app.window.stores.task_options import TaskOptionDefaults
-from app.window.stores.window_state import WindowStateStore
-from app.window.theme.theme import Theme
-from app.window.views.composer.approval_mode import ApprovalModeView
-from app.window.views.composer.task_options_bar import TaskOptionsView
-from app.window.views.settings.dialog import SettingsDialog
-from app.window.views.shared.actions import ShortcutStore
-from app.window.views.shared.picker import PickerDialog
+from errand.client.connection import Connection
+from errand.window.stores.catalog import ModelStore
+from errand.window.stores.stores import make_stores
+from errand.window.stores.task_options import TaskOptionDefaults
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.approval_mode import ApprovalModeView
+from errand.window.views.composer.task_options_bar import TaskOptionsView
+from errand.window.views.settings.dialog import SettingsDialog
+from errand.window.views.shared.actions import ShortcutStore
+from errand.window.views.shared.picker import PickerDialog
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.provider_servers import own_server
 from tests.support.window import until

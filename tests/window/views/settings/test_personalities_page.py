@@ -6,12 +6,12 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QPlainTextEdit
 
-from app.client import personality_file
-from app.client.personality_file import NotAPersonality
-from app.protocol.agents import Personality
-from app.protocol.events import PersonalityUpdate
-from app.window.views.settings.personalities_page import PersonalitiesPageView
-from app.window.views.settings.personality_editor import ColorComboBox, TemperatureComboBox
+from errand.client import personality_file
+from errand.client.personality_file import NotAPersonality
+from errand.protocol.agents import Personality
+from errand.protocol.events import PersonalityUpdate
+from errand.window.views.settings.personalities_page import PersonalitiesPageView
+from errand.window.views.settings.personality_editor import ColorComboBox, TemperatureComboBox
 from tests.support.engine_server import EngineServer
 from tests.support.window import until
 from tests.window.views.settings.test_settings_dialog import Settings, engine, settings

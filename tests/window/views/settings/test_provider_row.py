@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from app.protocol.settings import Provider
-from app.window.theme.style import Tone
-from app.window.views.settings.provider_row import provider_status
+from errand.protocol.settings import Provider
+from errand.window.theme.style import Tone
+from errand.window.views.settings.provider_row import provider_status
 
 READY = Provider(
     name="openai",

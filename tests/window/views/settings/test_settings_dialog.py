@@ -22,14 +22,14 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.client.connection import Connection
-from app.protocol.asks import Grant, GrantedCall
-from app.protocol.events import GrantUpdate
-from app.window.stores.stores import make_stores
-from app.window.stores.window_state import WindowStateStore
-from app.window.theme.theme import Theme
-from app.window.views.settings.dialog import SettingsDialog
-from app.window.views.shared.actions import ShortcutStore
+from errand.client.connection import Connection
+from errand.protocol.asks import Grant, GrantedCall
+from errand.protocol.events import GrantUpdate
+from errand.window.stores.stores import make_stores
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.dialog import SettingsDialog
+from errand.window.views.shared.actions import ShortcutStore
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.model_server import ModelServer, Reply
 from tests.support.window import until

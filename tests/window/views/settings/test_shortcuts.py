@@ -11,13 +11,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.stores.window_state import WindowStateStore
-from app.window.theme.theme import Theme
-from app.window.views.settings.shortcuts_page import ShortcutsPageView
-from app.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, WindowActions, shortcut_conflict
-from app.window.views.shell.dialogs import ShortcutsDialog
-from app.window.widgets.buttons import ShortcutToolTip
-from app.window.widgets.labels import TextLabel
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.shortcuts_page import ShortcutsPageView
+from errand.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, WindowActions, shortcut_conflict
+from errand.window.views.shell.dialogs import ShortcutsDialog
+from errand.window.widgets.buttons import ShortcutToolTip
+from errand.window.widgets.labels import TextLabel
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 

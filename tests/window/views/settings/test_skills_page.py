@@ -7,11 +7,11 @@ import pytest
 from PySide6.QtWidgets import QAbstractButton, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.client.connection import Connection
-from app.protocol.skills import SkillInstallParams, SkillPreviewParams
-from app.window.stores.stores import make_stores
-from app.window.theme.theme import Theme
-from app.window.views.settings.skills_page import SkillsPageView
+from errand.client.connection import Connection
+from errand.protocol.skills import SkillInstallParams, SkillPreviewParams
+from errand.window.stores.stores import make_stores
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.skills_page import SkillsPageView
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.window import until
 

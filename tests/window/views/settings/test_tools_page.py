@@ -13,12 +13,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
-from app.client.connection import Connection
-from app.engine.tools.registry import uses_tool
-from app.protocol.agents import AGENT_CREATE, AgentCreateParams
-from app.window.stores.stores import make_stores
-from app.window.theme.theme import Theme
-from app.window.views.settings.tools_page import ToolsPageView
+from errand.client.connection import Connection
+from errand.engine.tools.registry import uses_tool
+from errand.protocol.agents import AGENT_CREATE, AgentCreateParams
+from errand.window.stores.stores import make_stores
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.tools_page import ToolsPageView
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.mcp_servers import command
 from tests.support.oauth_server import oauth_server, visit

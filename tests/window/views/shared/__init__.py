@@ -1,1 +1,1 @@
-"""Tests of app/window/views/shared."""
+"""Tests of app/errand/window/views/shared."""

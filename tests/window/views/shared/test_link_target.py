@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.window.views.shared.row_actions import LinkTarget, TargetKind, link_target
+from errand.window.views.shared.row_actions import LinkTarget, TargetKind, link_target
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.theme.theme import Theme
-from app.window.views.shared.picker import PickerDialog, PickerItem
+from errand.window.theme.theme import Theme
+from errand.window.views.shared.picker import PickerDialog, PickerItem
 
 CHOICES = (PickerItem("a", "New task", "Ctrl+T"), PickerItem("b", "Close tab"), PickerItem("c", "Reopen closed tab"))
 

@@ -1,1 +1,1 @@
-"""Tests of app/window/views/shell."""
+"""Tests of app/errand/window/views/shell."""

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.client.errors import CallError
-from app.protocol.tasks import TASK_START, TaskStartParams
-from app.window.theme.theme import Theme
-from app.window.views.shell.banners import HealthBannerView
+from errand.client.errors import CallError
+from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.window.theme.theme import Theme
+from errand.window.views.shell.banners import HealthBannerView
 from tests.support.disks import full_disk
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import until

@@ -8,17 +8,17 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QLineEdit, QPlainTextEdit, QWidget
 
-from app.client.connection import Connection
-from app.client.errors import LaunchError
-from app.paths import Paths
-from app.window.main import build_window
-from app.window.stores.stores import make_stores
-from app.window.stores.task_options import TaskOptions
-from app.window.stores.window_state import WindowStateStore
-from app.window.theme.theme import Theme
-from app.window.views.memory.dialog import MemoryDialog
-from app.window.views.shared.actions import ACTIONS
-from app.window.views.shell.main_window import MainWindow
+from errand.client.connection import Connection
+from errand.client.errors import LaunchError
+from errand.paths import Paths
+from errand.window.main import build_window
+from errand.window.stores.stores import make_stores
+from errand.window.stores.task_options import TaskOptions
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.dialog import MemoryDialog
+from errand.window.views.shared.actions import ACTIONS
+from errand.window.views.shell.main_window import MainWindow
 
 CONTROLS = (QAbstractButton, QAbstractItemView, QLineEdit, QPlainTextEdit)
 

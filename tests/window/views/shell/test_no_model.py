@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.paths import Paths
-from app.window.main import build_window
-from app.window.stores.window_state import WindowStateStore
-from app.window.theme.theme import Theme
-from app.window.views.shell.main_window import MainWindow
+from errand.paths import Paths
+from errand.window.main import build_window
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.shell.main_window import MainWindow
 from tests.support.model_server import ModelServer
 from tests.support.store_engine import store_engine
 from tests.support.window import press, until

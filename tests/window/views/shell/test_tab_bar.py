@@ -6,9 +6,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTabBar
 from pytestqt.qtbot import QtBot
 
-from app.window.theme.theme import Theme
-from app.window.views.shell.tab_bar import TabBarView, TabState
-from app.window.widgets.pulse import PulseTimer
+from errand.window.theme.theme import Theme
+from errand.window.views.shell.tab_bar import TabBarView, TabState
+from errand.window.widgets.pulse import PulseTimer
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""Tests of app/window/views/sidebar."""
+"""Tests of app/errand/window/views/sidebar."""

@@ -11,14 +11,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QMenu
 from pytestqt.qtbot import QtBot
 
-from app.protocol.conversations import Conversation
-from app.protocol.events import ConversationUpdate
-from app.window.stores.stores import Stores
-from app.window.theme.theme import Theme
-from app.window.views.shared.export_dialog import ExportDialog, file_name
-from app.window.views.shared.item_delegate import HEADING
-from app.window.views.sidebar.conversation_list import ConversationListView, ListAction
-from app.window.views.sidebar.conversation_model import day_heading, short_time
+from errand.protocol.conversations import Conversation
+from errand.protocol.events import ConversationUpdate
+from errand.window.stores.stores import Stores
+from errand.window.theme.theme import Theme
+from errand.window.views.shared.export_dialog import ExportDialog, file_name
+from errand.window.views.shared.item_delegate import HEADING
+from errand.window.views.sidebar.conversation_list import ConversationListView, ListAction
+from errand.window.views.sidebar.conversation_model import day_heading, short_time
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.records import conversation
 from tests.support.store_engine import stores_on

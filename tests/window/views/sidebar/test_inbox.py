@@ -11,15 +11,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.protocol.asks import Ask
-from app.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
-from app.window.stores.stores import Stores
-from app.window.stores.tasks import UnreadStore
-from app.window.stores.window_state import WindowStateStore
-from app.window.theme.theme import Theme
-from app.window.views.sidebar.inbox import InboxView
-from app.window.views.sidebar.inbox_row import InboxRowView
-from app.window.widgets.pulse import PulseTimer
+from errand.protocol.asks import Ask
+from errand.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
+from errand.window.stores.stores import Stores
+from errand.window.stores.tasks import UnreadStore
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.sidebar.inbox import InboxView
+from errand.window.views.sidebar.inbox_row import InboxRowView
+from errand.window.widgets.pulse import PulseTimer
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.records import NOW, conversation, task
 from tests.support.rows import APPROVAL, LIMIT, QUESTION

@@ -1,1 +1,1 @@
-"""Tests of app/window/views/usage."""
+"""Tests of app/errand/window/views/usage."""

@@ -7,10 +7,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.protocol.tasks import TaskStartParams
-from app.window.stores.usage import ContextUsageStore
-from app.window.theme.theme import Theme
-from app.window.views.usage.context_bar import ContextBarView
+from errand.protocol.tasks import TaskStartParams
+from errand.window.stores.usage import ContextUsageStore
+from errand.window.theme.theme import Theme
+from errand.window.views.usage.context_bar import ContextBarView
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 from tests.support.window import until

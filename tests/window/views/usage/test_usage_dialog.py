@@ -10,12 +10,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.engine.storage.records import conversations, tasks, turns
-from app.protocol.usage import Usage, UsageReportResult, UsageRow
-from app.window.stores.usage import UsageStore
-from app.window.theme.theme import Theme
-from app.window.views.usage.chart import axis_maximum, make_bars
-from app.window.views.usage.dialog import UsageDialog, to_csv
+from errand.engine.storage.records import conversations, tasks, turns
+from errand.protocol.usage import Usage, UsageReportResult, UsageRow
+from errand.window.stores.usage import UsageStore
+from errand.window.theme.theme import Theme
+from errand.window.views.usage.chart import axis_maximum, make_bars
+from errand.window.views.usage.dialog import UsageDialog, to_csv
 from tests.support.model_server import ModelServer, Reply
 from tests.support.records import conversation, task
 from tests.support.store_engine import StoreEngine, store_engine

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator
 import pytest
 from aiohttp import web
 
-from app.engine.tools.mcp.json_rpc import McpError
-from app.engine.tools.mcp.login.discovery import Authorization, Challenge, discover, parse_challenge
-from app.engine.tools.mcp.login.named_addresses import NamedAddresses
-from app.engine.tools.mcp.login.tokens import Client, Credentials, register, renew
-from app.protocol.base import JsonObject, JsonValue
+from errand.engine.tools.mcp.json_rpc import McpError
+from errand.engine.tools.mcp.login.discovery import Authorization, Challenge, discover, parse_challenge
+from errand.engine.tools.mcp.login.named_addresses import NamedAddresses
+from errand.engine.tools.mcp.login.tokens import Client, Credentials, register, renew
+from errand.protocol.base import JsonObject, JsonValue
 from tests.support.mcp_servers import judge_here
 from tests.support.oauth_server import METADATA, RESOURCE, OAuthServer, answering, oauth_server
 

@@ -11,18 +11,18 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.secrets import KeyStore
-from app.engine.core.settings import McpServer as StoredServer
-from app.engine.core.settings import Settings
-from app.engine.tools.base import ToolError
-from app.engine.tools.mcp.json_rpc import McpError
-from app.engine.tools.mcp.known import KnownServers
-from app.engine.tools.mcp.login.discovery import Challenge
-from app.engine.tools.mcp.login.flow import LoginFlow, LoginRequest
-from app.engine.tools.mcp.login.named_addresses import NamedAddresses
-from app.engine.tools.mcp.pool import McpPool
-from app.engine.tools.mcp.server import McpServer
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import McpServer as StoredServer
+from errand.engine.core.settings import Settings
+from errand.engine.tools.base import ToolError
+from errand.engine.tools.mcp.json_rpc import McpError
+from errand.engine.tools.mcp.known import KnownServers
+from errand.engine.tools.mcp.login.discovery import Challenge
+from errand.engine.tools.mcp.login.flow import LoginFlow, LoginRequest
+from errand.engine.tools.mcp.login.named_addresses import NamedAddresses
+from errand.engine.tools.mcp.pool import McpPool
+from errand.engine.tools.mcp.server import McpServer
 from tests.support.mcp_servers import echo, judge_here, no_sandbox, no_vault, tool_of_server
 from tests.support.oauth_server import METADATA, RESOURCE, OAuthServer, answering, back_address, oauth_server, visit
 from tests.support.processes import until

@@ -1,0 +1,174 @@
+"""The options that several commands share, and the reading of prompts, files, folders, keys and times.
+
+Raises `UsageError` for invalid values.
+"""
+
+import os
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.protocol.agents import ThinkingLevel
+from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
+
+_LONGEST_PROMPT = 1_000_000  # a message to the engine has at most 1 MiB
+
+_SPAN = re.compile(r"(\d{1,6})\s*([mhd])")
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+_PERIOD = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+_DAYS_AGO = {"today": 0, "yesterday": 1}
+
+APPROVE_HELP = "where approval is needed: ask, allow edits of files here, plan (read only), never allow, allow all"
+ID_HELP = "its id, or a part at either end of it that only one task has"
+
+
+class UsageError(Exception):
+    """Invalid input; the text says what to type instead."""
+
+
+class TaskIdOptions(CommandOptions, frozen=True, kw_only=True):
+    task_id: Annotated[str, Argument("ID", ID_HELP)]
+
+
+class FollowOptions(CommandOptions, frozen=True, kw_only=True):
+    """Of a command that follows a task: with `json` its failure is a JSON object too."""
+
+    json: Annotated[bool, Flag("--json", "events as one JSON object a line, then a result line")] = False
+
+
+class TargetOptions(CommandOptions, frozen=True, kw_only=True):
+    """Where a task is started, and who answers."""
+
+    conversation: Annotated[str | None, Option("--conversation", "go on in this conversation", "ID")] = None
+    agent: Annotated[str | None, Option("--agent", "the one of its agents that is to answer", "NAME")] = None
+    personality: Annotated[
+        str | None, Option("--personality", "who the agent is from now on: errand personalities", "NAME")
+    ] = None
+    model: Annotated[str | None, Option("--model", "model id such as openai/gpt-4.1 (see: errand models)", "M")] = None
+
+
+class TaskOptions(CommandOptions, frozen=True, kw_only=True):
+    """How a task works."""
+
+    api_base: Annotated[str | None, Option("--api-base", "base URL for openai_compatible/NAME models", "URL")] = None
+    api_key_env: Annotated[
+        str | None, Option("--api-key-env", "environment variable that holds the key for this run", "NAME")
+    ] = None
+    workspace: Annotated[str | None, Option("--workspace", "folder to work in (default: this one)", "DIR")] = None
+    approve: Annotated[
+        ApproveMode | None,
+        Option("--approve", APPROVE_HELP),
+    ] = None
+    network: Annotated[
+        NetworkMode | None,
+        Option(
+            "--network",
+            "which commands of this conversation have the network: those that need it and that you allowed (asked), "
+            "all (on), none (off)",
+        ),
+    ] = None
+    mode: Annotated[
+        TaskMode,
+        Option(
+            "--mode", "what ends it: the agent's word (task), each reply (chat), or as the first reply shows (auto)"
+        ),
+    ] = "auto"
+    thinking: Annotated[ThinkingLevel | None, Option("--thinking", "how much it thinks, for models that can")] = None
+    max_turns: Annotated[int | None, Option("--max-turns", "turns before it asks to go on", "N")] = None
+    budget: Annotated[float | None, Option("--budget", "US dollars before it asks to go on", "USD")] = None
+
+
+def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, attended: bool) -> TaskStartParams:
+    """The options as start parameters of a task; raises `UsageError`."""
+    return TaskStartParams(
+        prompt=prompt,
+        conversation_id=target.conversation,
+        model=target.model,
+        api_base=task.api_base,
+        api_key=read_api_key(task.api_key_env),
+        workspace=None if target.conversation and not task.workspace else workspace_path(task.workspace),
+        mode=task.mode,
+        approve="never" if task.approve in (None, "ask") and not attended else task.approve,
+        network=task.network,
+        attended=attended,
+        thinking_level=task.thinking,
+        max_turns=task.max_turns,
+        budget_usd=task.budget,
+    )
+
+
+def read_prompt(argument: str) -> str:
+    """The prompt, from standard input for `-`; raises `UsageError` if it is empty or too long."""
+    text = sys.stdin.buffer.read(_LONGEST_PROMPT + 1) if argument == "-" else argument.encode()
+    if not text.strip():
+        raise UsageError("The prompt is empty. Say what to do, for example: errand run 'list the largest files here'")
+    if len(text) > _LONGEST_PROMPT:
+        raise UsageError(
+            f"The prompt is longer than {_LONGEST_PROMPT:,} bytes, and not more are taken. "
+            "Put the text into a file in the workspace and name that file in the prompt."
+        )
+    return text.decode("utf-8", "replace")
+
+
+def read_api_key(variable: str | None) -> str | None:
+    """The value of the variable; raises `UsageError` if it is not set."""
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(f"The environment variable {variable} is not set, so there is no key to use.")
+    return key
+
+
+def read_text_file(path: Path) -> str:
+    """The path as text. Raises `UsageError` if it is not UTF-8, which the engine requires."""
+    try:
+        path.as_posix().encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        raise UsageError(f"The name {shown!r} is not UTF-8, which Errand cannot work with. Rename it first.") from error
+    return str(path)
+
+
+def workspace_path(folder: str | None) -> str:
+    path = Path(os.path.expanduser(folder or "."))
+    try:
+        whole = Path(os.path.realpath(path))  # fails if the working directory was removed
+    except OSError:
+        whole = path
+    if not whole.is_absolute() or not whole.is_dir():
+        raise UsageError(
+            f"There is no folder {str(path)!r} to work in. Make it first, or name another with --workspace."
+        )
+    return read_text_file(whole)
+
+
+def time_span(text: str) -> timedelta | None:
+    """The length of `30m`, `8h` or `7d`; None for anything else."""
+    given = _SPAN.fullmatch(text.strip())
+    return int(given[1]) * _UNITS[given[2]] if given is not None else None
+
+
+def past_moment(text: str) -> datetime:
+    """So long ago (`8h`, `30d`), or the start of a day, a month or a year of this machine's time zone.
+
+    Raises `UsageError` for anything else.
+    """
+    now, word = datetime.now(UTC), text.strip().lower()
+    try:
+        if (span := time_span(word)) is not None:
+            return now - span
+        if word in _DAYS_AGO:
+            day = now.astimezone() - timedelta(days=_DAYS_AGO[word])
+            return datetime(day.year, day.month, day.day).astimezone()
+        if (found := _PERIOD.fullmatch(word)) is not None:
+            year, month, day_of_month = (int(part or 1) for part in found.groups())
+            return datetime(year, month, day_of_month).astimezone()
+        return datetime.fromisoformat(word).astimezone()
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"{text[:40]!r} is no time: give an age such as 8h or 30d, or a day, month or year such as 2026-11-02."
+        ) from error

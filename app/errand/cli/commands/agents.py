@@ -1,0 +1,150 @@
+"""`errand agents`: the agents of a conversation, and their turn order."""
+
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import UsageError
+from errand.cli.command import Command
+from errand.cli.commands.run import find_agent, find_personality
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import one_line, short_id
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.agents import (
+    AGENT_CREATE,
+    AGENT_DELETE,
+    AGENT_GET,
+    AGENT_LIST,
+    Agent,
+    AgentCreateParams,
+    AgentIdParams,
+    AgentListParams,
+    Color,
+)
+from errand.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_GET,
+    ConversationChangeParams,
+    ConversationGetParams,
+    TurnRule,
+    TurnTaking,
+)
+
+_USAGE = (
+    "Say what to do: errand agents [CONVERSATION], errand agents add [CONVERSATION], errand agents remove AGENT, "
+    "or errand agents turns CONVERSATION --rule RULE"
+)
+
+
+class AgentsOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[
+        tuple[str, ...],
+        Argument("WORD", "a conversation to list, or: add [CONVERSATION], remove AGENT, turns CONVERSATION"),
+    ] = ()
+    json: Annotated[bool, Flag("--json", "the list as one JSON object a line")] = False
+    name: Annotated[str | None, Option("--name", "with add: how it is addressed (default: its personality's name)")] = (
+        None
+    )
+    personality: Annotated[str | None, Option("--personality", "with add: what it is (default: assistant)", "NAME")] = (
+        None
+    )
+    model: Annotated[str, Option("--model", "with add: a model of its own", "M")] = ""
+    color: Annotated[
+        str, Option("--color", "with add: blue, teal, green, amber, orange, red, pink, violet or gray")
+    ] = ""
+    node: Annotated[str | None, Option("--node", "with add: where it stands (default: with the first one)", "ID")] = (
+        None
+    )
+    rule: Annotated[TurnRule | None, Option("--rule", "with turns: who is next")] = None
+    moderator: Annotated[str | None, Option("--moderator", "with turns: who speaks first and after each", "AGENT")] = (
+        None
+    )
+    most: Annotated[int | None, Option("--most", "with turns: replies in a row without a person", "N")] = None
+
+
+async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand agents") as connection:
+        match options.words:
+            case ["add", *place] if len(place) < 2:
+                await _add(connection, place[0] if place else None, options, terminal)
+            case ["remove", agent]:
+                await _remove(connection, agent, terminal)
+            case ["turns", conversation]:
+                await _turns(connection, conversation, options, terminal)
+            case []:
+                await _list(connection, None, options, terminal)
+            case [conversation]:
+                await _list(connection, conversation, options, terminal)
+            case _:
+                raise UsageError(_USAGE)
+    return 0
+
+
+AGENTS = Command(AgentsOptions, agents)
+
+
+async def _list(
+    connection: Connection, conversation_id: str | None, options: AgentsOptions, terminal: Terminal
+) -> None:
+    if conversation_id is not None:
+        await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=conversation_id))
+    found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation_id))).agents
+    if not found and not options.json:
+        terminal.line("No agents yet. Add one: errand agents add" + (f" {conversation_id}" if conversation_id else ""))
+    for agent in found:
+        terminal.line(msgspec.json.encode(agent).decode() if options.json else _row(agent, terminal))
+
+
+def _row(agent: Agent, terminal: Terminal) -> str:
+    style = terminal.style
+    head = f"at {short_id(agent.head_id)}" if agent.head_id is not None else "nothing said yet"
+    about = (agent.model, "answers beside another" if agent.beside else "", f"version {agent.version}")
+    rest = style.join(head, *(word for word in about if word), agent.conversation_id)
+    return f"{style.bold(one_line(agent.name, 60))}  {agent.id}  {style.dim(rest)}"
+
+
+async def _add(connection: Connection, conversation_id: str | None, options: AgentsOptions, terminal: Terminal) -> None:
+    name = options.personality
+    personality = await find_personality(connection, name) if name is not None else None
+    params = AgentCreateParams(
+        conversation_id=conversation_id,
+        node_id=options.node,
+        personality_id=personality.id if personality is not None else None,
+        name=options.name,
+        model=options.model,
+        color=_color(options.color),
+    )
+    agent = (await connection.call(AGENT_CREATE, params)).agent
+    terminal.line(f"{agent.name} takes part now: {agent.id} in {agent.conversation_id}")
+
+
+def _color(given: str) -> Color:
+    try:
+        return msgspec.convert(given, Color)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"There is no colour {given!r}: blue, teal, green, amber, orange, red, …") from error
+
+
+async def _remove(connection: Connection, agent_id: str, terminal: Terminal) -> None:
+    agent = (await connection.call(AGENT_GET, AgentIdParams(agent_id=agent_id))).agent
+    await connection.call(AGENT_DELETE, AgentIdParams(agent_id=agent.id))
+    terminal.line(f"{agent.name} takes part no more. What it wrote stays in {agent.conversation_id}.")
+
+
+async def _turns(connection: Connection, conversation_id: str, options: AgentsOptions, terminal: Terminal) -> None:
+    found = await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=conversation_id))
+    rule = found.conversation.turn_taking
+    if options.moderator is not None:
+        every = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation_id))).agents
+        moderator_id = find_agent(every, options.moderator).id
+        rule = TurnTaking(rule="moderator", limit=rule.limit, moderator_id=moderator_id)
+    if options.rule is not None:
+        rule = msgspec.structs.replace(rule, rule=options.rule)
+    rule = msgspec.structs.replace(rule, limit=options.most or rule.limit)
+    if rule != found.conversation.turn_taking:
+        params = ConversationChangeParams(conversation_id=conversation_id, turn_taking=rule)
+        await connection.call(CONVERSATION_CHANGE, params)
+    terminal.line(f"{rule.rule.replace('_', ' ')}, at most {rule.limit} replies in a row")

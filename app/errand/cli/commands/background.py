@@ -1,0 +1,134 @@
+"""`errand background`: list the commands that run in the background of conversations, read, stop and type into them."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import UsageError
+from errand.cli.command import Command
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import cut, one_line, short_id
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.client.number_format import duration
+from errand.client.safe_text import escape_hidden
+from errand.paths import Paths
+from errand.protocol.background import (
+    BACKGROUND_INPUT,
+    BACKGROUND_LIST,
+    BACKGROUND_OUTPUT,
+    BACKGROUND_STOP,
+    BackgroundCommand,
+    BackgroundInputParams,
+    BackgroundListParams,
+    BackgroundOutputParams,
+    BackgroundStopParams,
+)
+
+_USAGE = """Say what to do:
+  errand background                  list those of all conversations
+  errand background output ID        all that one printed
+  errand background stop ID | all    end it with all its processes
+  errand background input ID TEXT    type a line, if it has a terminal"""
+
+# For the echo of what was typed, and a quick answer to it.
+_ANSWER_S = 0.4
+
+
+class BackgroundOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[
+        tuple[str, ...], Argument("WHAT", "list (the default), output ID, stop ID, stop all, input ID TEXT")
+    ] = ()
+    conversation: Annotated[str | None, Option("--conversation", "those of this one only", "ID")] = None
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+
+
+async def background(options: BackgroundOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand background") as connection:
+        found = await _listed(connection, options.conversation)
+        match options.words or ("list",):
+            case ["list"]:
+                if not found and not options.json:
+                    terminal.note("No command runs in the background.")
+                for one in found:
+                    _show(one, options, terminal)
+            case ["output", number]:
+                await _output(connection, _matching(found, number), terminal)
+            case ["stop", "all"]:
+                for one in found:
+                    if one.ended_at is None:
+                        await _stop(connection, one, options, terminal)
+            case ["stop", number]:
+                await _stop(connection, _matching(found, number), options, terminal)
+            case ["input", number, *words]:
+                one = _matching(found, number)
+                params = BackgroundInputParams(
+                    conversation_id=one.conversation_id, id=one.id, text=" ".join(words), keys=("enter",)
+                )
+                await connection.call(BACKGROUND_INPUT, params)
+                await asyncio.sleep(_ANSWER_S)
+                for answered in await _listed(connection, one.conversation_id):
+                    if answered.id == one.id:
+                        _show(answered, options, terminal)
+            case _:
+                raise UsageError(_USAGE)
+    return 0
+
+
+BACKGROUND = Command(BackgroundOptions, background, epilog=_USAGE)
+
+
+async def _listed(connection: Connection, conversation: str | None) -> tuple[BackgroundCommand, ...]:
+    found = (await connection.call(BACKGROUND_LIST, BackgroundListParams())).commands
+    if conversation is None:
+        return found
+    return tuple(one for one in found if one.conversation_id.endswith(conversation))
+
+
+async def _stop(connection: Connection, one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal) -> None:
+    params = BackgroundStopParams(conversation_id=one.conversation_id, id=one.id)
+    _show((await connection.call(BACKGROUND_STOP, params)).command, options, terminal)
+
+
+async def _output(connection: Connection, one: BackgroundCommand, terminal: Terminal) -> None:
+    offset, has_more = 0, True
+    while has_more:
+        params = BackgroundOutputParams(conversation_id=one.conversation_id, id=one.id, offset=offset)
+        piece = await connection.call(BACKGROUND_OUTPUT, params)
+        if piece.text:
+            terminal.line(escape_hidden(piece.text.rstrip("\n")))
+        has_more, offset = offset < piece.next_offset < piece.size, piece.next_offset
+
+
+def _show(one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal) -> None:
+    if options.json:
+        terminal.line(msgspec.json.encode(one).decode())
+        return
+    style = terminal.style
+    number, state = one.id.ljust(4), _state(one)
+    colored = style.amber(state) if one.waits_for_input and one.ended_at is None else state
+    command = one_line(one.command, max(20, terminal.width - len(number) - len(state) - 3))
+    terminal.line(f"{style.bold(number)} {colored}  {command}")
+    for line in (f"conversation {short_id(one.conversation_id)}", *one.last_lines.splitlines()):
+        terminal.line(f"     {style.dim(cut(escape_hidden(line), max(20, terminal.width - 5)))}")
+
+
+def _state(one: BackgroundCommand) -> str:
+    seconds = ((one.ended_at or datetime.now(UTC)) - one.started_at).total_seconds()
+    if one.ended_at is None:
+        return f"running for {duration(seconds)}{', waits for input' if one.waits_for_input else ''}"
+    how = f"stopped by {one.stopped_by}" if one.stopped_by else f"exit {one.exit_code}"
+    return f"{how} after {duration(seconds)}"
+
+
+def _matching(found: tuple[BackgroundCommand, ...], number: str) -> BackgroundCommand:
+    matching = [one for one in found if one.id == number]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
+        raise UsageError(f"There is no background command {number!r}. See them with: errand background")
+    names = ", ".join(short_id(one.conversation_id) for one in matching)
+    raise UsageError(f"Several conversations have a command {number} ({names}): name one with --conversation.")

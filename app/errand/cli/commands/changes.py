@@ -1,0 +1,199 @@
+"""`errand changes`, `undo`, `redo`: the files that a task changed."""
+
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import TaskIdOptions, UsageError
+from errand.cli.command import Command
+from errand.cli.commands.tasks import find_task
+from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.options import Flag, Option
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import one_line, plain, wrapped
+from errand.client.connection import Connection
+from errand.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW, file_state_text
+from errand.client.launch import connect
+from errand.client.number_format import count
+from errand.paths import Paths
+from errand.protocol.changes import (
+    CHANGE_DIFF,
+    CHANGE_LIST,
+    CHANGE_REDO,
+    CHANGE_UNDO,
+    ChangedFile,
+    ChangeDiffParams,
+    ChangeListParams,
+    ChangeUndoParams,
+    ChangeUndoResult,
+    FileDiff,
+    TaskChanges,
+)
+
+_STEP_HELP, _FILE_HELP = "only what this step changed", "only this file, as the list names it"
+
+
+class ChangesOptions(TaskIdOptions, frozen=True, kw_only=True):
+    diff: Annotated[bool, Flag("--diff", "what was changed, as a unified diff")] = False
+    step: Annotated[int | None, Option("--step", _STEP_HELP, "N")] = None
+    file: Annotated[str | None, Option("--file", _FILE_HELP, "F")] = None
+    json: Annotated[bool, Flag("--json", "all of it as one JSON object")] = False
+
+
+async def show_changes(options: ChangesOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand changes") as connection:
+        found = await _changes(connection, options.task_id)
+        if options.diff and found is not None:
+            path = _path(found, options.file)
+            params = ChangeDiffParams(task_id=found.task_id, path=path, step=options.step)
+            compared = await connection.call(CHANGE_DIFF, params)
+            if options.json:
+                terminal.line(msgspec.json.encode(compared).decode())
+                return 0
+            for file in compared.files:
+                _write_diff(file, terminal)
+            if not compared.files:
+                terminal.note("errand: nothing of these changes is left")
+            if compared.left_out:
+                terminal.note(f"errand: {count(compared.left_out, 'more file')} left out: name them with --file")
+            return 0
+    if options.json:
+        terminal.line(msgspec.json.encode(found).decode())
+    elif found is None:
+        terminal.line(f"No changes of files by this task are recorded. {CHANGES_NOT_SEEN}")
+    else:
+        for line in format_changes(found, options.step, terminal.style, terminal.width):
+            terminal.line(line)
+    return 0
+
+
+CHANGES = Command(ChangesOptions, show_changes)
+
+
+class UndoOptions(TaskIdOptions, frozen=True, kw_only=True):
+    step: Annotated[int | None, Option("--step", _STEP_HELP, "N")] = None
+    file: Annotated[str | None, Option("--file", _FILE_HELP, "F")] = None
+    hunk: Annotated[int | None, Option("--hunk", "only this piece of the file, counted in its diff", "N")] = None
+    overwrite: Annotated[
+        bool, Flag("--overwrite", "also where somebody else changed a file since; their version is kept")
+    ] = False
+
+
+async def undo(options: UndoOptions, paths: Paths, terminal: Terminal) -> int:
+    return await _change(options, paths, terminal, redo=False)
+
+
+async def redo(options: UndoOptions, paths: Paths, terminal: Terminal) -> int:
+    return await _change(options, paths, terminal, redo=True)
+
+
+UNDO = Command(UndoOptions, undo)
+REDO = Command(UndoOptions, redo)
+
+
+def format_changes(found: TaskChanges, step: int | None, style: Style, width: int) -> list[str]:
+    """The sums, a line for each file, then one for each step; with `step` those of this step only."""
+    files = [file for file in found.files if step is None or step in (*file.steps, *file.undone_steps)]
+    lines: list[str] = []
+    for file in files:
+        counts = "" if file.is_folder else f"{style.green(f'+{file.added}')} {style.red(f'−{file.removed}')}  "
+        name = one_line(plain(file.name), max(20, width - 40))
+        lines.append(f"  {style.join(f'{counts}{name}', style.dim(file_state_text(file)))}")
+        if file.note:
+            lines.append(style.amber(f"      {plain(file.note)}"))
+    added, removed = sum(file.added for file in files), sum(file.removed for file in files)
+    head = style.bold(style.join(count(len(files), "file"), f"+{added} −{removed}"))
+    steps = [
+        style.dim(f"  step {one.step}: {count(one.files, 'file')}{'' if one.can_undo else ', undone'}")
+        for one in found.steps
+        if step in (None, one.step)
+    ]
+    return [head, *lines, *steps, *map(style.dim, wrapped(CHANGES_NOT_SEEN, width).splitlines())]
+
+
+async def _change(options: UndoOptions, paths: Paths, terminal: Terminal, *, redo: bool) -> int:
+    name = "redo" if redo else "undo"
+    async with await connect(paths, f"errand {name}") as connection:
+        found = await _changes(connection, options.task_id)
+        if found is None:
+            raise UsageError("This task has changed no files.")
+        path = _path(found, options.file)
+        params = ChangeUndoParams(
+            task_id=found.task_id,
+            path=path,
+            step=options.step,
+            hunk=await _hunk(connection, found, path, options.hunk, redo=redo),
+            overwrite=options.overwrite,
+        )
+        result = await connection.call(CHANGE_REDO if redo else CHANGE_UNDO, params)
+    return _report(result, name, terminal)
+
+
+def _report(result: ChangeUndoResult, name: str, terminal: Terminal) -> int:
+    for conflict in result.conflicts:
+        terminal.note(f"errand: {plain(conflict.text)}")
+    if any(conflict.can_overwrite for conflict in result.conflicts):
+        terminal.note("errand: nothing was changed. With --overwrite it is done all the same; redo restores it.")
+    if result.changes:
+        done = "Redone" if name == "redo" else "Undone"
+        terminal.line(f"{done} in {count(len({change.path for change in result.changes}), 'file')}.")
+    return EXIT_ERROR if result.conflicts else 0
+
+
+async def _changes(connection: Connection, task_id: str) -> TaskChanges | None:
+    task = await find_task(connection, task_id)
+    found = (await connection.call(CHANGE_LIST, ChangeListParams(task_id=task.id))).tasks
+    return found[0] if found else None
+
+
+def _path(found: TaskChanges, name: str | None) -> str | None:
+    """The path of the file with this name; raises `UsageError`."""
+    if name is None:
+        return None
+    files: list[ChangedFile] = [file for file in found.files if name in (file.name, file.path)]
+    files = files or [file for file in found.files if file.path.endswith(f"/{name}")]
+    if len(files) != 1:
+        names = ", ".join(plain(file.name) for file in (files or found.files)[:5])
+        raise UsageError(f"{'No' if not files else 'More than one'} changed file is {name!r}: there is {names}.")
+    return files[0].path
+
+
+async def _hunk(
+    connection: Connection, found: TaskChanges, path: str | None, number: int | None, *, redo: bool
+) -> str | None:
+    """The id of a hunk by its number; raises `UsageError`."""
+    if number is None:
+        return None
+    if path is None:
+        raise UsageError("Name the file of the hunk with --file.")
+    if redo:
+        (file,) = (file for file in found.files if file.path == path)
+        ids = [hunk.change_id for hunk in file.undone_hunks]
+    else:
+        compared = (await connection.call(CHANGE_DIFF, ChangeDiffParams(task_id=found.task_id, path=path))).files
+        ids = [hunk.id for one in compared if not one.is_undone for hunk in one.hunks]
+    if not 1 <= number <= len(ids):
+        raise UsageError(f"There {'is' if len(ids) == 1 else 'are'} {count(len(ids), 'hunk')} to choose from.")
+    return ids[number - 1]
+
+
+def _write_diff(file: FileDiff, terminal: Terminal) -> None:
+    """For a program exactly as diff writes it; for a person with colors, and without control sequences."""
+    whole = f"--- {file.name}\n+++ {file.name}\n" + "".join(f"{hunk.header}\n{hunk.text}" for hunk in file.hunks)
+    if not terminal.interactive:
+        terminal.write_raw(whole)
+    else:
+        for line in whole.removesuffix("\n").split("\n"):
+            terminal.line(_colored(plain(line), terminal.style))
+    note = file.note or (REDO_PREVIEW if file.is_undone else "")
+    if note:
+        terminal.note(f"errand: {plain(file.name)}: {plain(note)}")
+
+
+def _colored(line: str, style: Style) -> str:
+    if line.startswith(("---", "+++")):
+        return style.bold(line)
+    if line.startswith("@@"):
+        return style.blue(line)
+    return style.green(line) if line.startswith("+") else style.red(line) if line.startswith("-") else line

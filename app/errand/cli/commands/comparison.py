@@ -1,0 +1,182 @@
+"""`errand compare` and `ask-models`: branches, and answers of several models, side by side."""
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import TargetOptions, TaskOptions, UsageError, read_prompt, start_params
+from errand.cli.command import Command
+from errand.cli.commands.run import confirm_workspace
+from errand.cli.exit_codes import EXIT_STOPPED, exit_code
+from errand.cli.follow.answers import Answerer, NoAnswerer, PersonAnswerer
+from errand.cli.follow.interrupts import Interrupts, OrderlyStop
+from errand.cli.follow.watch import TaskWatcher
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.rendering.asks import ask_lines
+from errand.cli.rendering.screen import ShownMessage, TextScreen
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import short_id, side_by_side, usage_line
+from errand.client.connection import Connection
+from errand.client.display_text import is_unfinished, unfinished_text
+from errand.client.launch import connect
+from errand.client.number_format import count, duration, money, tokens
+from errand.paths import Paths
+from errand.protocol.blocks import TextBlock, ToolCallBlock
+from errand.protocol.conversations import (
+    CONVERSATION_COMPARE,
+    TASK_COMPARE_MODELS,
+    BranchSide,
+    ConversationCompareParams,
+    Node,
+    TaskCompareModelsParams,
+)
+from errand.protocol.events import AskUpdate, EventRecord, TaskUpdate
+from errand.protocol.tasks import Task
+
+
+class CompareOptions(CommandOptions, frozen=True, kw_only=True):
+    ids: Annotated[tuple[str, str], Argument("NODE", "an entry at the end of each branch")]
+    json: Annotated[bool, Flag("--json", "both as one JSON object")] = False
+
+
+async def compare(options: CompareOptions, paths: Paths, terminal: Terminal) -> int:
+    one, other = options.ids
+    async with await connect(paths, "errand compare") as connection:
+        params = ConversationCompareParams(a_node_id=one, b_node_id=other)
+        told = await connection.call(CONVERSATION_COMPARE, params)
+    if options.json:
+        terminal.line(msgspec.json.encode(told).decode())
+        return 0
+    sides = [
+        (_heading(side, node_id), _text(side), _side_usage(side)) for side, node_id in ((told.a, one), (told.b, other))
+    ]
+    for line in side_by_side(sides, terminal.width, terminal.style):
+        terminal.line(line)
+    return 0
+
+
+COMPARE = Command(CompareOptions, compare)
+
+
+def _heading(side: BranchSide, node_id: str) -> str:
+    models = dict.fromkeys(node.model for node in side.nodes if node.model)
+    return ", ".join(models) or node_id
+
+
+def _text(side: BranchSide) -> str:
+    if not side.nodes:
+        return "Nothing more: the other branch goes on from here."
+    more = side.count - len(side.nodes)
+    left = [f"… and {count(more, 'further entry', 'further entries')}"] if more else []
+    return "\n\n".join([*filter(None, map(_node_text, side.nodes)), *left])
+
+
+def _node_text(node: Node) -> str:
+    lines = [
+        block.text.strip() if isinstance(block, TextBlock) else f"(calls {block.tool})"
+        for block in node.blocks
+        if isinstance(block, TextBlock | ToolCallBlock)
+    ]
+    said = "\n".join(line for line in lines if line)
+    return f"> {said}" if said and node.is_from_person else said
+
+
+def _side_usage(side: BranchSide) -> str:
+    parts = (count(len(side.tasks), "task"), tokens(side.usage), money(side.usage), duration(side.usage.seconds))
+    return " · ".join(part for part in parts if part)
+
+
+class _Progress(TextScreen):
+    """The number of answers so far, and asks; the answers appear when all are complete."""
+
+    def __init__(self, terminal: Terminal, count: int) -> None:
+        super().__init__(terminal)
+        self._output = terminal
+        self._count = count
+        self._ended: set[str] = set()
+
+    def show(self, conversation_id: str, message: ShownMessage) -> None:
+        match message:
+            case EventRecord(event=TaskUpdate(task=task)) if task.ended_at is not None:
+                self._ended.add(task.id)
+            case EventRecord(event=AskUpdate(ask=ask)) if ask.status == "waiting":
+                self._output.write("\n".join(ask_lines(ask, self._output.style, self._output.width)) + "\n")
+            case _:
+                pass
+        self.tick()
+
+    def tick(self) -> None:
+        self._output.status(f"{len(self._ended)} of {self._count} have answered")
+
+
+class AskModelsOptions(CommandOptions, frozen=True, kw_only=True):
+    prompt: Annotated[str, Argument("PROMPT", "what to ask; - reads it from standard input")]
+    models: Annotated[tuple[str, ...], Option("-m", "one of the models; from 2 to 8", "MODEL")] = ()
+    json: Annotated[bool, Flag("--json", "the tasks at their ends, one JSON object a line")] = False
+    conversation: Annotated[str | None, Option("--conversation", "go on in this conversation", "ID")] = None
+    task: TaskOptions = TaskOptions()
+
+
+async def ask_models(options: AskModelsOptions, paths: Paths, terminal: Terminal) -> int:
+    """Returns 0 if at least one model answered, else the exit code of the first task."""
+    if len(options.models) < 2:
+        raise UsageError("Name the models, at least two: errand ask-models -m MODEL -m MODEL 'what to ask'")
+    someone = terminal.interactive and not options.json
+    start = start_params(
+        read_prompt(options.prompt), TargetOptions(conversation=options.conversation), options.task, attended=someone
+    )
+    async with await connect(paths, "errand ask-models") as connection:
+        if someone:
+            await confirm_workspace(connection, start, terminal)
+        params = TaskCompareModelsParams(models=options.models, start=start)
+        tasks = await _ask(connection, params, terminal, attended=someone)
+    if not tasks:
+        return EXIT_STOPPED
+    for line in (
+        [msgspec.json.encode(task).decode() for task in tasks] if options.json else _answer_columns(tasks, terminal)
+    ):
+        terminal.line(line)
+    codes = [exit_code(task) for task in tasks]
+    return 0 if 0 in codes else codes[0]
+
+
+ASK_MODELS = Command(AskModelsOptions, ask_models)
+
+
+async def _ask(
+    connection: Connection, params: TaskCompareModelsParams, terminal: Terminal, *, attended: bool
+) -> tuple[Task, ...]:
+    """The ended tasks; empty after a second Ctrl+C. The first Ctrl+C stops all of them."""
+    before = connection.welcome
+    stopper = OrderlyStop(connection, terminal)
+    with Interrupts(stopper.stop) as interrupts:
+        answers: Answerer = PersonAnswerer(terminal, interrupts) if attended else NoAnswerer(terminal)
+        watch = TaskWatcher(connection, _Progress(terminal, len(params.models)), answers)
+        try:
+            tasks = (await connection.call(TASK_COMPARE_MODELS, params)).tasks
+            for task in tasks:
+                stopper.add(task.id)
+            await watch.follow(tasks[0].conversation_id, after=before.head, epoch=before.epoch)
+            await watch.until_ended([task.id for task in tasks])
+        except asyncio.CancelledError:
+            if interrupts.count < 2:
+                raise
+            await stopper.wait_accepted()
+            return ()
+        finally:
+            watch.close()
+            terminal.clear_status()
+    return tuple(watch.tasks[task.id] for task in tasks)
+
+
+def _answer_columns(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
+    style = terminal.style
+    told = [(f"{task.model} · {short_id(task.id)}", _answer(task), usage_line(task, style)) for task in tasks]
+    return side_by_side(told, terminal.width, style)
+
+
+def _answer(task: Task) -> str:
+    if task.stop_reason == "completed":
+        return f"({unfinished_text(task)})\n\n{task.summary}" if is_unfinished(task) else task.summary
+    return task.error or f"It ended without an answer: {(task.stop_reason or task.status).replace('_', ' ')}."

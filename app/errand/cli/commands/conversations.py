@@ -1,0 +1,241 @@
+"""`errand search`, `export`, `import`, `prune`, `delete`, `orphans`: operations on whole conversations."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import UsageError, read_text_file
+from errand.cli.command import Command
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import one_line
+from errand.client.connection import Connection
+from errand.client.display_text import import_text
+from errand.client.launch import connect
+from errand.client.number_format import count, file_size
+from errand.paths import Paths
+from errand.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_SEARCH,
+    ConversationChangeParams,
+    ConversationSearchParams,
+    SearchHit,
+)
+from errand.protocol.data import (
+    CONVERSATION_DELETE,
+    DATA_EXPORT,
+    DATA_IMPORT,
+    DATA_ORPHANS,
+    DATA_PRUNE,
+    ConversationDeleteParams,
+    DataExportParams,
+    DataImportParams,
+    DataPruneParams,
+    ExportFormat,
+    Orphan,
+    OrphansParams,
+    OrphansResult,
+)
+
+_START, _END = "\u2068", "\u2069"
+
+_MOST = 500
+_OPERATORS = (
+    "A search can be narrowed, with words or without: from:user, from:agent or from:NAME, in:TITLE or in:ID, "
+    "tool:shell, after:2026-11-01 and before:2026-12 (days, months or years). Values with blanks stand in quotes."
+)
+_PROGRAMS = (
+    "Known are the exports of ChatGPT and Claude (the zip or its conversations.json), of OpenCode and goose, and the "
+    "sessions of Codex (~/.codex/sessions), Claude Code (~/.claude/projects) and pi (~/.pi/agent/sessions)."
+)
+
+
+class SearchOptions(CommandOptions, frozen=True, kw_only=True):
+    text: Annotated[str, Argument("TEXT", 'words, a "phrase", the beginning of a word from 3 letters on')]
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    limit: Annotated[int, Option("--limit", "how many at most (default 20)")] = 20
+
+
+async def search(options: SearchOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand search") as connection:
+        found = await connection.call(
+            CONVERSATION_SEARCH, ConversationSearchParams(text=options.text, limit=options.limit)
+        )
+    if found.advice:
+        raise UsageError(found.advice)
+    if not found.hits and not options.json:
+        terminal.note(f"errand: nothing was found for {options.text!r}")
+    for hit in found.hits:
+        terminal.line(msgspec.json.encode(hit).decode() if options.json else hit_lines(hit, terminal.style))
+    return 0
+
+
+SEARCH = Command(SearchOptions, search, epilog=_OPERATORS)
+
+
+def hit_lines(hit: SearchHit, style: Style) -> str:
+    """Day, conversation, position and snippet with the matching words in bold, then the adjacent messages."""
+    day = hit.created_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    title, place = one_line(hit.conversation_title, 40), style.dim(f"{hit.place:,} of {hit.of:,}")
+    lines = [style.join(f"{style.dim(day)}  {style.bold(title)}  {place}", highlight_hits(hit.snippet, style))]
+    around = (("before", hit.before), ("after", hit.after))
+    lines += [style.dim(f"    {word}: {one_line(text, 100)}") for word, text in around if text]
+    return "\n".join(lines)
+
+
+def highlight_hits(snippet: str, style: Style) -> str:
+    """A snippet with its marked words colored; the marks themselves are never shown."""
+    shown: list[str] = []
+    for part in snippet.split(_START):
+        word, mark, rest = part.partition(_END)
+        plain_word = one_line(word, 200)
+        shown.append(f"{style.paint('1;33', plain_word)}{_spaced(rest)}" if mark else _spaced(word))
+    return "".join(shown)
+
+
+def _spaced(text: str) -> str:
+    """The text on one line, with the blanks at its ends."""
+    short = one_line(text, 400)
+    lead = " " if text[:1].isspace() else ""
+    return f"{lead}{short}{' ' if short and text[-1:].isspace() else ''}"
+
+
+class ExportOptions(CommandOptions, frozen=True, kw_only=True):
+    ids: Annotated[tuple[str, ...], Argument("ID", "conversations (default: all)")] = ()
+    to: Annotated[str, Option("--to", "a file; a folder for several pages", "PATH")]
+    format: Annotated[
+        ExportFormat,
+        Option("--format", "json is lossless and can be imported (default); markdown and html are pages to read"),
+    ] = "json"
+    branch: Annotated[
+        str | None, Option("--branch", "of one conversation the branch that ends in this node alone", "NODE")
+    ] = None
+    overwrite: Annotated[bool, Flag("--overwrite", "replace what is there")] = False
+    keep_secrets: Annotated[bool, Flag("--keep-secrets", "keep what looks like a key, a token or a password")] = False
+
+
+async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> int:
+    params = DataExportParams(
+        path=_absolute(options.to),
+        format=options.format,
+        conversation_ids=options.ids or None,
+        leaf_id=options.branch,
+        overwrite=options.overwrite,
+        keep_secrets=options.keep_secrets,
+    )
+    async with await connect(paths, "errand export") as connection:
+        done = await connection.call(DATA_EXPORT, params)
+    what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
+    terminal.line(f"{what} written to {done.path} ({file_size(done.bytes)})")
+    if done.removed:
+        terminal.line(f"keys were removed from {count(done.removed, 'text')}; --keep-secrets keeps them")
+    return 0
+
+
+EXPORT = Command(ExportOptions, export)
+
+
+class ImportOptions(CommandOptions, frozen=True, kw_only=True):
+    path: Annotated[str, Argument("PATH", "what errand export wrote, or a file, zip or folder of another program")]
+
+
+async def import_file(options: ImportOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand import") as connection:
+        done = await connection.call(DATA_IMPORT, DataImportParams(path=_absolute(options.path)))
+    for words in import_text(done):
+        terminal.line(words)
+    return 0
+
+
+IMPORT = Command(ImportOptions, import_file, epilog=_PROGRAMS)
+
+
+class PruneOptions(CommandOptions, frozen=True, kw_only=True):
+    days: Annotated[int, Option("--days", "not changed for so many days", "N")]
+    yes: Annotated[bool, Flag("--yes", "delete them; without it they are only counted")] = False
+
+
+async def prune(options: PruneOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand prune") as connection:
+        done = await connection.call(DATA_PRUNE, DataPruneParams(days=options.days, dry_run=not options.yes))
+    what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')} ({file_size(done.bytes)})"
+    terminal.line(f"{what} {'deleted' if options.yes else 'would be deleted'}")
+    if not options.yes and done.conversations:
+        terminal.note("errand: this cannot be undone. Add --yes to delete them, or export them first.")
+    return 0
+
+
+PRUNE = Command(PruneOptions, prune)
+
+
+class DeleteOptions(CommandOptions, frozen=True, kw_only=True):
+    conversation_id: Annotated[str, Argument("ID", "its whole id")]
+
+
+async def delete(options: DeleteOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand delete") as connection:
+        await connection.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=options.conversation_id))
+    terminal.line(f"{options.conversation_id} deleted")
+    return 0
+
+
+DELETE = Command(DeleteOptions, delete)
+
+
+def _absolute(path: str) -> str:
+    """An absolute path, since the engine does not know the working directory."""
+    return read_text_file(Path(os.path.expanduser(path)).absolute())
+
+
+class OrphansOptions(CommandOptions, frozen=True, kw_only=True):
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    archive: Annotated[bool, Flag("--archive", "put those that are listed away", group="what")] = False
+    delete: Annotated[bool, Flag("--delete", "delete those that are listed for good, with --yes", group="what")] = False
+    yes: Annotated[bool, Flag("--yes", "delete them; without it they are only listed")] = False
+
+
+async def orphans(options: OrphansOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand orphans") as connection:
+        found = await connection.call(DATA_ORPHANS, OrphansParams(limit=_MOST))
+        for orphan in found.orphans:
+            terminal.line(
+                msgspec.json.encode(orphan).decode() if options.json else format_orphan(orphan, terminal.style)
+            )
+        if not options.json:
+            terminal.note(f"errand: {_orphans_text(found)}")
+        if options.archive or (options.delete and options.yes):
+            await _archive_or_delete(connection, found, delete=options.delete)
+            terminal.note(f"errand: {'deleted' if options.delete else 'archived'}: {len(found.orphans):,}")
+        elif options.delete and found.orphans:
+            terminal.note("errand: this cannot be undone. Add --yes to delete them, or export them first.")
+    return 0
+
+
+ORPHANS = Command(OrphansOptions, orphans)
+
+
+def format_orphan(orphan: Orphan, style: Style) -> str:
+    """Id, size, messages, title."""
+    conversation = orphan.conversation
+    archived = style.dim("  archived") if conversation.archived else ""
+    facts = f"{file_size(orphan.bytes):>10}  {count(orphan.nodes, 'message'):>14}"
+    return f"{conversation.id}  {facts}  {one_line(conversation.title, 60)}{archived}"
+
+
+def _orphans_text(found: OrphansResult) -> str:
+    if not found.count:
+        return "every conversation has an agent"
+    more = f"; the {_MOST} largest are shown" if found.count > _MOST else ""
+    return f"{count(found.count, 'conversation')} without any agent, {file_size(found.bytes)} in all{more}"
+
+
+async def _archive_or_delete(connection: Connection, found: OrphansResult, *, delete: bool) -> None:
+    for orphan in found.orphans:
+        conversation_id = orphan.conversation.id
+        params = ConversationChangeParams(conversation_id=conversation_id, archived=True)
+        await connection.call(CONVERSATION_CHANGE, params)
+        if delete:
+            await connection.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))

@@ -1,0 +1,261 @@
+"""`errand doctor` and `errand engine`: checks the installation with advice; shuts down a running engine."""
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from errand.cli.command import Command
+from errand.cli.commands.models import NO_MODELS_TEXT, format_ready
+from errand.cli.options import CommandOptions, Flag, Option
+from errand.cli.recovery.database_check import check_database
+from errand.cli.recovery.database_server import check_server, server_url
+from errand.cli.recovery.repair import RepairOptions, repair
+from errand.cli.terminal.style import PLAIN
+from errand.cli.terminal.terminal import Terminal
+from errand.client.connection import Connection
+from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
+from errand.client.launch import connect, has_engine
+from errand.client.number_format import count
+from errand.client.shutdown import shut_down
+from errand.paths import Paths
+from errand.protocol.base import EmptyParams
+from errand.protocol.engine import (
+    ENGINE_ROTATE_TOKEN,
+    ENGINE_SHUTDOWN,
+    ENGINE_STATUS,
+    EngineShutdownParams,
+    EngineStatusResult,
+)
+from errand.protocol.settings import MODEL_LIST, ModelListParams
+
+_STALL_REPORTED_S = 7 * 86_400
+_LONGEST_LINE = 500
+
+FindingState: TypeAlias = Literal["good", "could_be_better", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. `advice` says what to do; `bad` means that Errand cannot work."""
+
+    state: FindingState
+    subject: str
+    text: str
+    advice: str = ""
+
+
+class DoctorOptions(CommandOptions, frozen=True, kw_only=True):
+    repair: Annotated[bool, Flag("--repair", "repair a damaged database; the broken file is kept")] = False
+    how: RepairOptions = RepairOptions()
+
+
+async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> int:
+    """Print the findings; returns 1 if something required is missing. With `repair` mend the database instead."""
+    if options.repair:
+        return await repair(options.how, paths, terminal)
+    findings: list[Finding] = []
+    for finding in _local_findings(paths):
+        findings.append(finding)
+        _print(finding, terminal)
+    for finding in [*await _engine(paths), *_last_stall(paths)]:
+        findings.append(finding)
+        _print(finding, terminal)
+    bad = sum(finding.state == "bad" for finding in findings)
+    terminal.line()
+    terminal.line("Everything that is needed is there." if not bad else f"{bad} of these must be put right.")
+    return 1 if bad else 0
+
+
+DOCTOR = Command(DoctorOptions, doctor)
+
+
+def _print(finding: Finding, terminal: Terminal) -> None:
+    style = terminal.style
+    sign = {
+        "good": style.green(style.sign("tick")),
+        "could_be_better": style.amber(style.sign("warn")),
+        "bad": style.red(style.sign("cross")),
+    }[finding.state]
+    terminal.line(f"{sign} {finding.subject:<12} {finding.text}")
+    for line in finding.advice.splitlines():
+        terminal.line(f"{'':<15}{style.dim(line)}")
+
+
+def _local_findings(paths: Paths) -> Iterator[Finding]:
+    yield _python()
+    yield _packages()
+    yield _folder(paths.home)
+    url = server_url(paths)
+    yield Finding(*(check_server(url) if url else check_database(paths.database, paths.copies)))
+    yield _keyring()
+    yield _program("git", "could_be_better", "Install git: agents look at changes with it.")
+    yield _program("bash", "bad" if sys.platform != "win32" else "could_be_better", "Install bash: commands run in it.")
+    if sys.platform == "linux":
+        yield _program("bwrap", "could_be_better", "Install bubblewrap: commands of agents run in its sandbox.")
+    yield _program("rg", "could_be_better", "Install ripgrep: agents search faster with it.")
+
+
+def _python() -> Finding:
+    return Finding("good", "Python", f"{sys.version.split()[0]} at {sys.executable}")
+
+
+def _packages() -> Finding:
+    """Checks the packages that this distribution requires."""
+    try:
+        declared = [line.split(";")[0] for line in requires("errand-desktop") or () if "extra ==" not in line]
+    except PackageNotFoundError:
+        return Finding("bad", "packages", "Errand itself is not installed here", "Run: make setup")
+    names = [_name(line) for line in declared]
+    missing = [name for name in names if not _is_installed(name)]
+    if missing:
+        return Finding("bad", "packages", f"missing: {', '.join(missing)}", "Run: make setup")
+    return Finding("good", "packages", f"errand-desktop {version('errand-desktop')} and the {len(names)} it needs")
+
+
+def _name(requirement: str) -> str:
+    end = next((place for place, sign in enumerate(requirement) if sign in "[<>=!~ ("), len(requirement))
+    return requirement[:end]
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return bool(version(name))
+    except PackageNotFoundError:
+        return False
+
+
+def _folder(home: Path) -> Finding:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe = home / ".doctor"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        return Finding("bad", "data", f"{home}: {error.strerror}", "Make it writable, or set ERRAND_HOME to a folder.")
+    if sys.platform != "win32" and home.stat().st_mode & 0o077:
+        return Finding("could_be_better", "data", f"{home} can be read by others", f"Run: chmod 700 {home}")
+    free = shutil.disk_usage(home).free
+    text = f"{home}, {free / 1e9:.1f} GB free"
+    if free < 500_000_000:
+        return Finding("could_be_better", "data", text, "Make room: less than 0.5 GB is left.")
+    return Finding("good", "data", text)
+
+
+def _keyring() -> Finding:
+    import keyring
+    from keyring.backends.fail import Keyring as NoKeyring
+
+    backend = keyring.get_keyring()
+    if isinstance(backend, NoKeyring):
+        return Finding("could_be_better", "keyring", "none; stored keys go to an encrypted file in the data directory")
+    return Finding("good", "keyring", str(backend.name))
+
+
+def _program(name: str, if_missing: FindingState, advice: str) -> Finding:
+    place = shutil.which(name)
+    return Finding("good", name, place) if place else Finding(if_missing, name, "not found", advice)
+
+
+async def _engine(paths: Paths) -> list[Finding]:
+    """Connect to the engine, starting one if none runs, and ask it for models and keys."""
+    try:
+        connection, was_running = await _connect(paths)
+    except LaunchError as error:
+        return [Finding("bad", "engine", error.reason, error.details or f"Its log is in {paths.logs}.")]
+    except ConnectionLost as error:
+        return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
+    try:
+        status = await connection.call(ENGINE_STATUS, EmptyParams())
+        return [_engine_finding(status, was_running), _sandbox_finding(status), await _models(connection)]
+    except (CallError, ConnectionLost) as error:
+        return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
+    finally:
+        if not was_running:
+            await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
+        await connection.close()
+
+
+def _last_stall(paths: Paths) -> Iterator[Finding]:
+    """Reports a stalled engine for a week."""
+    try:
+        age_s = time.time() - paths.last_stall.stat().st_mtime
+        with paths.last_stall.open(encoding="utf-8", errors="replace") as file:
+            text = file.readline(_LONGEST_LINE).strip()
+    except OSError:
+        return
+    if age_s < _STALL_REPORTED_S:
+        yield Finding("could_be_better", "stall", text, f"Please report it, with {paths.last_stall}.")
+
+
+async def _connect(paths: Paths) -> tuple[Connection, bool]:
+    try:
+        return await connect(paths, "errand doctor", start=False), True
+    except NoEngine:
+        return await connect(paths, "errand doctor"), False
+
+
+def _sandbox_finding(status: EngineStatusResult) -> Finding:
+    sandbox = status.sandbox
+    state = "good" if sandbox.form == "bubblewrap" else "could_be_better"
+    return Finding(state, "sandbox", sandbox.text, sandbox.advice)
+
+
+def _engine_finding(status: EngineStatusResult, was_running: bool) -> Finding:
+    memory = f"{status.memory_bytes / 1e6:.0f} MB"
+    if not was_running:
+        return Finding("good", "engine", f"not running; it starts and answers ({memory})")
+    return Finding("good", "engine", f"running, pid {status.pid}, {memory}, {count(status.running_tasks, 'task')}")
+
+
+async def _models(connection: Connection) -> Finding:
+    """Names of variables and addresses only: a key is never shown."""
+    found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
+    if found.default is None:
+        return Finding("could_be_better", "models", "none set up", NO_MODELS_TEXT)
+    return Finding("good", "models", f"default {found.default}", "\n".join(format_ready(found, PLAIN)))
+
+
+class EngineOptions(CommandOptions, frozen=True, kw_only=True):
+    port: Annotated[int, Option("--port", "port on 127.0.0.1 (default: a free one)")] = 0
+    stop: Annotated[bool, Flag("--stop", "end the running engine in order")] = False
+    rotate_token: Annotated[
+        bool, Flag("--rotate-token", "replace the access token of the running engine: whoever read the old one is out")
+    ] = False
+
+
+async def manage_engine(options: EngineOptions, paths: Paths, terminal: Terminal) -> int:
+    return await (_rotate_token if options.rotate_token else _stop)(paths, terminal)
+
+
+async def _rotate_token(paths: Paths, terminal: Terminal) -> int:
+    if not has_engine(paths):
+        terminal.line("No engine is running: the next one has a new token.")
+        return 0
+    async with await connect(paths, "errand engine --rotate-token") as connection:
+        await connection.call(ENGINE_ROTATE_TOKEN, EmptyParams())
+    terminal.line("The engine has a new access token. Every other client was disconnected and has to read it.")
+    return 0
+
+
+async def _stop(paths: Paths, terminal: Terminal) -> int:
+    match await shut_down(paths, "errand engine --stop"):
+        case "none":
+            terminal.line("No engine is running.")
+        case "ended":
+            terminal.line("The engine has ended.")
+        case "killed":
+            terminal.line("The engine did not answer: its process was killed. What it had under way can be resumed.")
+        case "left":
+            terminal.note(
+                "errand: The engine does not answer and cannot be killed: it waits for a disk or the network."
+            )
+            return 1
+    return 0
+
+
+ENGINE = Command(EngineOptions, manage_engine)

@@ -1,0 +1,286 @@
+"""`errand grants`: list, write and revoke what is allowed without asking and what is denied; its files."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from errand.cli.arguments import UsageError, read_text_file, time_span, workspace_path
+from errand.cli.command import Command
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import short_id
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.client.rule_text import covered_line, covered_summary, grant_text, rule_words
+from errand.client.safe_text import escape_hidden
+from errand.paths import Paths
+from errand.protocol.asks import (
+    GRANT_ADD,
+    GRANT_COVERED,
+    GRANT_LIST,
+    GRANT_REVOKE,
+    Grant,
+    GrantAddParams,
+    GrantCoveredParams,
+    GrantDraft,
+    GrantedCall,
+    GrantListParams,
+    GrantListResult,
+    GrantRevokeParams,
+)
+from errand.regular_file import FileTooLarge, read_regular
+
+_USAGE = """Say what to do:
+  errand grants                           list the rules
+  errand grants allow 'pytest …'          commands that begin so run without
+                                          asking (in this workspace)
+  errand grants deny 'git push'           they never run, whatever is allowed
+  errand grants allow --host example.org  also --service server/tool, --code
+  errand grants covered allow 'make'      what a rule, or a grant by its ID,
+                                          would have decided
+  errand grants revoke ID | all
+  errand grants export FILE
+  errand grants import FILE"""
+_LARGEST = 1_000_000
+
+
+class GrantsOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[
+        tuple[str, ...],
+        Argument("WHAT", "list (the default), allow RULE, deny RULE, covered, revoke ID, export FILE, import FILE"),
+    ] = ()
+    scope: Annotated[Literal["workspace", "user"], Option("--scope", "where a new rule holds (default: workspace)")] = (
+        "workspace"
+    )
+    conversation: Annotated[str | None, Option("--conversation", "a new rule holds in this one only", "ID")] = None
+    workspace: Annotated[str | None, Option("--workspace", "folder of a new rule (default: this one)", "DIR")] = None
+    expires: Annotated[str | None, Option("--expires", "when it ends: 30m, 8h, 7d or a date", "TIME")] = None
+    exact: Annotated[bool, Flag("--exact", "the rule is this very command, not its beginning")] = False
+    path: Annotated[
+        str | None, Option("--path", "a rule about files below it: allow edits, or deny all use", "DIR")
+    ] = None
+    writes: Annotated[bool, Flag("--writes", "with deny --path: only changes are denied")] = False
+    host: Annotated[
+        str | None, Option("--host", "a rule about pages: example.org, *.example.org for those below it", "HOST")
+    ] = None
+    service: Annotated[
+        str | None, Option("--service", "a rule about a tool of another program: server/tool, or server/*", "TOOL")
+    ] = None
+    code: Annotated[bool, Flag("--code", "a rule about code that the agent runs in its sandbox")] = False
+    tool: Annotated[str | None, Option("--tool", "with deny: the whole tool", "NAME")] = None
+    revoked: Annotated[bool, Flag("--revoked", "with list: also those that were taken back")] = False
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+
+
+async def grants(options: GrantsOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand grants") as connection:
+        match options.words or ("list",):
+            case ["list"]:
+                await _list(connection, options, terminal)
+            case ["revoke", "all"]:
+                for grant in (await _grants(connection)).grants:
+                    await _revoke(connection, grant, options, terminal)
+            case ["revoke", part]:
+                await _revoke(connection, _matching((await _grants(connection)).grants, part), options, terminal)
+            case ["covered", "allow" | "deny" as decision, *rule]:
+                await _covered(connection, GrantCoveredParams(rule=_draft(decision, rule, options)), options, terminal)
+            case ["covered", part]:
+                grant = _matching((await _grants(connection)).grants, part)
+                await _covered(connection, GrantCoveredParams(grant_id=grant.id), options, terminal)
+            case ["allow" | "deny" as decision, *rule]:
+                await _add(connection, (_draft(decision, rule, options),), options, terminal)
+            case ["export", file]:
+                await _export(connection, file, terminal)
+            case ["import", file]:
+                await _add(connection, await asyncio.to_thread(_read_rules, file), options, terminal)
+            case _:
+                raise UsageError(_USAGE)
+    return 0
+
+
+GRANTS = Command(GrantsOptions, grants)
+
+
+async def _grants(connection: Connection, *, revoked: bool = False) -> GrantListResult:
+    return await connection.call(GRANT_LIST, GrantListParams(revoked=revoked))
+
+
+async def _list(connection: Connection, options: GrantsOptions, terminal: Terminal) -> None:
+    found = await _grants(connection, revoked=options.revoked)
+    if not found.grants and not options.json:
+        terminal.note("Nothing is allowed without asking but what only looks, and no rule denies anything.")
+    for grant in found.grants:
+        _show(grant, options, terminal)
+    if found.unreadable:
+        terminal.note(f"errand: {found.unreadable} stored grants cannot be read. They cover nothing.")
+
+
+async def _revoke(connection: Connection, grant: Grant, options: GrantsOptions, terminal: Terminal) -> None:
+    """It takes effect at the next check, also in tasks under way."""
+    answer = await connection.call(GRANT_REVOKE, GrantRevokeParams(grant_id=grant.id))
+    _show(answer.grant, options, terminal)
+
+
+async def _add(
+    connection: Connection, rules: tuple[GrantDraft, ...], options: GrantsOptions, terminal: Terminal
+) -> None:
+    for grant in (await connection.call(GRANT_ADD, GrantAddParams(rules=rules))).grants:
+        _show(grant, options, terminal)
+
+
+async def _covered(
+    connection: Connection, params: GrantCoveredParams, options: GrantsOptions, terminal: Terminal
+) -> None:
+    found = await connection.call(GRANT_COVERED, params)
+    for call in found.calls:
+        terminal.line(msgspec.json.encode(call).decode() if options.json else covered_line(call))
+    terminal.note(covered_summary(found))
+
+
+async def _export(connection: Connection, file: str, terminal: Terminal) -> None:
+    """Rules of one conversation stay out: a conversation is not there elsewhere."""
+    now = datetime.now(UTC)
+    found = [grant for grant in (await _grants(connection)).grants if grant.call is not None]
+    kept = [one for one in found if one.scope != "conversation" and (one.expires_at is None or one.expires_at > now)]
+    lines = [msgspec.json.encode(_draft_of(grant, grant.call)) for grant in kept if grant.call is not None]
+    await asyncio.to_thread(_write_new, file, b"".join(line + b"\n" for line in lines))
+    terminal.note(f"{len(kept)} rules are in {file}; {len(found) - len(kept)} of single conversations or expired.")
+
+
+def _draft_of(grant: Grant, call: GrantedCall) -> GrantDraft:
+    return GrantDraft(
+        decision=grant.decision,
+        call=call,
+        scope=grant.scope,
+        scope_id=grant.scope_id,
+        tool=grant.tool,
+        expires_at=grant.expires_at,
+    )
+
+
+def _write_new(file: str, content: bytes) -> None:
+    try:
+        with Path(read_text_file(Path(file))).open("xb") as target:
+            target.write(content)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}.") from error
+
+
+def _read_rules(file: str) -> tuple[GrantDraft, ...]:
+    """One rule a line. A file with a line that is no rule is refused whole."""
+    try:
+        lines = read_regular(Path(file), _LARGEST).splitlines()
+    except FileTooLarge as error:
+        raise UsageError(f"{file} is larger than 1 MB. Nothing was imported.") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}.") from error
+    if not lines:
+        raise UsageError(f"{file} has no rules.")
+    return tuple(_rule(line, f"{file}, line {number}") for number, line in enumerate(lines, start=1))
+
+
+def _rule(line: bytes, where: str) -> GrantDraft:
+    try:
+        json.loads(line, object_pairs_hook=_unique)
+        return msgspec.json.decode(line, type=GrantDraft)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where} is no rule, so nothing was imported: {error}") from error
+
+
+def _unique(pairs: list[tuple[str, object]]) -> None:
+    """Readers differ in which of two equal fields they take."""
+    names = [name for name, _ in pairs]
+    if len(names) != len(set(names)):
+        raise ValueError("a field is given twice")
+
+
+def _draft(decision: Literal["allow", "deny"], rule: list[str], options: GrantsOptions) -> GrantDraft:
+    conversation = options.conversation or ""
+    folder = workspace_path(options.workspace)
+    expires_at = _moment(options.expires) if options.expires is not None else None
+    call, tool = _call(decision, rule, options, folder)
+    draft = GrantDraft(decision=decision, call=call, scope="user", tool=tool, expires_at=expires_at)
+    if conversation:
+        return msgspec.structs.replace(draft, scope="conversation", scope_id=conversation)
+    if options.scope == "workspace":
+        return msgspec.structs.replace(draft, scope="workspace", scope_id=folder)
+    return draft
+
+
+def _call(
+    decision: Literal["allow", "deny"], rule: list[str], options: GrantsOptions, folder: str
+) -> tuple[GrantedCall, str]:
+    """What the rule covers, and its tool."""
+    allows = decision == "allow"
+    given = [bool(rule), options.code, *(one is not None for one in _things(options))]
+    if sum(given) != 1 or (options.tool is not None and allows) or (options.writes and (allows or not options.path)):
+        raise UsageError(_USAGE)
+    if options.tool is not None:
+        return GrantedCall(), options.tool
+    if options.host is not None:
+        return GrantedCall(host=options.host), ""
+    if options.service is not None:
+        return GrantedCall(service=options.service), ""
+    if options.code:
+        return GrantedCall(operation="code"), "python" if allows else ""
+    if options.path is not None:
+        operation = "edit" if allows else "write" if options.writes else "read"
+        place = str(Path(folder, Path(options.path).expanduser()))
+        return GrantedCall(operation=operation, folder=place), "code" if allows else ""
+    line = " ".join(rule)
+    operation = "run" if allows else ""  # a rule that denies holds for whatever starts the command
+    if options.exact:
+        return GrantedCall(operation=operation, command=line, working_dir=folder if allows else None), _shell(allows)
+    try:
+        words = rule_words(line)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return GrantedCall(operation=operation, prefix=words), _shell(allows)
+
+
+def _things(options: GrantsOptions) -> tuple[str | None, ...]:
+    return options.path, options.tool, options.host, options.service
+
+
+def _shell(allows: bool) -> str:
+    return "shell" if allows else ""
+
+
+def _moment(text: str) -> datetime:
+    if (span := time_span(text)) is not None:
+        try:
+            return datetime.now(UTC) + span
+        except OverflowError as error:
+            raise UsageError(f"{text} is too long.") from error
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{text!r} is no time: give 30m, 8h, 7d or a date such as 2027-01-31.") from error
+
+
+def _show(grant: Grant, options: GrantsOptions, terminal: Terminal) -> None:
+    if options.json:
+        terminal.line(msgspec.json.encode(grant).decode())
+        return
+    style = terminal.style
+    first, *rest = escape_hidden(grant.exact).splitlines() or [""]
+    denied = f"{style.amber('denied')}  " if grant.decision == "deny" else ""
+    terminal.line(f"{style.bold(short_id(grant.id))}  {denied}{first}")
+    for line in (*rest, style.dim(grant_text(grant))):
+        terminal.line(f"{'':<10}{line}")
+
+
+def _matching(found: tuple[Grant, ...], part: str) -> Grant:
+    """The grant whose id is, starts or ends with `part`."""
+    matching = [grant for grant in found if part and (grant.id.startswith(part) or grant.id.endswith(part))]
+    exact = [grant for grant in matching if grant.id == part]
+    if len(exact or matching) == 1:
+        return (exact or matching)[0]
+    if not matching:
+        raise UsageError(f"No grant has the id {part!r}. See them with: errand grants")
+    names = ", ".join(short_id(grant.id) for grant in matching[:5])
+    raise UsageError(f"{len(matching)} grants match {part!r} ({names}). Give more of the id.")

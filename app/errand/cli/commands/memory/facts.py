@@ -1,0 +1,201 @@
+"""`errand memory`: searching it, the facts that every task is told, forgetting, its indexes and its log."""
+
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import UsageError, workspace_path
+from errand.cli.command import Command
+from errand.cli.commands.memory import index
+from errand.cli.commands.memory.forgetting import forget
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import escape_hidden_line, short_id
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.facts import (
+    MEMORY_FACTS,
+    MEMORY_PIN,
+    MEMORY_UNPIN,
+    Fact,
+    FactScope,
+    MemoryFactsParams,
+    MemoryPinParams,
+    MemoryUnpinParams,
+)
+from errand.protocol.memory import MEMORY_LOG, MemoryLogEntry, MemoryLogParams
+
+_USAGE = """Say what to do:
+  errand memory search 'QUESTION'  what was said and done, by meaning and words;
+                                   in a folder or time, or of one kind with
+                                   --folder, --after, --before and --kind
+  errand memory show NUMBER        one entry of the search with its whole text
+  errand memory facts              what every task is told, and what agents
+                                   propose to remember
+  errand memory pin 'TEXT'         a new fact: one sentence or a short paragraph
+  errand memory edit ID 'TEXT'     say it otherwise; --scope or --folder change
+                                   what it is about
+  errand memory accept ID          tasks are told a proposed fact from now on;
+                                   with a TEXT, in these words
+  errand memory unpin ID           remove a fact, or decline a proposed one
+  errand memory forget NODE…       remove the text of messages for good, from
+                                   everywhere; their ids: `errand search --json`
+  errand memory log                what was done with memory, and by whom
+  errand memory stats              sizes, what is not indexed yet, the model
+  errand memory prune 90d|10000    remove vectors of older entries, or of all
+                                   but the newest; their words stay
+  errand memory rebuild            make the indexes again from what is stored
+  errand memory download           get the embedding model now"""
+_SCOPES: dict[FactScope, str] = {"always": "always", "me": "about you", "folder": "in"}
+
+
+class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[
+        tuple[str, ...],
+        Argument(
+            "WHAT",
+            "facts (the default), search, show, pin, edit, accept, unpin, forget, log, stats, prune, rebuild or "
+            "download, and which",
+        ),
+    ] = ()
+    scope: Annotated[
+        FactScope | None,
+        Option("--scope", "what a fact is about: always (the default), me, or folder for this one and all below it"),
+    ] = None
+    folder: Annotated[
+        str | None, Option("--folder", "the fact is about another folder; with search: only this one", "DIR")
+    ] = None
+    kinds: Annotated[
+        tuple[index.EntryKind, ...],
+        Option("--kind", "with search: only your messages, replies, results of tools, or tasks; may be given again"),
+    ] = ()
+    after: Annotated[
+        str | None,
+        Option("--after", "with search: only from this time on: 2026-11-02, 2026-11, yesterday, 8h or 30d", "TIME"),
+    ] = None
+    before: Annotated[str | None, Option("--before", "with search: only from before this time", "TIME")] = None
+    limit: Annotated[int | None, Option("--limit", "with search and log: how many (default: 10, 50)", "N")] = None
+    yes: Annotated[bool, Flag("--yes", "with forget: do not ask")] = False
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+
+
+async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand memory") as connection:
+        match options.words or ("facts",):
+            case ["facts"]:
+                await _list(connection, options, terminal)
+            case ["pin", *words] if words:
+                params = _place(MemoryPinParams(text=" ".join(words)), options)
+                await _pin(connection, params, options, terminal)
+            case ["edit", part, *words] if words or options.scope is not None or options.folder is not None:
+                fact = await _matching(connection, part)
+                await _pin(connection, _place(_change(fact, words), options), options, terminal)
+            case ["accept", part, *words]:
+                fact = await _matching(connection, part)
+                if fact.status == "pinned" and not words:
+                    terminal.note("It was accepted before.")
+                await _pin(connection, _place(_change(fact, words), options), options, terminal)
+            case ["unpin", part]:
+                await _unpin(connection, await _matching(connection, part), options, terminal)
+            case ["forget", *node_ids] if node_ids:
+                await forget(connection, tuple(node_ids), terminal, asks=not options.yes, as_json=options.json)
+            case ["log"]:
+                await _log(connection, options, terminal)
+            case words:
+                order = index.Order(
+                    words,
+                    options.folder,
+                    options.kinds,
+                    options.after,
+                    options.before,
+                    options.limit,
+                    as_json=options.json,
+                )
+                status = await index.serve(connection, order, terminal)
+                if status is None:
+                    raise UsageError(_USAGE)
+                return status
+    return 0
+
+
+MEMORY = Command(MemoryOptions, memory, epilog=_USAGE)
+
+
+async def _facts(connection: Connection) -> tuple[Fact, ...]:
+    return (await connection.call(MEMORY_FACTS, MemoryFactsParams())).facts
+
+
+async def _list(connection: Connection, options: MemoryOptions, terminal: Terminal) -> None:
+    found = await _facts(connection)
+    for fact in found:
+        _show(fact, options, terminal)
+    if found or options.json:
+        return
+    terminal.note("No fact is pinned. Every task is told what you pin: errand memory pin 'Answer in German.'")
+
+
+def _change(fact: Fact, words: list[str]) -> MemoryPinParams:
+    return MemoryPinParams(id=fact.id, text=" ".join(words) or None)
+
+
+def _place(params: MemoryPinParams, options: MemoryOptions) -> MemoryPinParams:
+    """The fact with what `--scope` and `--folder` say it is about."""
+    if options.folder is not None and options.scope not in (None, "folder"):
+        raise UsageError(f"--folder names what a fact is about, and so does --scope {options.scope}. Give one of them.")
+    if options.folder is None and options.scope != "folder":
+        return msgspec.structs.replace(params, scope=options.scope)
+    return msgspec.structs.replace(params, scope="folder", folder=workspace_path(options.folder))
+
+
+async def _pin(connection: Connection, params: MemoryPinParams, options: MemoryOptions, terminal: Terminal) -> None:
+    _show((await connection.call(MEMORY_PIN, params)).fact, options, terminal)
+
+
+async def _unpin(connection: Connection, fact: Fact, options: MemoryOptions, terminal: Terminal) -> None:
+    await connection.call(MEMORY_UNPIN, MemoryUnpinParams(id=fact.id))
+    _show(fact, options, terminal)
+    terminal.note("It was removed." if fact.status == "pinned" else "It was declined.")
+
+
+def _show(fact: Fact, options: MemoryOptions, terminal: Terminal) -> None:
+    if options.json:
+        terminal.line(msgspec.json.encode(fact).decode())
+        return
+    style, folder = terminal.style, f" {escape_hidden_line(fact.folder)}" if fact.folder else ""
+    proposed = f"{style.amber('proposed')}  " if fact.status == "proposed" else ""
+    terminal.line(f"{style.bold(short_id(fact.id))}  {proposed}{escape_hidden_line(fact.text)}")
+    by = f" by {escape_hidden_line(fact.by)}" if fact.by else ""
+    about = f"{_SCOPES[fact.scope]}{folder} · {fact.at.astimezone():%d %b %Y}{by}"
+    terminal.line(f"{'':<10}{style.dim(about)}")
+
+
+async def _matching(connection: Connection, part: str) -> Fact:
+    """The fact whose id is, starts or ends with `part`."""
+    matching = [
+        fact for fact in await _facts(connection) if part and (fact.id.startswith(part) or fact.id.endswith(part))
+    ]
+    exact = [fact for fact in matching if fact.id == part]
+    if len(exact or matching) == 1:
+        return (exact or matching)[0]
+    if not matching:
+        raise UsageError(f"No fact has the id {part!r}. See them with: errand memory facts")
+    names = ", ".join(short_id(fact.id) for fact in matching[:5])
+    raise UsageError(f"{len(matching)} facts match {part!r} ({names}). Give more of the id.")
+
+
+async def _log(connection: Connection, options: MemoryOptions, terminal: Terminal) -> None:
+    found = await connection.call(MEMORY_LOG, MemoryLogParams(limit=options.limit or 50))
+    for entry in found.entries:
+        terminal.line(msgspec.json.encode(entry).decode() if options.json else _log_line(entry))
+    if options.json:
+        return
+    if not found.entries:
+        terminal.note("Nothing was done with memory yet.")
+    elif found.has_more:
+        terminal.note(f"These are the newest {len(found.entries)}; more with --limit.")
+
+
+def _log_line(entry: MemoryLogEntry) -> str:
+    by, about = escape_hidden_line(entry.by), escape_hidden_line(entry.about)
+    return f"{entry.at.astimezone():%Y-%m-%d %H:%M}  {entry.action:<9}  {about}  by {by}"

@@ -1,0 +1,245 @@
+"""`errand models`: providers, models and model servers, with advice if there are none."""
+
+import asyncio
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import msgspec
+
+from errand.cli.arguments import UsageError, read_api_key
+from errand.cli.command import Command
+from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.options import CommandOptions, Flag, Option
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import plain, wrapped
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.settings import (
+    MODEL_LIST,
+    MODEL_SERVER_REMOVE,
+    MODEL_SERVER_SAVE,
+    MODEL_TEST,
+    Model,
+    ModelListParams,
+    ModelListResult,
+    ModelServerRemoveParams,
+    ModelServerSaveParams,
+    ModelTestParams,
+    ModelTestResult,
+    Provider,
+)
+
+# Prefix of a model id whose tool calls are written as text; the provider is the same.
+_AS_TEXT = "react/"
+
+NO_MODELS_TEXT = (
+    "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY or\n"
+    "GEMINI_API_KEY in your environment, or start a local server (Ollama,\n"
+    "LM Studio, llama.cpp, vLLM), or name a server of your own with\n"
+    "errand models --add-server URL, or try: errand tour"
+)
+
+
+class ModelsOptions(CommandOptions, frozen=True, kw_only=True):
+    json: Annotated[bool, Flag("--json", "the whole list as one JSON object")] = False
+    refresh: Annotated[bool, Flag("--refresh", "ask the providers for their own lists, and keep them")] = False
+    test: Annotated[
+        str | None, Option("--test", "try a provider or model, or all that are ready", "NAME", const="")
+    ] = None
+    add_server: Annotated[
+        str | None,
+        Option("--add-server", "add a model server of your own, or change the one --name says", "URL"),
+    ] = None
+    name: Annotated[str, Option("--name", "what that server is called (default: its machine)", "NAME")] = ""
+    api_key_env: Annotated[
+        str | None, Option("--api-key-env", "environment variable that holds its key, to be stored", "VARIABLE")
+    ] = None
+    remove_server: Annotated[
+        str | None, Option("--remove-server", "forget a server of your own, with its key", "NAME")
+    ] = None
+
+
+async def models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+    """List models, test them, or add and remove custom servers."""
+    if options.add_server is not None or options.remove_server is not None:
+        return await (add_server if options.add_server is not None else remove_server)(options, paths, terminal)
+    work = list_models if options.test is None else test_models
+    return await work(options, paths, terminal)
+
+
+MODELS = Command(ModelsOptions, models)
+
+
+async def list_models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand models") as connection:
+        found = await connection.call(MODEL_LIST, ModelListParams(refresh=True, fetch=options.refresh))
+    if options.json:
+        terminal.line(msgspec.json.encode(found).decode())
+        return 0
+    for line in [*format_ready(found, terminal.style), *format_missing(found, terminal.style, terminal.width), ""]:
+        terminal.line(line)
+    for line in format_warnings(found, terminal.style, terminal.width):
+        terminal.line(line)
+    for line in format_models(found, terminal.style):
+        terminal.line(line)
+    return 0
+
+
+async def test_models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+    """Send a small real request to one provider or model, or to each ready provider; returns 1 if one failed."""
+    async with await connect(paths, "errand models") as connection:
+        names = [options.test] if options.test else await _ready_names(connection)
+        results = await asyncio.gather(*(connection.call(MODEL_TEST, _what_to_try(name)) for name in names))
+    if not names:
+        terminal.line(NO_MODELS_TEXT)
+    for name, result in zip(names, results, strict=True):
+        shown = msgspec.json.encode(result).decode() if options.json else format_test(name, result, terminal.style)
+        terminal.line(shown)
+    return 0 if names and all(result.ok for result in results) else EXIT_ERROR
+
+
+def _what_to_try(name: str) -> ModelTestParams:
+    """For a provider's name, or for a model's id."""
+    provider, _, model = name.removeprefix(_AS_TEXT).partition("/")
+    return ModelTestParams(provider=provider, model=name if model else None)
+
+
+async def _ready_names(connection: Connection) -> list[str]:
+    found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
+    with_models = {model.provider for model in found.models}
+    return [provider.name for provider in found.providers if provider.ready and provider.name in with_models]
+
+
+def format_test(name: str, result: ModelTestResult, style: Style) -> str:
+    sign = style.green(style.sign("tick")) if result.ok else style.red(style.sign("cross"))
+    return f"{sign} {plain(result.model or name)}  {plain(result.text)}"
+
+
+def format_ready(found: ModelListResult, style: Style) -> list[str]:
+    """The usable providers, one per line."""
+    ready = [provider for provider in found.providers if provider.ready]
+    return [
+        f"{_status(provider, style)} {plain(provider.title)}  {style.join(_source(provider), _list_date(provider))}"
+        for provider in ready
+    ]
+
+
+def _status(provider: Provider, style: Style) -> str:
+    """A server without a model list may be switched off."""
+    return style.amber(style.sign("warn")) if provider.list_error else style.green(style.sign("tick"))
+
+
+def format_warnings(found: ModelListResult, style: Style, width: int) -> list[str]:
+    """The providers whose model lists could not be fetched, and those with unencrypted traffic."""
+    warnings = [provider.list_error for provider in found.providers if provider.list_error]
+    warnings += [
+        f"{provider.title}: what is sent to {provider.api_base} is not encrypted."
+        for provider in found.providers
+        if provider.ready and provider.in_the_clear
+    ]
+    return [style.amber(f"{style.sign('warn')} {wrapped(plain(text), width - 2)}") for text in warnings]
+
+
+def format_missing(found: ModelListResult, style: Style, width: int) -> list[str]:
+    """The variables that would enable other providers."""
+    missing = [provider.key_variable for provider in found.providers if not provider.ready and provider.key_variable]
+    text = wrapped(f"not set: {', '.join(missing)}", width) if missing else ""
+    return [style.dim(line) for line in text.splitlines()]
+
+
+def format_models(found: ModelListResult, style: Style) -> list[str]:
+    if found.default is None:
+        return [*NO_MODELS_TEXT.splitlines()]
+    names = {provider.name for provider in found.providers if provider.ready}
+    rows = [_row(model, style) for model in found.models if model.provider in names]
+    prices = [style.dim("  prices in US dollars: a million tokens in / out")] if any("$" in row for row in rows) else []
+    return [*rows, *prices, f"default: {style.bold(plain(found.default))}"]
+
+
+def _source(provider: Provider) -> str:
+    if provider.local:
+        return f"answers at {plain(provider.api_base)}"
+    if provider.own:
+        key = {"keyring": ", key in the keyring", "file": ", key in Errand's encrypted file"}
+        return f"at {plain(provider.api_base)}{key.get(provider.key_source, '')}"
+    where = {
+        "environment": f"key in {provider.key_variable}",
+        "keyring": "key in the keyring",
+        "file": "key in Errand's encrypted file",
+        "none": "no key",
+        "not_needed": "needs no key",
+    }
+    return where[provider.key_source]
+
+
+def _list_date(provider: Provider) -> str:
+    return f"list of models from {provider.listed_at.astimezone():%d %B %Y}" if provider.listed_at else ""
+
+
+def _row(model: Model, style: Style) -> str:
+    size = f"{model.context_tokens:,} tokens" if model.context_tokens else ""
+    price = ""
+    if model.input_price is not None and model.output_price is not None:
+        price = f"${model.input_price:g} / ${model.output_price:g}"
+    can = [
+        word for word, has in (("tools", model.tools), ("images", model.images), ("thinking", model.thinking)) if has
+    ]
+    return f"  {plain(model.id):<44} {style.dim(style.join(size, price, ' '.join(can)))}".rstrip()
+
+
+async def add_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+    """Add a server, or change the one with that name; returns 1 if it is saved but gives no model list."""
+    address = options.add_server or ""
+    name = options.name or _host(address)
+    key = read_api_key(options.api_key_env)
+    async with await connect(paths, "errand models") as connection:
+        known = _find_server(await _custom_servers(connection), name)
+        params = ModelServerSaveParams(
+            name=name, address=address, key=key, id=known.name if known is not None else None
+        )
+        result = await connection.call(MODEL_SERVER_SAVE, params)
+        models = (await connection.call(MODEL_LIST, ModelListParams())).models
+    if options.json:
+        terminal.line(msgspec.json.encode(result).decode())
+        return 0 if result.ok else EXIT_ERROR
+    style = terminal.style
+    sign = style.green(style.sign("tick")) if result.ok else style.amber(style.sign("warn"))
+    terminal.line(f"{sign} {wrapped(plain(f'{name}: {result.text}'), terminal.width - 2)}")
+    for model in models:
+        if model.provider == result.id:
+            terminal.line(f"  {plain(model.id)}")
+    return 0 if result.ok else EXIT_ERROR
+
+
+async def remove_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+    """Remove the server and its key."""
+    name = options.remove_server or ""
+    async with await connect(paths, "errand models") as connection:
+        servers = await _custom_servers(connection)
+        known = _find_server(servers, name)
+        if known is None:
+            names = ", ".join(plain(server.title) for server in servers)
+            raise UsageError(f"There is no model server {name!r}. There are: {names or 'none'}.")
+        result = await connection.call(MODEL_SERVER_REMOVE, ModelServerRemoveParams(id=known.name))
+    terminal.line(plain(result.text))
+    return 0
+
+
+def _host(address: str) -> str:
+    try:
+        return urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    except ValueError as error:
+        raise UsageError(f"{address!r} is not a web address. Write one such as http://127.0.0.1:8000/v1.") from error
+
+
+async def _custom_servers(connection: Connection) -> tuple[Provider, ...]:
+    found = await connection.call(MODEL_LIST, ModelListParams())
+    return tuple(provider for provider in found.providers if provider.own)
+
+
+def _find_server(servers: tuple[Provider, ...], name: str) -> Provider | None:
+    """The server with this name, ignoring case, or id."""
+    wanted = name.casefold()
+    return next((one for one in servers if wanted in (one.title.casefold(), one.name)), None)

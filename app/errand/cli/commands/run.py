@@ -1,0 +1,192 @@
+"""`errand run`: starts one task and follows it; also options shared with other commands."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from errand.cli.arguments import (
+    FollowOptions,
+    TargetOptions,
+    TaskOptions,
+    UsageError,
+    read_prompt,
+    read_text_file,
+    start_params,
+    workspace_path,
+)
+from errand.cli.command import Command
+from errand.cli.commands.servers import mcp_prompt
+from errand.cli.exit_codes import EXIT_CODES_TEXT
+from errand.cli.follow.follower import TaskFollower
+from errand.cli.options import Argument, Option
+from errand.cli.terminal.terminal import Terminal
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.client.safe_text import escape_hidden
+from errand.paths import Paths
+from errand.protocol.agents import AGENT_LIST, PERSONALITY_LIST, Agent, AgentListParams, Personality
+from errand.protocol.base import EmptyParams, JsonObject
+from errand.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_GET,
+    ConversationChangeParams,
+    ConversationGetParams,
+)
+from errand.protocol.tasks import TASK_START, Task, TaskStartParams
+from errand.regular_file import read_regular
+
+_LARGEST_SCHEMA = 1_000_000
+
+
+class RunOptions(FollowOptions, frozen=True, kw_only=True):
+    prompt: Annotated[
+        str, Argument("PROMPT", "what to do; - reads it from standard input; with --prompt it may be left out")
+    ] = ""
+    server_prompt: Annotated[
+        str,
+        Option("--prompt", "begin with a prompt that an MCP server offers; errand mcp show lists them", "SERVER/NAME"),
+    ] = ""
+    prompt_arguments: Annotated[
+        tuple[str, ...],
+        Option("--argument", "with --prompt: a value that it asks for; may be given again", "NAME=VALUE"),
+    ] = ()
+    events: Annotated[
+        Literal["agent", "react"] | None,
+        Option(
+            "--events",
+            "one JSON object a line: agents, heads and chats, or thoughts, tool calls and the final response",
+        ),
+    ] = None
+    target: TargetOptions = TargetOptions()
+    answer_schema: Annotated[
+        str | None,
+        Option("--answer-schema", "a JSON Schema: the answer follows it and is all that goes to the output", "FILE"),
+    ] = None
+    attach: Annotated[
+        tuple[str, ...], Option("--attach", "a picture to show, or a file to name; may be given again", "FILE")
+    ] = ()
+    task: TaskOptions = TaskOptions()
+
+
+async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
+    """Start the task, show it, settle its asks; the exit code reports its outcome."""
+    someone = terminal.interactive and not options.json and options.events is None
+    if options.prompt_arguments and not options.server_prompt:
+        raise UsageError("--argument gives a value to the prompt that --prompt names.")
+    # A server's prompt is read once there is an engine.
+    written = read_prompt(options.prompt) if options.prompt or not options.server_prompt else ""
+    params = msgspec.structs.replace(
+        start_params(written, options.target, options.task, attended=someone),
+        attachments=tuple(_attachment(file) for file in options.attach),
+        answer_schema=_schema(options.answer_schema),
+    )
+    if options.task.approve in (None, "ask", "edits") and not someone:
+        terminal.note(
+            "errand: nobody is there to ask, so what needs approval is denied. --approve edits allows changes of files "
+            "in the workspace, --approve all allows everything."
+        )
+    async with await connect(paths, "errand run") as connection:
+        if options.server_prompt:
+            params = msgspec.structs.replace(params, prompt=await _with_server_prompt(connection, options, written))
+        start = await resolve_agent(connection, params, options.target)
+        if someone:
+            await confirm_workspace(connection, start, terminal)
+
+        async def begin() -> Task:
+            return (await connection.call(TASK_START, start)).task
+
+        return await _follower(connection, terminal, options).run_to_end(begin, is_new=True)
+
+
+RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT)
+
+
+async def _with_server_prompt(connection: Connection, options: RunOptions, written: str) -> str:
+    """The text of the server's prompt, and below it what the person wrote."""
+    workspace = workspace_path(options.task.workspace)
+    text = await mcp_prompt(connection, options.server_prompt, options.prompt_arguments, workspace)
+    if not text.strip():
+        raise UsageError(f"The prompt {options.server_prompt} is empty with these arguments.")
+    return "\n\n".join(filter(None, (text, written)))
+
+
+def _attachment(file: str) -> str:
+    path = Path(os.path.expanduser(file))
+    if not path.is_file():
+        raise UsageError(f"There is no file {file!r} to attach. Check its name; a folder is named in the prompt.")
+    return read_text_file(path.absolute())
+
+
+def _schema(file: str | None) -> JsonObject | None:
+    if file is None:
+        return None
+    try:
+        return msgspec.json.decode(read_regular(Path(os.path.expanduser(file)), _LARGEST_SCHEMA), type=JsonObject)
+    except OSError as error:
+        raise UsageError(f"The schema {file!r} cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"The schema {file!r} is not a JSON object: {error}.") from error
+
+
+async def confirm_workspace(connection: Connection, start: TaskStartParams, terminal: Terminal) -> None:
+    """Ask for confirmation of the folder named in an imported conversation's file; `UsageError` if it is declined.
+
+    Without a person the engine refuses the task, with advice.
+    """
+    if start.conversation_id is None or start.workspace is not None:
+        return
+    params = ConversationGetParams(conversation_id=start.conversation_id)
+    folder = (await connection.call(CONVERSATION_GET, params)).conversation.proposed_workspace
+    if not folder:
+        return
+    terminal.line(f"This conversation was imported, and its file names the folder {escape_hidden(folder)}")
+    try:
+        reply = await terminal.ask("Work there? y for yes, Enter for no: ")
+    except (EOFError, KeyboardInterrupt):
+        reply = ""
+    if reply.strip().casefold() not in ("y", "yes"):
+        raise UsageError("Nothing was started. Name the folder to work in with --workspace DIR.")
+    change = ConversationChangeParams(conversation_id=start.conversation_id, workspace=folder)
+    await connection.call(CONVERSATION_CHANGE, change)
+
+
+def _follower(connection: Connection, terminal: Terminal, options: RunOptions) -> TaskFollower:
+    """With a schema only the answer goes to standard output, everything else to standard error."""
+    if options.answer_schema is None or options.json or options.events is not None:
+        return TaskFollower(connection, terminal, as_json=options.json, events=options.events)
+    return TaskFollower(connection, terminal.on_standard_error(), as_json=False, answer_to=terminal)
+
+
+async def resolve_agent(connection: Connection, params: TaskStartParams, target: TargetOptions) -> TaskStartParams:
+    """Resolve the named agent and personality; raises `UsageError`."""
+    if target.personality is not None:
+        personality = await find_personality(connection, target.personality)
+        params = msgspec.structs.replace(params, personality_id=personality.id)
+    if target.agent is None:
+        return params
+    if params.conversation_id is None:
+        raise UsageError("--agent names one of a conversation's agents: say which with --conversation.")
+    found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=params.conversation_id))).agents
+    return msgspec.structs.replace(params, agent_id=find_agent(found, target.agent).id)
+
+
+def find_agent(agents: tuple[Agent, ...], wanted: str) -> Agent:
+    """The agent with this name or id; raises `UsageError`, which lists the names."""
+    name = wanted.removeprefix("@").casefold()
+    for agent in agents:
+        if wanted == agent.id or name == agent.name.casefold():
+            return agent
+    names = ", ".join(agent.name for agent in agents)
+    raise UsageError(f"There is no agent {wanted!r} in this conversation. There are: {names or 'none'}.")
+
+
+async def find_personality(connection: Connection, name: str) -> Personality:
+    """The personality with this id, or name ignoring case; raises `UsageError`."""
+    known = (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities
+    for personality in known:
+        if name == personality.id or name.casefold() == personality.name.casefold():
+            return personality
+    names = ", ".join(personality.name for personality in known)
+    raise UsageError(f"There is no personality {name!r}. There are: {names}.")

@@ -1,0 +1,358 @@
+"""`errand mcp` and `errand tools`: MCP servers, what they offer, and all tools with their use."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import UsageError, workspace_path
+from errand.cli.command import Command
+from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.follow.server_login import ServerLogin
+from errand.cli.options import Argument, CommandOptions, Flag, Option, Rest
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import one_line, plain
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.environment import is_secret
+from errand.paths import Paths
+from errand.protocol.servers import (
+    MCP_ACCEPT_TOOL,
+    MCP_LIST,
+    MCP_LOG,
+    MCP_LOGOUT,
+    MCP_PROMPT,
+    MCP_REMOVE,
+    MCP_RESTART,
+    MCP_SAVE,
+    MCP_SET_ENABLED,
+    MCP_SET_KEY,
+    MCP_SHOW,
+    MCP_TRUST,
+    TOOL_LIST,
+    McpAcceptParams,
+    McpKeyParams,
+    McpListParams,
+    McpPrompt,
+    McpPromptParams,
+    McpSaveParams,
+    McpServer,
+    McpServerParams,
+    McpSetEnabledParams,
+    McpTrustParams,
+    ToolInfo,
+)
+
+_USAGE = """Say what to do:
+  errand mcp                             list them, also those of this workspace
+  errand mcp add NAME -- COMMAND …       start a program when it is needed
+  errand mcp add NAME --url https://…    open a server on the web
+  errand mcp show NAME                   its tools, resources and prompts
+  errand mcp trust NAME                  use one that a file of this workspace
+                                         names; distrust NAME takes it back
+  errand mcp login NAME | logout NAME    sign in at a server on the web
+  errand mcp enable | disable | restart | remove | log NAME
+  errand mcp set-key NAME VARIABLE       store the value of a variable
+  errand mcp accept NAME TOOL            rules hold again for a tool whose
+                                         description has changed
+  errand mcp prompt NAME/PROMPT [ARGUMENT=VALUE …]"""
+_LONGEST_KEY = 10_000
+_NAME_WIDTH = 18
+
+
+class McpOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or what to do with which server")] = ()
+    command: Annotated[tuple[str, ...], Rest()] = ()
+    url: Annotated[str, Option("--url", "with add: the address of a server on the web", "URL")] = ""
+    env: Annotated[
+        tuple[str, ...],
+        Option("--env", "with add: a variable of it, NAME=VALUE, or NAME with its value from here", "NAME"),
+    ] = ()
+    header: Annotated[
+        tuple[str, ...], Option("--header", "with add --url: a header, NAME=VALUE; ${VARIABLE} stays a reference", "H")
+    ] = ()
+    client_id: Annotated[
+        str, Option("--client-id", "with add --url: the id of a program that you registered for the sign-in", "ID")
+    ] = ""
+    client_secret: Annotated[
+        str, Option("--client-secret", "with --client-id: the variable with its secret", "VARIABLE")
+    ] = ""
+    callback_port: Annotated[
+        int, Option("--callback-port", "with --client-id: it comes back to http://127.0.0.1:PORT/callback", "PORT")
+    ] = 0
+    answer: Annotated[str, Option("--answer", "with login: the address at which a browser elsewhere ended", "URL")] = ""
+    sandbox: Annotated[bool, Flag("--sandbox", "with add: in the sandbox of commands, in your home folder")] = False
+    timeout: Annotated[float, Option("--timeout", "with add: seconds that a call may take", "S")] = 60.0
+    replace: Annotated[bool, Flag("--replace", "with add: replace the server of this name")] = False
+    workspace: Annotated[str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")] = (
+        None
+    )
+    yes: Annotated[bool, Flag("--yes", "with trust: without asking")] = False
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+
+
+async def mcp(options: McpOptions, paths: Paths, terminal: Terminal) -> int:
+    """List, add, change and look at MCP servers."""
+    words = options.words or ("list",)
+    async with await connect(paths, "errand mcp") as connection:
+        return await _Servers(connection, options, terminal).do(words)
+
+
+MCP = Command(McpOptions, mcp, epilog=_USAGE)
+
+
+class _Servers:
+    def __init__(self, connection: Connection, options: McpOptions, terminal: Terminal) -> None:
+        self._connection = connection
+        self._options = options
+        self._terminal = terminal
+        self._workspace = workspace_path(options.workspace)
+
+    async def do(self, words: Sequence[str]) -> int:
+        match words:
+            case ["list"]:
+                await self._list()
+            case ["add", name]:
+                await self._add(name, self._options.command)
+            case ["remove", name]:
+                await self._connection.call(MCP_REMOVE, McpServerParams(name=name))
+                self._terminal.line(f"{plain(name)} was removed, with its keys.")
+            case ["enable" | "disable" as what, name]:
+                params = McpSetEnabledParams(name=name, enabled=what == "enable")
+                self._shown((await self._connection.call(MCP_SET_ENABLED, params)).server)
+            case ["restart", name]:
+                server = (await self._connection.call(MCP_RESTART, self._named(name))).server
+                self._shown(server)
+                return 0 if server.state == "ready" else EXIT_ERROR
+            case ["login", name]:
+                login = ServerLogin(self._connection, self._terminal, self._named(name), as_json=self._options.json)
+                return await (login.answer(self._options.answer) if self._options.answer else login.run())
+            case ["logout", name]:
+                self._shown((await self._connection.call(MCP_LOGOUT, self._named(name))).server)
+            case ["show", name]:
+                await self._show(name)
+            case ["log", name]:
+                text = (await self._connection.call(MCP_LOG, self._named(name))).text
+                self._terminal.line(plain(text) or "It has written nothing since the engine started.")
+            case ["trust" | "distrust" as what, name]:
+                return await self._trust(name, trusted=what == "trust")
+            case ["set-key", name, variable]:
+                await self._set_key(name, variable)
+            case ["accept", name, tool]:
+                params = McpAcceptParams(name=name, tool=tool, workspace=self._workspace)
+                await self._connection.call(MCP_ACCEPT_TOOL, params)
+                self._terminal.line(f"Grants hold for {plain(tool)} of {plain(name)} again.")
+            case ["prompt", target, *arguments]:
+                self._terminal.line(plain(await mcp_prompt(self._connection, target, arguments, self._workspace)))
+            case _:
+                raise UsageError(_USAGE)
+        return 0
+
+    def _named(self, name: str) -> McpServerParams:
+        return McpServerParams(name=name, workspace=self._workspace)
+
+    async def _all(self) -> tuple[McpServer, ...]:
+        return (await self._connection.call(MCP_LIST, McpListParams(workspace=self._workspace))).servers
+
+    async def _list(self) -> None:
+        servers = await self._all()
+        for server in servers:
+            self._shown(server)
+        if not servers and not self._options.json:
+            self._terminal.line("There is no MCP server. To add one: errand mcp add NAME -- command args…")
+
+    async def _add(self, name: str, command: Sequence[str]) -> None:
+        options = self._options
+        if bool(command) == bool(options.url):
+            raise UsageError("Name its command after --, or its address with --url.\n" + _USAGE)
+        environment, keys = variables(options.env)
+        secret = options.client_secret
+        if secret and (value := os.environ.get(secret, "")):
+            keys[secret] = value
+        headers = dict(_pair(text, "--header") for text in options.header)
+        params = McpSaveParams(
+            name=name,
+            command=tuple(command),
+            url=options.url,
+            environment=environment,
+            headers=headers,
+            keys=keys,
+            sandbox=options.sandbox,
+            timeout_s=options.timeout,
+            client_id=options.client_id,
+            client_secret=f"${{{secret}}}" if secret else "",
+            callback_port=options.callback_port,
+            replace=options.replace,
+        )
+        server = (await self._connection.call(MCP_SAVE, params)).server
+        self._shown(server)
+        if not options.json:
+            self._terminal.line(f"It starts when a task needs it. To try it now: errand mcp show {plain(name)}")
+
+    async def _show(self, name: str) -> None:
+        found = await self._connection.call(MCP_SHOW, self._named(name))
+        if self._options.json:
+            self._terminal.line(msgspec.json.encode(found).decode())
+            return
+        style, width = self._terminal.style, self._terminal.width
+        self._shown(found.server)
+        for tool in found.server.tools:
+            mark = style.amber(" (its description has changed: grants do not hold)") if tool.changed else ""
+            about = one_line(tool.description, max(20, width - len(tool.name) - 6))
+            self._terminal.line(f"  {style.bold(plain(tool.name))}  {style.dim(plain(about))}{mark}")
+        for note in found.server.notes:
+            self._terminal.line(f"  {style.amber(plain(note))}")
+        for resource in found.resources:
+            about = one_line(resource.name or resource.description, 60)
+            self._terminal.line(f"  resource {plain(resource.uri)}  {style.dim(plain(about))}")
+        for prompt in found.prompts:
+            self._terminal.line(f"  prompt {plain(prompt_line(prompt))}")
+
+    async def _trust(self, name: str, *, trusted: bool) -> int:
+        server = next((one for one in await self._all() if name in (one.name, one.id)), None)
+        if server is None or not server.workspace:
+            raise UsageError(f"No file of {self._workspace} names a server {name!r}.")
+        for line in server.started.splitlines():
+            self._terminal.line(plain(line))
+        if trusted and not self._options.yes:
+            if not sys.stdin.isatty():
+                raise UsageError("Look at what it starts, then say --yes.")
+            sys.stderr.write("Trust exactly this? [y/N] ")
+            sys.stderr.flush()
+            if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+                self._terminal.line("Nothing was changed.")
+                return EXIT_ERROR
+        params = McpTrustParams(
+            name=server.name, workspace=server.workspace, fingerprint=server.fingerprint, trusted=trusted
+        )
+        self._shown((await self._connection.call(MCP_TRUST, params)).server)
+        return 0
+
+    async def _set_key(self, name: str, variable: str) -> None:
+        value = os.environ.get(variable, "")
+        if not value and not sys.stdin.isatty():
+            value = sys.stdin.readline(_LONGEST_KEY)
+        if not value.strip():
+            raise UsageError(f"Set the variable {variable} here, or give its value on standard input.")
+        params = McpKeyParams(name=name, variable=variable, value=value.strip(), workspace=self._workspace)
+        self._terminal.line(plain((await self._connection.call(MCP_SET_KEY, params)).notice))
+
+    def _shown(self, server: McpServer) -> None:
+        if self._options.json:
+            self._terminal.line(msgspec.json.encode(server).decode())
+            return
+        for line in server_lines(server, self._terminal.style):
+            self._terminal.line(line)
+
+
+def server_lines(server: McpServer, style: Style) -> list[str]:
+    """A server in one line, with more lines for what stands in its way."""
+    place = f"from {server.file} of this folder" if server.workspace else ""
+    what = shlex.join(server.command) or server.url
+    state = state_text(server)
+    color = style.green if server.state == "ready" else style.dim if server.state == "idle" else style.amber
+    lines = [f"{style.bold(plain(server.name))}  {style.join(color(state), style.dim(plain(place)))}"]
+    if what:
+        lines.append(f"  {style.dim(plain(what))}")
+    for problem in filter(None, (server.problem, server.login_problem)):
+        lines.append(f"  {style.amber(plain(problem))}")
+    if server.trust == "unknown" and (server.command or server.url):
+        lines.append(f"  To look at it and trust it: errand mcp trust {plain(server.name)}")
+    return lines
+
+
+def state_text(server: McpServer) -> str:
+    if not server.enabled:
+        return "off"
+    if not server.command and not server.url:
+        return "cannot be used"
+    if server.trust != "trusted":
+        return "declined" if server.trust == "declined" else "changed, not trusted" if server.changed else "not trusted"
+    texts = {
+        "idle": "starts when needed",
+        "starting": "starting",
+        "ready": f"ready, {len(server.tools)} tool{'s' if len(server.tools) != 1 else ''}",
+        "failed": "failed, tries again when needed",
+        "given_up": "failed too often: restart it",
+        "needs_login": "needs your sign-in",
+    }
+    if server.login_address:
+        return "waits for your sign-in in the browser"
+    if not server.has_login:
+        return texts[server.state]
+    return f"{texts[server.state]}, signed in{' with too few rights' if server.wants_login else ''}"
+
+
+def prompt_line(prompt: McpPrompt) -> str:
+    arguments = " ".join(f"{one.name}=…" if one.required else f"[{one.name}=…]" for one in prompt.arguments)
+    about = one_line(prompt.description, 60)
+    return " ".join(filter(None, (prompt.name, arguments, f" {about}" if about else "")))
+
+
+def variables(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The variables of a server, and the keys among them, which are stored apart and only referred to."""
+    environment: dict[str, str] = {}
+    keys: dict[str, str] = {}
+    for text in given:
+        name, mark, value = text.partition("=")
+        if not mark:
+            value = os.environ.get(name, "")
+            if not value:
+                raise UsageError(f"The variable {name} is not set here. Write --env {name}=VALUE.")
+        if is_secret(name, value) and "${" not in value:
+            keys[name], value = value, f"${{{name}}}"
+        environment[name] = value
+    return environment, keys
+
+
+async def mcp_prompt(connection: Connection, target: str, arguments: Sequence[str], workspace: str) -> str:
+    """The text of a prompt named `server/prompt`."""
+    name, mark, prompt = target.partition("/")
+    if not mark or not prompt:
+        raise UsageError("Name a prompt as SERVER/PROMPT; errand mcp show SERVER lists them.")
+    filled = dict(_pair(text, "ARGUMENT") for text in arguments)
+    params = McpPromptParams(name=name, prompt=prompt, arguments=filled, workspace=workspace)
+    return (await connection.call(MCP_PROMPT, params)).text
+
+
+def _pair(text: str, what: str) -> tuple[str, str]:
+    name, mark, value = text.partition("=")
+    if not mark or not name:
+        raise UsageError(f"{what}: {text!r} is not NAME=VALUE.")
+    return name, value
+
+
+class ToolsOptions(CommandOptions, frozen=True, kw_only=True):
+    workspace: Annotated[str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")] = (
+        None
+    )
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+
+
+async def tools(options: ToolsOptions, paths: Paths, terminal: Terminal) -> int:
+    """List all tools: their tier, where they come from, their last use, who has them."""
+    async with await connect(paths, "errand tools") as connection:
+        found = await connection.call(TOOL_LIST, McpListParams(workspace=workspace_path(options.workspace)))
+    everyone = frozenset(name for tool in found.tools for name in tool.personalities)
+    for tool in found.tools:
+        line = msgspec.json.encode(tool).decode() if options.json else tool_line(tool, everyone, terminal.style)
+        terminal.line(line)
+    return 0
+
+
+TOOLS = Command(ToolsOptions, tools)
+
+
+def tool_line(tool: ToolInfo, everyone: frozenset[str], style: Style) -> str:
+    """A tool in one line. `everyone` are the personalities: if all have it, none is named."""
+    origin = f"of {tool.origin}" if tool.origin else ""
+    unused = "" if tool.tier == "free" else "not used lately"
+    used = f"used {tool.last_used_at.astimezone():%d %b %H:%M}" if tool.last_used_at else unused
+    users = "" if everyone <= {*tool.personalities} else f"had by {', '.join(tool.personalities) or 'nobody'}"
+    changed = style.amber("description changed: rules do not hold") if tool.changed else ""
+    facts = style.join(tool.tier, plain(origin), used, plain(users))
+    return f"{style.bold(plain(tool.name).ljust(_NAME_WIDTH))}  {style.join(style.dim(facts), changed)}"

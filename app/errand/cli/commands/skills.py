@@ -1,0 +1,190 @@
+"""`errand skills`: list, show, install, remove, switch on and off."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import UsageError, workspace_path
+from errand.cli.command import Command
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import escape_hidden_line
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.client.skill_text import file_lines, origin_text, source_text, text_parts
+from errand.paths import Paths
+from errand.protocol.skills import (
+    SKILL_ENABLE,
+    SKILL_INSTALL,
+    SKILL_LIST,
+    SKILL_PREVIEW,
+    SKILL_REMOVE,
+    SKILL_RESTORE,
+    Skill,
+    SkillEnableParams,
+    SkillInstallParams,
+    SkillListParams,
+    SkillPreview,
+    SkillPreviewParams,
+    SkillRemoveParams,
+    SkillRestoreParams,
+)
+
+_USAGE = """Say what to do:
+  errand skills                  list the skills for this folder
+  errand skills show NAME        all of a skill: its text, files and scripts;
+                                 also of a FOLDER or an ADDRESS
+  errand skills install FOLDER   show all of it, then install it if you say yes;
+                                 also from https://… of a git repository
+  errand skills remove NAME      remove an installed skill
+  errand skills restore NAME     put a removed one back, for 30 days
+  errand skills on NAME          agents are told of it
+  errand skills off NAME         they are not"""
+
+
+class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[
+        tuple[str, ...], Argument("WHAT", "list (the default), show, install, remove, restore, on or off, and which")
+    ] = ()
+    path: Annotated[str, Option("--path", "with show and install: the folder of the skill in the source", "DIR")] = ""
+    ref: Annotated[str, Option("--ref", "with show and install: a branch or tag", "NAME")] = ""
+    workspace: Annotated[str | None, Option("--workspace", "whose skills (default: this folder)", "DIR")] = None
+    yes: Annotated[bool, Flag("--yes", "with install and remove: answer yes, without being asked")] = False
+    json: Annotated[bool, Flag("--json", "with list and show: one JSON object a line")] = False
+
+
+async def skills(options: SkillsOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand skills") as connection:
+        match options.words or ("list",):
+            case ["list"]:
+                await _list(connection, options, terminal)
+            case ["show", which]:
+                _show(await _preview(connection, await _source(connection, which, options), options), options, terminal)
+            case ["install", source]:
+                await _install(connection, _place(source), options, terminal)
+            case ["remove", name]:
+                await _remove(connection, await _named(connection, name, options), options, terminal)
+            case ["restore", name]:
+                await _restore(connection, name, terminal)
+            case ["on" | "off" as state, name]:
+                skill = await _named(connection, name, options)
+                await connection.call(SKILL_ENABLE, SkillEnableParams(file=skill.file, is_enabled=state == "on"))
+                terminal.line(f"{skill.name} is {state}, from the next task on.")
+            case _:
+                raise UsageError(_USAGE)
+    return 0
+
+
+SKILLS = Command(SkillsOptions, skills, epilog=_USAGE)
+
+
+async def _all(connection: Connection, options: SkillsOptions) -> tuple[Skill, ...]:
+    found = await connection.call(SKILL_LIST, SkillListParams(workspace=workspace_path(options.workspace)))
+    return found.skills
+
+
+async def _list(connection: Connection, options: SkillsOptions, terminal: Terminal) -> None:
+    found = await connection.call(SKILL_LIST, SkillListParams(workspace=workspace_path(options.workspace)))
+    style = terminal.style
+    for skill in found.skills:
+        if options.json:
+            terminal.line(msgspec.json.encode(skill).decode())
+            continue
+        terminal.line(f"{style.bold(escape_hidden_line(skill.name))}  {escape_hidden_line(skill.description)}")
+        terminal.line(f"  {style.dim(origin_text(skill))}")
+        terminal.line(f"  {style.dim(escape_hidden_line(skill.file))}")
+    if not found.skills and not options.json:
+        terminal.note("There are no skills here. To install one: errand skills install FOLDER")
+    for file in found.broken:
+        terminal.note(f"errand: {escape_hidden_line(file)} is left out: it has no name and description at its top.")
+
+
+async def _named(connection: Connection, name: str, options: SkillsOptions) -> Skill:
+    matching = [skill for skill in await _all(connection, options) if name in (skill.name, skill.file)]
+    if not matching:
+        raise UsageError(f"No skill has the name {name!r}. See them with: errand skills")
+    if len(matching) > 1:
+        files = "\n".join(f"  {skill.file}" for skill in matching)
+        raise UsageError(f"{len(matching)} skills have the name {name!r}. Name one by its file:\n{files}")
+    return matching[0]
+
+
+async def _source(connection: Connection, which: str, options: SkillsOptions) -> str:
+    """What to preview: a skill by its name, a folder (`./x`) or an address."""
+    if "/" in which:
+        return _place(which)
+    return str(Path((await _named(connection, which, options)).file).parent)
+
+
+def _place(source: str) -> str:
+    return source if "://" in source else os.path.abspath(os.path.expanduser(source))
+
+
+async def _preview(connection: Connection, source: str, options: SkillsOptions) -> SkillPreview:
+    params = SkillPreviewParams(source=source, path=options.path, ref=options.ref)
+    found = await connection.call(SKILL_PREVIEW, params)
+    if found.preview is None:
+        choices = "\n".join(f"  --path {escape_hidden_line(choice)}" for choice in found.choices)
+        raise UsageError(f"There are several skills in it. Say which:\n{choices}")
+    return found.preview
+
+
+def _show(preview: SkillPreview, options: SkillsOptions, terminal: Terminal) -> None:
+    if options.json:
+        terminal.line(msgspec.json.encode(preview).decode())
+        return
+    style = terminal.style
+    terminal.line(f"{style.bold(escape_hidden_line(preview.name))}  {escape_hidden_line(preview.description)}")
+    terminal.line(style.dim(source_text(preview)))
+    for line in file_lines(preview):
+        terminal.line(f"  {line}")
+    for name, text in text_parts(preview):
+        terminal.line(f"\n{style.bold(name)}")
+        for line in text.splitlines():
+            terminal.line(f"  {line}")
+
+
+async def _install(connection: Connection, source: str, options: SkillsOptions, terminal: Terminal) -> None:
+    preview = await _preview(connection, source, options)
+    _show(preview, options, terminal)
+    if preview.problem:
+        raise UsageError(preview.problem)
+    question = f"Install {preview.name}? Agents are told of it then; its scripts run only if you allow them."
+    if not await _is_confirmed(question, options, terminal):
+        terminal.note("Nothing was installed.")
+        return
+    params = SkillInstallParams(
+        source=preview.source, path=preview.path, ref=preview.ref, fingerprint=preview.fingerprint
+    )
+    made = (await connection.call(SKILL_INSTALL, params)).skill
+    terminal.line(f"{made.name} was installed in {escape_hidden_line(str(Path(made.file).parent))}.")
+
+
+async def _remove(connection: Connection, skill: Skill, options: SkillsOptions, terminal: Terminal) -> None:
+    changed = " Files in it were changed since it was installed." if skill.is_changed else ""
+    folder = escape_hidden_line(str(Path(skill.file).parent))
+    if not await _is_confirmed(f"Remove {folder}?{changed}", options, terminal):
+        terminal.note("Nothing was removed.")
+        return
+    await connection.call(SKILL_REMOVE, SkillRemoveParams(file=skill.file))
+    name = escape_hidden_line(skill.name)
+    terminal.line(f"{name} was removed. For 30 days it can be put back: errand skills restore {name}")
+
+
+async def _restore(connection: Connection, name: str, terminal: Terminal) -> None:
+    """`name` is that of a skill, or its SKILL.md."""
+    folder = (await connection.call(SKILL_LIST, SkillListParams())).folder
+    file = name if "/" in name else str(Path(folder) / name / "SKILL.md")
+    made = (await connection.call(SKILL_RESTORE, SkillRestoreParams(file=file))).skill
+    terminal.line(f"{escape_hidden_line(made.name)} is back in {escape_hidden_line(str(Path(made.file).parent))}.")
+
+
+async def _is_confirmed(question: str, options: SkillsOptions, terminal: Terminal) -> bool:
+    if options.yes:
+        return True
+    if not terminal.interactive:
+        raise UsageError(f"{question} Nobody is there to ask: say yes with --yes.")
+    terminal.line(question)
+    return (await terminal.ask("[y/N] ")).strip().lower() in ("y", "yes")

@@ -1,0 +1,95 @@
+"""`errand` without arguments: lists providers, offers the first choice, then starts a chat or the tour."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from errand.cli.command import Command
+from errand.cli.commands.chat import ChatOptions, chat
+from errand.cli.commands.models import format_ready
+from errand.cli.commands.tour import play
+from errand.cli.exit_codes import EXIT_STOPPED
+from errand.cli.options import Argument, CommandOptions, Flag
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import plain
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.settings import (
+    MODEL_LIST,
+    SETTINGS_GET,
+    SETTINGS_SET,
+    ModelListParams,
+    ModelListResult,
+    SettingsGetParams,
+    SettingsSetParams,
+)
+from errand.protocol.tasks import TASK_LIST, TaskListParams
+
+_MOST_OFFERED = 9
+
+_Choice: TypeAlias = Literal["chat", "tour", "leave"]
+
+
+class ReplayOptions(CommandOptions, frozen=True, kw_only=True):
+    file: Annotated[str, Argument("FILE", "made with errand record")]
+
+
+class WindowOptions(CommandOptions, frozen=True, kw_only=True):
+    new: Annotated[bool, Flag("--new", "another one, where one is open already")] = False
+
+
+async def start(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand") as connection:
+        found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
+        if found.default is None:
+            terminal.line("No API key, no local model server and no default model: this is the guided tour.\n")
+            return await play(connection, paths, terminal)
+        for line in format_ready(found, terminal.style):
+            terminal.line(line)
+        if not terminal.interactive:
+            terminal.line(f"default model: {found.default}. Hand over a task: errand run 'what to do'")
+            return 0
+        terminal.line(f"model: {plain(found.default)}")
+        chosen = await _first_choice(connection, found, terminal) if await _is_new(connection) else "chat"
+        if chosen == "leave":
+            return EXIT_STOPPED
+        if chosen == "tour":
+            return await play(connection, paths, terminal)
+    return await chat(ChatOptions(), paths, terminal)
+
+
+START = Command(CommandOptions, start)
+REPLAY = Command(ReplayOptions, start)
+WINDOW = Command(WindowOptions, start)
+
+
+async def _is_new(connection: Connection) -> bool:
+    """True until a task was started or a default model was chosen."""
+    tasks = (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks
+    settings = (await connection.call(SETTINGS_GET, SettingsGetParams())).settings
+    chosen = any(setting.name == "default_model" and setting.value for setting in settings)
+    return not tasks and not chosen
+
+
+async def _first_choice(connection: Connection, found: ModelListResult, terminal: Terminal) -> _Choice:
+    """Let the person choose the default model or the tour; Ctrl+C and Ctrl+D leave."""
+    local = {provider.name for provider in found.providers if provider.local and provider.ready}
+    names = [found.default or "", *(model.id for model in found.models if model.provider in local)]
+    offered = list(dict.fromkeys(names))[:_MOST_OFFERED]
+    for number, name in enumerate(offered, start=1):
+        terminal.line(f"  {number}  {plain(name)}{'  (Enter)' if number == 1 else ''}")
+    terminal.line("  t  the guided tour: scripted replies, real tools")
+    while True:
+        try:
+            typed = (await terminal.ask("a number, t, or another model id (errand models) > ")).strip()
+        except (EOFError, KeyboardInterrupt):
+            terminal.line("Nothing was chosen.")
+            return "leave"
+        if typed.lower() in ("", "t"):
+            return "tour" if typed else "chat"
+        listed = {str(number): name for number, name in enumerate(offered, start=1)}
+        name = listed.get(typed, typed)
+        if "/" in name.strip("/"):
+            await connection.call(SETTINGS_SET, SettingsSetParams(name="default_model", value=name))
+            return "chat"
+        problem = f"There is no {typed} in the list" if typed.isdecimal() else f"{plain(name)!r} is not a model id"
+        terminal.line(terminal.style.amber(f"{problem}: type a number of the list, or provider/model as in it."))

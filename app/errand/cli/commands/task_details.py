@@ -1,0 +1,233 @@
+"""`errand context`, `output`, `prompt`, `record`: a task's model input, tool calls, prompt and record."""
+
+import codecs
+import os
+from base64 import b64decode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import ID_HELP, TaskIdOptions, UsageError, read_text_file
+from errand.cli.command import Command
+from errand.cli.commands.run import find_personality
+from errand.cli.commands.tasks import find_task
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import columns, one_line, plain, short_path
+from errand.client.connection import Connection
+from errand.client.display_text import PARTS, PROMPT_PARTS
+from errand.client.launch import connect
+from errand.client.number_format import count, file_size
+from errand.notice_text import prompt_remark_text
+from errand.paths import Paths
+from errand.protocol.context import (
+    CONTEXT_EXPLAIN,
+    PROMPT_GET,
+    ContextExplainParams,
+    ContextExplainResult,
+    ContextItem,
+    ContextShare,
+    PromptGetParams,
+    PromptShare,
+)
+from errand.protocol.executions import (
+    EXECUTION_LIST,
+    EXECUTION_OUTPUT,
+    Execution,
+    ExecutionListParams,
+    ExecutionOutputParams,
+    OutputName,
+)
+from errand.protocol.tasks import TASK_RECORD, TaskIdParams, TaskMode
+from errand.regular_file import atomic_writer, check_write_path
+
+_LARGEST = 10
+
+
+class ContextOptions(TaskIdOptions, frozen=True, kw_only=True):
+    json: Annotated[bool, Flag("--json", "all of it as one JSON object")] = False
+
+
+async def show_context(options: ContextOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand context") as connection:
+        task = await find_task(connection, options.task_id)
+        found = await connection.call(CONTEXT_EXPLAIN, ContextExplainParams(task_id=task.id, largest=_LARGEST))
+    if options.json:
+        terminal.line(msgspec.json.encode(found).decode())
+        return 0
+    for line in format_context(found, terminal.style, terminal.width):
+        terminal.line(line)
+    return 0
+
+
+CONTEXT = Command(ContextOptions, show_context)
+
+
+def format_context(found: ContextExplainResult, style: Style, width: int) -> list[str]:
+    """The total, one line per part, and the largest entries."""
+    if not found.used_tokens:
+        return ["No reply of this task was counted yet."]
+    used = count(found.used_tokens, "token")
+    if found.window_tokens:
+        share = f"{found.used_tokens / found.window_tokens:.0%}".replace("%", " %")
+        used = f"{used} of {found.window_tokens:,} that {found.model} can read, {share}"
+    rows = [row for share in found.shares for row in _share(share, found.prompt)]
+    lines = [style.bold(f"Turn {found.turn}: {used}"), *_rows(rows, width)]
+    if found.largest:
+        lines += ["", style.dim("The largest entries")]
+        lines += _rows([_item(item) for item in found.largest], width)
+    return lines
+
+
+def _share(share: ContextShare, prompt: Sequence[PromptShare]) -> list[tuple[str, str]]:
+    """A part; for the system prompt also its own parts."""
+    name, noun = PARTS[share.part]
+    whole = f"{share.tokens:,}", f"{name} ({count(share.items, noun)})" if noun else name
+    return [whole, *map(_prompt_part, prompt)] if share.part == "system" else [whole]
+
+
+def _prompt_part(part: PromptShare) -> tuple[str, str]:
+    sources = f" · {', '.join(map(short_path, part.sources))}" if part.part == "instructions" else ""
+    return f"{part.tokens:,}", f"- {PROMPT_PARTS[part.part]}{sources}"
+
+
+def _item(item: ContextItem) -> tuple[str, str]:
+    return f"{item.tokens:,}", f"{PARTS[item.part][0]}: {item.text}"
+
+
+def _rows(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
+    widest = max((columns(number) for number, _ in rows), default=0)
+    return [f"  {number.rjust(widest)}  {one_line(text, width - widest - 4)}" for number, text in rows]
+
+
+class OutputOptions(TaskIdOptions, frozen=True, kw_only=True):
+    number: Annotated[int | None, Argument("CALL", "its number in the list of calls")] = None
+    json: Annotated[bool, Flag("--json", "the list as one JSON object a line")] = False
+
+
+async def show_output(options: OutputOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand output") as connection:
+        task = await find_task(connection, options.task_id)
+        found = (await connection.call(EXECUTION_LIST, ExecutionListParams(task_id=task.id))).executions
+        if options.number is None:
+            _list(found, options, terminal)
+        elif not 1 <= options.number <= len(found):
+            raise UsageError(f"This task has {len(found)} tool calls. See them with: errand output {options.task_id}")
+        else:
+            await _show(connection, found[options.number - 1], terminal)
+    return 0
+
+
+OUTPUT = Command(OutputOptions, show_output)
+
+
+def _list(found: tuple[Execution, ...], options: OutputOptions, terminal: Terminal) -> None:
+    if not found and not options.json:
+        terminal.line("This task has run no tool.")
+    for number, execution in enumerate(found, 1):
+        if options.json:
+            terminal.line(msgspec.json.encode(execution).decode())
+            continue
+        style = terminal.style
+        about = one_line(execution.about or execution.tool, max(20, terminal.width - 40))
+        gave = execution.summary if execution.ended_at is not None else "no result on record"
+        largest = max((output.size for output in execution.outputs), default=0)
+        terminal.line(f"{number:>3}  {about}  {style.dim(style.join(one_line(gave, 60), file_size(largest)))}")
+
+
+async def _show(connection: Connection, execution: Execution, terminal: Terminal) -> None:
+    """Streams that were stored in full, or else the text that the model read."""
+    whole: list[OutputName] = [output.name for output in execution.outputs if output.name != "text"]
+    for name in whole or ["text"]:
+        if len(whole) > 1:
+            terminal.note(f"errand: {name}")
+        await _write(connection, execution.id, name, terminal)
+
+
+async def _write(connection: Connection, execution_id: str, name: OutputName, terminal: Terminal) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a piece may end within a character
+    offset: int | None = 0
+    while offset is not None:
+        params = ExecutionOutputParams(execution_id=execution_id, name=name, offset=offset)
+        piece = await connection.call(EXECUTION_OUTPUT, params)
+        text = decoder.decode(b64decode(piece.data), final=piece.next_offset is None)
+        terminal.write_raw(plain(text) if terminal.interactive else text)
+        offset = piece.next_offset
+
+
+class PromptOptions(CommandOptions, frozen=True, kw_only=True):
+    task_id: Annotated[str, Argument("ID", f"of a task as it began: {ID_HELP}")] = ""
+    personality: Annotated[str | None, Option("--personality", "of this one (default: assistant)", "NAME")] = None
+    workspace: Annotated[str | None, Option("--workspace", "in this folder (default: this one)", "DIR")] = None
+    mode: Annotated[TaskMode, Option("--mode", "of a task, or of a chat")] = "auto"
+    json: Annotated[bool, Flag("--json", "the parts as one JSON list")] = False
+
+
+async def show_prompt(options: PromptOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand prompt") as connection:
+        parts = (await connection.call(PROMPT_GET, await _params(options, connection))).parts
+    if options.json:
+        terminal.line(msgspec.json.encode(parts).decode())
+        return 0
+    if not parts:
+        terminal.line("Its prompt was not kept: the task has not asked a model yet, or ran before prompts were kept.")
+    for part in parts:
+        sources = f" · {', '.join(part.sources)}" if part.sources else ""
+        terminal.line(terminal.style.bold(f"{part.name} · {count(len(part.text), 'character')}{plain(sources)}"))
+        for remark in part.remarks:
+            text = remark if isinstance(remark, str) else prompt_remark_text(remark)
+            terminal.line(terminal.style.amber(f"{terminal.style.sign('warn')} {plain(text)}"))
+        terminal.line(f"{plain(part.text)}\n")
+    return 0
+
+
+PROMPT = Command(PromptOptions, show_prompt)
+
+
+async def _params(options: PromptOptions, connection: Connection) -> PromptGetParams:
+    if options.task_id:
+        return PromptGetParams(task_id=(await find_task(connection, options.task_id)).id)
+    name = options.personality
+    personality = await find_personality(connection, name) if name is not None else None
+    return PromptGetParams(
+        personality_id=personality.id if personality is not None else None,
+        workspace=_folder(options.workspace),
+        chat=options.mode == "chat",
+    )
+
+
+def _folder(given: str | None) -> str:
+    return read_text_file(Path(os.path.expanduser(given or ".")).absolute())
+
+
+class RecordOptions(TaskIdOptions, frozen=True, kw_only=True):
+    to: Annotated[str, Option("--to", "a file that is not there yet", "FILE")]
+
+
+async def write_record(options: RecordOptions, paths: Paths, terminal: Terminal) -> int:
+    file = Path(options.to)
+    async with await connect(paths, "errand record") as connection:
+        task = await find_task(connection, options.task_id)
+        lines = (await connection.call(TASK_RECORD, TaskIdParams(task_id=task.id))).lines
+    _write_record(file, "".join(f"{line}\n" for line in lines), paths)
+    terminal.line(f"Wrote {file}: {len(lines)} lines. Play it with: errand replay {file}")
+    terminal.note(
+        "It holds what was said, file contents that the agent saw, and no key. Read it before you pass it on."
+    )
+    return 0
+
+
+RECORD = Command(RecordOptions, write_record)
+
+
+def _write_record(file: Path, text: str, paths: Paths) -> None:
+    """Readable by its owner only, like the texts of a conversation."""
+    try:
+        check_write_path(file, paths, overwrite=False)
+        with atomic_writer(file, overwrite=False) as opened:
+            opened.write(text.encode())
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}. Choose another place.") from error

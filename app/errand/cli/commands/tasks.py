@@ -1,0 +1,302 @@
+"""`errand tasks`, `stop`, `attach`, `resume`, `pause`, `mode`, `approvals`: tasks started elsewhere or earlier."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import APPROVE_HELP, ID_HELP, FollowOptions, TaskIdOptions, UsageError
+from errand.cli.command import Command
+from errand.cli.exit_codes import EXIT_CODES_TEXT, EXIT_ERROR, exit_code, json_result
+from errand.cli.follow.answers import NoAnswerer
+from errand.cli.follow.follower import TaskFollower
+from errand.cli.follow.watch import TaskWatcher
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.rendering.screen import TextScreen
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import columns, indent, one_line, plain, short_id, time_ago, usage_line
+from errand.client.connection import Connection
+from errand.client.display_text import approval_mode_text, is_bounded, is_unfinished
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.base import EmptyParams
+from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
+from errand.protocol.engine import ENGINE_STATUS
+from errand.protocol.tasks import (
+    TASK_LIST,
+    TASK_PAUSE,
+    TASK_RESUME,
+    TASK_SET_MODE,
+    TASK_STOP,
+    ApproveMode,
+    DecidedMode,
+    Task,
+    TaskIdParams,
+    TaskListParams,
+    TaskSetModeParams,
+)
+
+MOST_SEARCHED = 500
+_NO_ANSWER = (
+    "errand: The engine does not answer. If it stands still, its watchdog ends it within some seconds, "
+    "and the next one stops the task."
+)
+_PAGE = 500  # the engine's maximum
+
+
+class TasksOptions(CommandOptions, frozen=True, kw_only=True):
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    active: Annotated[bool, Flag("--active", "leave out the ended ones")] = False
+    limit: Annotated[int, Option("--limit", "how many at most (default 20)")] = 20
+
+
+async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand tasks") as connection:
+        tasks = await _tasks(connection, options.active, options.limit)
+    if options.json:
+        for task in tasks:
+            terminal.line(msgspec.json.encode(task).decode())
+        return 0
+    if not tasks:
+        none = "No task is at work." if options.active else "No tasks yet."
+        terminal.line(f"{none} Start one: errand run 'what to do'")
+    for task in nested(tasks):
+        terminal.line(format_task(task, terminal.width, terminal.style))
+    return 0
+
+
+TASKS = Command(TasksOptions, list_tasks)
+
+
+async def stop_task(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int:
+    """Stop one task and wait until everything it started has ended."""
+    async with await connect(paths, "errand stop", on_silence=lambda: terminal.note(_NO_ANSWER)) as connection:
+        task = await find_task(connection, options.task_id)
+        if task.ended_at is not None:
+            terminal.line(f"Task {short_id(task.id)} had ended already: {status_text(task)}.")
+            return 0
+        await _stop(connection, task, terminal)
+    return 0
+
+
+STOP = Command(TaskIdOptions, stop_task)
+
+
+def nested(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks in their order, each followed by those of its sub-agents, which began later, oldest first."""
+    known = {task.id for task in tasks}
+    below: dict[str | None, list[Task]] = {}
+    for task in tasks:
+        below.setdefault(task.parent_id if task.parent_id in known else None, []).append(task)
+    shown: list[Task] = []
+    waiting = below.pop(None, [])[::-1]
+    while waiting:
+        task = waiting.pop()
+        shown.append(task)
+        waiting += below.pop(task.id, [])
+    return shown
+
+
+def format_task(task: Task, width: int, style: Style) -> str:
+    """One task in one line: id, state, age, prompt, usage."""
+    age = time_ago((datetime.now(UTC) - task.started_at).total_seconds())
+    head = f"{short_id(task.id)}  {status_text(task):<12} {age:>10}  "
+    tail = usage_line(task, style)
+    room = max(12, width - columns(head) - columns(tail) - 2)
+    words = f"{indent(task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
+    return f"{_colored(task, head, style)}{one_line(words, room)}  {style.dim(tail)}"
+
+
+def status_text(task: Task) -> str:
+    if task.retry_at is not None and task.ended_at is None:
+        return f"until {task.retry_at.astimezone():%H:%M}"
+    if is_unfinished(task):
+        return {"refused": "not allowed", "cut": "cut short"}.get(task.completion or "", "unfinished")
+    limits = {
+        "iteration_limit": "turn limit",
+        "time_limit": "time limit",
+        "budget_limit": "budget limit",
+        "token_limit": "token limit",
+        "day_limit": "day limit",
+    }
+    return limits.get(task.stop_reason or "", task.status.replace("_", " "))
+
+
+def _colored(task: Task, text: str, style: Style) -> str:
+    match task.status:
+        case "completed":
+            return style.amber(text) if is_unfinished(task) else style.green(text)
+        case "error":
+            return style.red(text)
+        case "cancelled":
+            return style.dim(text)
+        case "waiting_user" | "paused" | "interrupted":
+            return style.amber(text)
+        case "running" | "thinking" | "tool_executing":
+            return style.blue(text)
+
+
+async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task, ...]:
+    """At most `limit` tasks, newest first."""
+    tasks: list[Task] = []
+    cursor = None
+    while len(tasks) < limit:
+        size = min(limit - len(tasks), _PAGE)
+        page = await connection.call(TASK_LIST, TaskListParams(active=active, limit=size, cursor=cursor))
+        tasks += page.tasks
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tuple(tasks)
+
+
+async def find_task(connection: Connection, part: str) -> Task:
+    """Search running tasks first, then the newest; raises `UsageError`."""
+    active = await _tasks(connection, True, MOST_SEARCHED)
+    if any(_matches(task, part) for task in active):
+        return _matching_task(active, part)
+    return _matching_task(await _tasks(connection, False, MOST_SEARCHED), part)
+
+
+def _matches(task: Task, part: str) -> bool:
+    return bool(part) and (task.id.startswith(part) or task.id.endswith(part))
+
+
+def _matching_task(tasks: tuple[Task, ...], part: str) -> Task:
+    """The task whose id is, starts or ends with `part`; raises `UsageError` for none and for several."""
+    for task in tasks:
+        if task.id == part:
+            return task
+    found = [task for task in tasks if _matches(task, part)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(f"No task has the id {part!r}. See them with: errand tasks")
+    names = ", ".join(short_id(task.id) for task in found[:5])
+    raise UsageError(f"{len(found)} tasks match {part!r} ({names}). Give more of the id.")
+
+
+async def _stop(connection: Connection, task: Task, terminal: Terminal) -> None:
+    """Request the stop and show its progress: remaining processes, then ended ones."""
+    start = connection.welcome
+    screen = TextScreen(terminal)
+    screen.add(task.conversation_id)
+    watch = TaskWatcher(connection, screen, NoAnswerer(terminal))
+    try:
+        await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
+        await connection.call(TASK_STOP, TaskIdParams(task_id=task.id))
+        await watch.until_ended([task.id])
+    finally:
+        watch.close()
+        terminal.clear_status()
+
+
+class FollowTaskOptions(FollowOptions, frozen=True, kw_only=True):
+    task_id: Annotated[str, Argument("ID", ID_HELP)]
+
+
+async def attach(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -> int:
+    """Show a task's past and further events, until it ends or the person leaves."""
+    async with await connect(paths, "errand attach") as connection:
+        task = await find_task(connection, options.task_id)
+        if task.ended_at is not None or task.status == "interrupted":
+            return _report_not_running(task, options, terminal)
+        return await TaskFollower(connection, terminal, as_json=options.json).watch_only(task)
+
+
+ATTACH = Command(FollowTaskOptions, attach, epilog=f"{EXIT_CODES_TEXT[:-1]} or left at work with Ctrl+C.")
+
+
+async def resume(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -> int:
+    """Resume a paused or interrupted task and follow it to its end, as `errand run` does."""
+    async with await connect(paths, "errand resume") as connection:
+        task = await find_task(connection, options.task_id)
+
+        async def begin() -> Task:
+            return (await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))).task
+
+        return await TaskFollower(connection, terminal, as_json=options.json).run_to_end(begin, is_new=False)
+
+
+RESUME = Command(FollowTaskOptions, resume, epilog=EXIT_CODES_TEXT)
+
+
+async def pause(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand pause") as connection:
+        task = await find_task(connection, options.task_id)
+        await connection.call(TASK_PAUSE, TaskIdParams(task_id=task.id))
+    name = short_id(task.id)
+    terminal.line(f"Task {name} pauses when the step at hand is done. Go on with it: errand resume {name}")
+    return 0
+
+
+PAUSE = Command(TaskIdOptions, pause)
+
+
+def _report_not_running(task: Task, options: FollowTaskOptions, terminal: Terminal) -> int:
+    code = exit_code(task) if task.ended_at is not None else EXIT_ERROR
+    name = short_id(task.id)
+    if task.ended_at is not None:
+        terminal.note(f"errand: task {name} has ended: {status_text(task)}")
+    else:
+        terminal.note(f"errand: task {name} was interrupted when its engine ended. Go on with it: errand resume {name}")
+    if options.json:
+        terminal.line(json_result(task, code))
+    elif task.summary:
+        terminal.line(plain(task.summary))
+    return code
+
+
+class ModeOptions(TaskIdOptions, frozen=True, kw_only=True):
+    mode: Annotated[DecidedMode, Argument(None, "until it is complete, or until its next answer")]
+
+
+async def set_mode(options: ModeOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand mode") as connection:
+        task = await find_task(connection, options.task_id)
+        params = TaskSetModeParams(task_id=task.id, mode=options.mode)
+        taken = (await connection.call(TASK_SET_MODE, params)).task
+    terminal.line(mode_text(task, taken))
+    return 0
+
+
+MODE = Command(ModeOptions, set_mode)
+
+
+class ApprovalOptions(TaskIdOptions, frozen=True, kw_only=True):
+    mode: Annotated[ApproveMode, Argument(None, APPROVE_HELP)]
+
+
+async def set_approvals(options: ApprovalOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand approvals") as connection:
+        task = await find_task(connection, options.task_id)
+        terminal.line(await change_approvals(connection, task.conversation_id, options.mode))
+    return 0
+
+
+APPROVALS = Command(ApprovalOptions, set_approvals)
+
+
+async def change_approvals(connection: Connection, conversation_id: str, mode: ApproveMode) -> str:
+    """Change the approval mode of a conversation; the result in words."""
+    await connection.call(CONVERSATION_CHANGE, ConversationChangeParams(conversation_id=conversation_id, approve=mode))
+    return await approvals_text(connection, mode)
+
+
+async def approvals_text(connection: Connection, mode: ApproveMode) -> str:
+    """What a mode means on the machine of the engine."""
+    sandbox = (await connection.call(ENGINE_STATUS, EmptyParams())).sandbox
+    name, about = approval_mode_text(mode, has_sandbox=is_bounded(sandbox))
+    return f"{name}: {about}"
+
+
+def mode_text(task: Task, result: Task) -> str:
+    """The outcome: `result` is the task itself, or the new task that continues it."""
+    if result.id != task.id:
+        name = short_id(result.id)
+        return f"It goes on as task {name}. Follow it: errand attach {name}"
+    if result.mode == "chat":
+        return "It is a chat from the end of this turn on: it ends with its next answer."
+    return "It is a task from the end of this turn on: it ends when it says that it is complete."

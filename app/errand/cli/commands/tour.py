@@ -1,0 +1,104 @@
+"""`errand tour`: three tasks at once in a scratch folder, with a scripted model and real tools."""
+
+from pathlib import Path
+
+from errand.cli.command import Command
+from errand.cli.exit_codes import exit_code
+from errand.cli.follow.answers import Answerer, PersonAnswerer
+from errand.cli.follow.interrupts import Interrupts, OrderlyStop
+from errand.cli.follow.watch import TaskWatcher
+from errand.cli.options import CommandOptions
+from errand.cli.rendering.screen import TextScreen
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import plain, short_path
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.client.tour import LABEL, TOUR_TASKS, TourTask, make_workspace
+from errand.paths import Paths
+from errand.protocol.asks import Ask, AskAnswerParams
+from errand.protocol.tasks import TASK_START, Task
+
+_COLOURS = {"fix": "36", "note": "35", "clean": "34"}
+
+
+class TourAnswerer:
+    """Answers in place of a person, and says so."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        if ask.kind == "question":
+            text = ask.choices[0] if ask.choices else "friendly"
+            self._say(f"the tour answers its question itself: {plain(text)}")
+            return AskAnswerParams(ask_id=ask.id, text=text)
+        self._say("the tour allows it itself, once")
+        return AskAnswerParams(ask_id=ask.id, allow=True)
+
+    def _say(self, text: str) -> None:
+        self._terminal.line(self._terminal.style.amber(f"Nobody is at this terminal: {text}"))
+
+
+async def tour(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:
+    """Play the tour; returns 0 if every task is complete."""
+    async with await connect(paths, "errand tour") as connection:
+        return await play(connection, paths, terminal)
+
+
+TOUR = Command(CommandOptions, tour)
+
+
+async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
+    workspace = make_workspace(paths.workspaces)
+    for line in introduction(workspace, terminal):
+        terminal.line(line)
+    start = connection.welcome
+    screen = TextScreen(terminal)
+    stopper = OrderlyStop(connection, terminal)
+    with Interrupts(stopper.stop) as interrupts:
+        answers: Answerer = TourAnswerer(terminal)
+        if terminal.interactive:
+            answers = PersonAnswerer(terminal, interrupts)
+        watch = TaskWatcher(connection, screen, answers)
+        try:
+            for story in TOUR_TASKS:
+                task = (await connection.call(TASK_START, story.start_in(workspace))).task
+                stopper.add(task.id)
+                screen.add(task.conversation_id, _label(story, terminal), streams=False)
+                await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
+            await watch.until_ended(stopper.task_ids)
+        finally:
+            watch.close()
+            terminal.clear_status()
+    return _print_outcome(list(watch.tasks.values()), workspace, interrupts.count, terminal)
+
+
+def introduction(workspace: Path, terminal: Terminal) -> list[str]:
+    style = terminal.style
+    lines = [
+        f"{style.bold('The Errand tour')}{style.sign('sep')}{style.amber(LABEL)}",
+        "No model is called and nothing leaves this machine. The replies are played from a script;",
+        "the files, the commands and their results are real.",
+        f"Workspace: {short_path(str(workspace))}",
+        "",
+    ]
+    rows = [f"  {style.paint(_COLOURS[story.name], f'{story.name:<5}')}  {story.prompt}" for story in TOUR_TASKS]
+    return [*lines, "Three tasks start now, all at once:", *rows, ""]
+
+
+def _label(story: TourTask, terminal: Terminal) -> str:
+    return terminal.style.paint(_COLOURS[story.name], f"{story.name:<5} {terminal.style.sign('bar')} ")
+
+
+def _print_outcome(tasks: list[Task], workspace: Path, interrupts: int, terminal: Terminal) -> int:
+    style = terminal.style
+    complete = sum(exit_code(task) == 0 for task in tasks)
+    terminal.line()
+    terminal.line(style.bold(f"{complete} of {len(TOUR_TASKS)} tasks complete.") + f" What they made: {workspace}")
+    if interrupts:
+        return 130
+    if complete < len(TOUR_TASKS):
+        return 1
+    terminal.line("Next: set a key such as OPENAI_API_KEY or start Ollama, see what is found with `errand models`,")
+    terminal.line("then hand over your own work: errand run 'what to do'   or   errand chat")
+    return 0

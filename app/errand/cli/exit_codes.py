@@ -1,0 +1,37 @@
+"""Exit codes for the outcome of a task, and the last line of --json."""
+
+import msgspec
+
+from errand.client.display_text import is_unfinished
+from errand.protocol.base import JsonObject
+from errand.protocol.tasks import Task
+
+EXIT_CODES_TEXT = (
+    "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 4 ended without being done, 130 stopped."
+)
+EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_UNFINISHED, EXIT_STOPPED = 1, 2, 3, 4, 130
+
+
+def exit_code(task: Task) -> int:
+    match task.stop_reason:
+        case "completed":
+            return EXIT_UNFINISHED if is_unfinished(task) else 0
+        case "manual_stop":
+            return EXIT_STOPPED
+        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
+            return EXIT_LIMIT
+        case "error" | None:
+            return EXIT_ERROR
+
+
+def json_result(task: Task, code: int) -> str:
+    """The outcome of a task and what it used."""
+    whole: JsonObject = msgspec.to_builtins(task)
+    result: JsonObject = {"type": "result", "exitCode": code, "turns": task.step_count, **whole}
+    return msgspec.json.encode(result).decode()
+
+
+def json_failure(text: str, code: int) -> str:
+    """The result line if no task was started."""
+    result: JsonObject = {"type": "result", "exitCode": code, "status": "error", "stopReason": None, "error": text}
+    return msgspec.json.encode(result).decode()

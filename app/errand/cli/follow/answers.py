@@ -1,0 +1,80 @@
+"""Answers asks: from the person at the prompt, from other clients, or automatically."""
+
+import asyncio
+from typing import Protocol
+
+from errand.cli.follow.interrupts import Interrupts
+from errand.cli.rendering.asks import AskInput, InvalidReply, hint
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import short_id
+from errand.client.display_text import subject_text
+from errand.protocol.asks import SKIP, Ask, AskAnswerParams
+
+NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
+
+
+class Answerer(Protocol):
+    """Settles asks, one at a time."""
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        """May take as long as a person takes; cancelled when the ask is settled elsewhere."""
+        ...
+
+
+class PersonAnswerer:
+    """Reads answers at the prompt. The transcript has already shown the ask."""
+
+    def __init__(self, terminal: Terminal, interrupts: Interrupts) -> None:
+        self._terminal = terminal
+        self._interrupts = interrupts
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        self._terminal.line(self._terminal.style.dim(f"  {hint(ask)}"))
+        typing = AskInput(ask)
+        while True:
+            try:
+                line = await self._terminal.ask(typing.short_hint)
+            except KeyboardInterrupt:
+                self._interrupts.press()
+                await asyncio.Event().wait()  # the stop cancels the ask, which cancels this
+                raise
+            except EOFError:
+                line = ""
+            reply = typing.read(line)
+            if not isinstance(reply, InvalidReply):
+                return reply
+            self._terminal.line(self._terminal.style.amber(f"  {reply.text}"))
+
+
+class OtherClientsAnswerer:
+    """For read-only clients: tells the person that the task waits for an answer elsewhere."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        name = short_id(ask.task_id)
+        self._terminal.note(f"errand: the task waits for an answer; give it in a terminal: errand attach {name}")
+        await asyncio.Event().wait()  # until it is settled elsewhere, which cancels this
+        raise AssertionError("nothing ends the wait but that")
+
+
+class NoAnswerer:
+    """Without a person: returns questions to the model, denies approvals and further limits.
+
+    A call with an unknown outcome is not repeated; the model is told and can check what happened.
+    """
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    async def answer(self, ask: Ask) -> AskAnswerParams:
+        if ask.kind == "question":
+            self._terminal.note(f"errand: nobody is there to answer {ask.text!r}; the agent decides itself")
+            return AskAnswerParams(ask_id=ask.id, text=NOBODY)
+        if ask.unknown is not None:
+            self._terminal.note(
+                f"errand: the outcome of `{subject_text(ask.unknown)}` is not known; it is not run again"
+            )
+            return AskAnswerParams(ask_id=ask.id, text=SKIP)
+        return AskAnswerParams(ask_id=ask.id, allow=False, text=NOBODY)

@@ -1,0 +1,130 @@
+"""Follows one task and its round to the exit code. `commands` starts the task."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from errand.cli.exit_codes import EXIT_STOPPED, exit_code, json_result
+from errand.cli.follow.answers import Answerer, NoAnswerer, OtherClientsAnswerer, PersonAnswerer
+from errand.cli.follow.interrupts import Interrupts, OrderlyStop
+from errand.cli.follow.watch import TaskWatcher
+from errand.cli.rendering.screen import AgentEventScreen, JsonScreen, Screen, TextScreen
+from errand.cli.rendering.transcript import format_task_line
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import short_id
+from errand.client.agent_events import AgentView
+from errand.client.connection import Connection
+from errand.client.thought_events import ThoughtView
+from errand.protocol.tasks import TASK_NEXT, Task, TaskIdParams
+
+
+class TaskFollower:
+    """Shows tasks of one connection, for people or with `as_json` for programs.
+
+    `events` selects another event format: `agent` or `react`. With `answer_to` the answer of a task with a schema
+    goes there, and everything else to the terminal.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        terminal: Terminal,
+        *,
+        as_json: bool,
+        events: str | None = None,
+        answer_to: Terminal | None = None,
+    ) -> None:
+        self._connection = connection
+        self._terminal = terminal
+        self._as_json = as_json
+        self._events = events
+        self._answer_to = answer_to
+
+    async def run_to_end(self, begin: Callable[[], Awaitable[Task]], *, is_new: bool) -> int:
+        """Follow a task that Ctrl+C stops. The exit code is that of the last task of its round."""
+        stopper = OrderlyStop(self._connection, self._terminal)
+        with Interrupts(stopper.stop) as interrupts:
+            try:
+                task = await begin()
+                answers = self._person_answerer(interrupts) or NoAnswerer(self._terminal)
+                tasks = await self._watch(task, answers, stopper.add, is_new=is_new)
+            except asyncio.CancelledError:
+                if interrupts.count < 2:
+                    raise
+                await stopper.wait_accepted()
+                return EXIT_STOPPED
+            finally:
+                self._terminal.clear_status()
+        return self._finish(tasks)
+
+    async def watch_only(self, task: Task) -> int:
+        """Follow a task that keeps running after Ctrl+C. Without a person here, other clients answer its questions."""
+        with Interrupts(None) as interrupts:
+            try:
+                answers = self._person_answerer(interrupts) or OtherClientsAnswerer(self._terminal)
+                tasks = await self._watch(task, answers, is_new=False)
+            except asyncio.CancelledError:
+                if not interrupts.count:
+                    raise
+                self._terminal.note(f"errand: left; the task goes on. Back to it: errand attach {short_id(task.id)}")
+                return EXIT_STOPPED
+            finally:
+                self._terminal.clear_status()
+        return self._finish(tasks)
+
+    def _person_answerer(self, interrupts: Interrupts) -> PersonAnswerer | None:
+        if self._as_json or self._events is not None or not self._terminal.interactive:
+            return None
+        return PersonAnswerer(self._terminal, interrupts)
+
+    async def _watch(
+        self, task: Task, answers: Answerer, on_started: Callable[[str], None] | None = None, *, is_new: bool
+    ) -> list[Task]:
+        """A task and its successors in a round, at their ends; calls `on_started` with the id of each.
+
+        A new task is shown from its first event, another one with its previous events.
+        """
+        start = self._connection.welcome
+        watch = TaskWatcher(self._connection, self._screen(task), answers)
+        try:
+            if is_new:
+                await watch.follow(task.conversation_id, task.id, after=start.head, epoch=start.epoch)
+            else:
+                await watch.follow(task.conversation_id, task.id)
+            speaks, ended = task, list[Task]()
+            while speaks is not None:
+                if on_started is not None:
+                    on_started(speaks.id)
+                await watch.until_ended([speaks.id])
+                ended.append(watch.tasks[speaks.id])
+                speaks = await self._next(ended[-1])
+            await watch.until_shown()  # the reason for the end of the round
+        finally:
+            watch.close()
+        return ended
+
+    async def _next(self, task: Task) -> Task | None:
+        """The next task in a round; None if this one was stopped or interrupted."""
+        if task.status not in ("completed", "error"):
+            return None
+        return (await self._connection.call(TASK_NEXT, TaskIdParams(task_id=task.id))).task
+
+    def _screen(self, task: Task) -> Screen:
+        if self._events is not None:
+            return AgentEventScreen(self._terminal, AgentView() if self._events == "agent" else ThoughtView(task.id))
+        if self._as_json:
+            return JsonScreen(self._terminal)
+        screen = TextScreen(self._terminal)
+        screen.add(task.conversation_id)
+        self._terminal.line(format_task_line(task, self._terminal.style, self._terminal.width))
+        return screen
+
+    def _finish(self, tasks: Sequence[Task]) -> int:
+        for task in tasks:
+            code = exit_code(task)
+            if self._as_json:
+                self._terminal.line(json_result(task, code))
+            elif self._answer_to is not None and code == 0 and task.answer_schema is not None:
+                self._answer_to.line(msgspec.json.encode(task.answer).decode())
+        return exit_code(tasks[-1])

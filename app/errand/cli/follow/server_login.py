@@ -1,0 +1,127 @@
+"""`errand mcp login`: opens the browser, says where to go without one, and waits until the person has signed in."""
+
+import asyncio
+import os
+import sys
+import webbrowser
+from contextlib import suppress
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import plain
+from errand.client.connection import Connection
+from errand.client.errors import CallError, ConnectionLost
+from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
+from errand.protocol.events import EventRecord, McpUpdate
+from errand.protocol.servers import (
+    MCP_CANCEL_LOGIN,
+    MCP_FINISH_LOGIN,
+    MCP_LIST,
+    MCP_LOGIN,
+    McpFinishLoginParams,
+    McpListParams,
+    McpServer,
+    McpServerParams,
+)
+
+_CANCEL_S = 3.0
+
+
+class ServerLogin:
+    """One sign-in. The engine owns it; `run` follows it to its end and cancels it if the person leaves."""
+
+    def __init__(self, connection: Connection, terminal: Terminal, named: McpServerParams, *, as_json: bool) -> None:
+        self._connection = connection
+        self._terminal = terminal
+        self._named = named
+        self._as_json = as_json
+        self._changed = asyncio.Event()
+
+    async def run(self) -> int:
+        unsubscribe = self._connection.subscribe(self._on_message)
+        await self._connection.subscribe_scope()
+        try:
+            begun = await self._connection.call(MCP_LOGIN, self._named)
+            self._show_address(begun.server.name, begun.address)
+            server = await self._ended(begun.server.id)
+        except asyncio.CancelledError:
+            with suppress(CallError, ConnectionLost, TimeoutError):
+                async with asyncio.timeout(_CANCEL_S):
+                    await self._connection.call(MCP_CANCEL_LOGIN, self._named)
+            raise
+        finally:
+            unsubscribe()
+        if self._as_json:
+            self._terminal.line(msgspec.json.encode(server).decode())
+        elif server.has_login and not server.login_problem:
+            self._terminal.line(f"You are signed in at {plain(server.name)}.")
+        else:
+            problem = server.login_problem or "The engine ended meanwhile. Try it again."
+            self._terminal.note(f"errand: you are not signed in at {plain(server.name)}. {plain(problem)}")
+        return 0 if server.has_login and not server.login_problem else EXIT_ERROR
+
+    async def answer(self, address: str) -> int:
+        """Give the engine the address at which a browser on another machine ended."""
+        params = McpFinishLoginParams(name=self._named.name, workspace=self._named.workspace, address=address)
+        await self._connection.call(MCP_FINISH_LOGIN, params)
+        self._terminal.line("The answer was taken. The command that waits for the sign-in says how it ended.")
+        return 0
+
+    def _on_message(self, message: ConnectionMessage) -> None:
+        match message:
+            case EventRecord(event=McpUpdate()) | ConnectionRestored() | ConnectionDown(gave_up=True):
+                self._changed.set()
+            case _:
+                pass
+
+    async def _ended(self, server_id: str) -> McpServer:
+        while True:
+            self._changed.clear()
+            params = McpListParams(workspace=self._named.workspace)
+            servers = (await self._connection.call(MCP_LIST, params)).servers
+            server = next((one for one in servers if one.id == server_id), None)
+            if server is None or not server.login_address:
+                return server or McpServer(
+                    id=server_id,
+                    name=self._named.name,
+                    started="",
+                    fingerprint="",
+                    state="idle",
+                    login_problem="The server was removed.",
+                )
+            await self._changed.wait()
+
+    def _show_address(self, name: str, address: str) -> None:
+        if self._as_json:
+            self._terminal.line(msgspec.json.encode({"address": address}).decode())
+            return
+        if has_browser() and webbrowser.open(address):
+            self._terminal.line(f"Your browser opens to sign in at {plain(name)}. If it does not, open this address:")
+            self._terminal.line(f"  {plain(address)}")
+        else:
+            self._terminal.line(f"To sign in at {plain(name)}, open this address in a browser:")
+            self._terminal.line(f"  {plain(address)}")
+            for line in _elsewhere(name, address):
+                self._terminal.line(line)
+        self._terminal.line("Waiting for your sign-in, at most 5 minutes. Ctrl+C cancels it.")
+
+
+def has_browser() -> bool:
+    """False where a browser would open in the terminal, or on the screen of another machine than the person's."""
+    if os.environ.get("SSH_CONNECTION"):
+        return False
+    return sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+
+
+def _elsewhere(name: str, address: str) -> list[str]:
+    back = parse_qs(urlsplit(address).query).get("redirect_uri", [""])[0]
+    port = urlsplit(back).port
+    return [
+        f"The browser comes back to port {port} of this machine. If it is on another one, forward the port first:",
+        f"  ssh -L {port}:127.0.0.1:{port} HOST",
+        "or copy the address of the page that cannot be loaded at the end, and give it to another terminal here:",
+        f"  errand mcp login {plain(name)} --answer '{back}?…'",
+    ]

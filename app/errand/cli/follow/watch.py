@@ -1,0 +1,179 @@
+"""Follows conversations until their tasks end: shows messages and settles asks."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from errand.cli.follow.answers import Answerer
+from errand.cli.rendering.screen import Screen, ShownMessage, conversation_of
+from errand.client.connection import Connection
+from errand.client.errors import ConnectionLost
+from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
+from errand.protocol.asks import ASK_ANSWER, Ask
+from errand.protocol.engine import Condition, HealthUpdate, Snapshot
+from errand.protocol.events import AgentUpdate, AskUpdate, EventRecord, Resync, TaskMessage, TaskUpdate
+from errand.protocol.tasks import Task
+
+# The engine limits its queue per client; this limits messages that wait for a blocked terminal.
+MOST_WAITING = 10_000
+
+
+class TaskWatcher:
+    """Connects one client's screen and answerer to events. `tasks` has the newest state of each task seen."""
+
+    def __init__(self, connection: Connection, screen: Screen, answers: Answerer) -> None:
+        self._connection = connection
+        self._screen = screen
+        self._answers = answers
+        self._waiting: asyncio.Queue[ConnectionMessage] = asyncio.Queue(MOST_WAITING)
+        self._overflowed = False
+        self._has_conditions = False
+        self._followed: dict[str, str | None] = {}
+        self._settled: set[str] = set()
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._unsubscribe = connection.subscribe(self._take)
+        self.tasks: dict[str, Task] = {}
+
+    def close(self) -> None:
+        self._unsubscribe()
+
+    async def follow(
+        self, conversation_id: str, task_id: str | None = None, after: int | None = None, epoch: str | None = None
+    ) -> None:
+        """Show a conversation: its events after a sequence number, or a snapshot followed by new events.
+
+        `task_id` limits the snapshot to that task.
+        """
+        self._followed[conversation_id] = task_id
+        self._health(self._connection.welcome.health)
+        result = await self._connection.subscribe_scope(conversation_id, "full", after=after, epoch=epoch)
+        if result.snapshot is not None:
+            for record in _records(result.snapshot, result.epoch, task_id):
+                self._put(record)
+
+    def _health(self, conditions: tuple[Condition, ...]) -> None:
+        if conditions or self._has_conditions:
+            self._screen.health(conditions)
+        self._has_conditions = bool(conditions)
+
+    async def until_ended(self, task_ids: Iterable[str]) -> None:
+        """Show and settle until each of the tasks has ended; raises `OutputClosed`, `CallError`, `ConnectionLost`."""
+        wanted = frozenset(task_ids)
+        await self.until(lambda: all(self._has_ended(task_id) for task_id in wanted))
+
+    async def until_shown(self) -> None:
+        """Show and settle all waiting messages."""
+        await self.until(self._waiting.empty)
+
+    async def until(self, is_done: Callable[[], bool]) -> None:
+        """Show and settle until `is_done` returns true; checked after each message."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                ticker = group.create_task(self._tick())
+                while not is_done():
+                    await self._message(await self._waiting.get(), group)
+                ticker.cancel()
+                for asking in self._asking.values():
+                    asking.cancel()
+        except BaseExceptionGroup as errors:
+            # Simultaneous errors have one cause here: a lost connection or a closed terminal.
+            raise errors.exceptions[0] from None
+
+    def _has_ended(self, task_id: str) -> bool:
+        task = self.tasks.get(task_id)
+        return task is not None and (task.ended_at is not None or task.status == "interrupted")
+
+    def _take(self, message: ConnectionMessage) -> None:
+        self._put(message)
+
+    def _put(self, message: ConnectionMessage) -> None:
+        if self._waiting.full():
+            self._overflowed = True
+        else:
+            self._waiting.put_nowait(message)
+
+    async def _message(self, message: ConnectionMessage, group: asyncio.TaskGroup) -> None:
+        match message:
+            case Resync():
+                await self._follow_again()
+            case ConnectionDown(gave_up=True):
+                working = [task.id for task in self.tasks.values() if task.ended_at is None]
+                resume = f"; `errand resume {working[-1]}` goes on with the task" if working else ""
+                raise ConnectionLost(
+                    f"The engine cannot be reached: {message.reason.rstrip('.')}. What it had committed is kept: "
+                    f"`errand tasks` starts it again{resume}."
+                )
+            case ConnectionDown():
+                self._screen.connection(lost=True)
+            case ConnectionRestored():
+                self._screen.connection(lost=False)
+            case HealthUpdate(conditions=conditions):
+                self._health(conditions)
+            case _:
+                self._show(message, group)
+        if self._overflowed and self._waiting.empty():
+            self._overflowed = False
+            await self._follow_again()
+
+    async def _follow_again(self) -> None:
+        for conversation_id, task_id in tuple(self._followed.items()):
+            await self.follow(conversation_id, task_id)
+
+    def _show(self, message: ShownMessage, group: asyncio.TaskGroup) -> None:
+        conversation_id = conversation_of(message)
+        if conversation_id not in self._followed:
+            return
+        self._screen.show(conversation_id, message)
+        if isinstance(message, EventRecord):
+            match message.event:
+                case TaskUpdate(task=task):
+                    self.tasks[task.id] = task
+                case AskUpdate(ask=ask):
+                    self._on_ask(ask, group)
+                case _:
+                    pass
+
+    def _on_ask(self, ask: Ask, group: asyncio.TaskGroup) -> None:
+        if ask.status != "waiting":
+            self._settled.add(ask.id)
+            asking = self._asking.pop(ask.id, None)
+            if asking is not None:
+                asking.cancel()
+        elif ask.id not in self._asking and ask.id not in self._settled:
+            self._asking[ask.id] = group.create_task(self._answer(ask))
+
+    async def _answer(self, ask: Ask) -> None:
+        async with self._one_at_a_time:
+            reply = await self._answers.answer(ask)
+        if ask.approval is not None:  # bound to what was shown
+            reply = msgspec.structs.replace(reply, basis=ask.approval.basis)
+        self._asking.pop(ask.id, None)  # from here on the update about this answer must not cancel the call
+        await self._connection.call(ASK_ANSWER, reply)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            self._screen.tick()
+
+
+def _records(snapshot: Snapshot, epoch: str, task_id: str | None) -> Iterator[EventRecord]:
+    """A snapshot as equivalent events, with nodes before the end of their tasks.
+
+    With a task come the tasks and asks of its sub-agents.
+    """
+    shown, tasks = {task_id}, list[Task]()
+    for task in sorted(snapshot.tasks, key=lambda task: task.depth):  # a task before those below it
+        if task_id is None or task.id == task_id or task.parent_id in shown:
+            shown.add(task.id)
+            tasks.append(task)
+    events = (
+        *(AgentUpdate(agent=agent) for agent in snapshot.agents),
+        *(TaskUpdate(task=task) for task in tasks if task.ended_at is None),
+        *(TaskMessage(node=node) for node in snapshot.nodes if task_id in (None, node.task_id)),
+        *(AskUpdate(ask=ask) for ask in snapshot.asks if task_id is None or ask.task_id in shown),
+        *(TaskUpdate(task=task) for task in tasks if task.ended_at is not None),
+    )
+    for event in events:
+        yield EventRecord(sequence=snapshot.sequence, epoch=epoch, event=event)

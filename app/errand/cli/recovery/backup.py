@@ -1,0 +1,200 @@
+"""`errand backup`: conversations, attachments and settings in one tar file, without keys."""
+
+import asyncio
+import errno
+import os
+import re
+import sqlite3
+import tarfile
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Annotated
+
+import msgspec
+
+from errand.cli.arguments import UsageError
+from errand.cli.command import Command
+from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.options import CommandOptions, Option
+from errand.cli.recovery.database_server import refuse_server
+from errand.cli.terminal.terminal import Terminal
+from errand.client.number_format import count, file_size
+from errand.database_file import copy_database, find_fault, open_to_read
+from errand.paths import Paths
+from errand.protocol.base import JsonObject
+from errand.regular_file import atomic_writer, check_replaceable, open_regular, read_regular
+
+_DATABASE, _SETTINGS = "errand.db", "settings.json"
+_PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
+_PIECE = 1024 * 1024
+_LARGEST_SETTINGS = 1024 * 1024
+# Destinations of keys and conversations: a person chooses them on each machine.
+_ADDRESSES = ("default_api_base", "proxy_url", "model_servers", "database_url")
+
+
+@dataclass(frozen=True, slots=True)
+class BackupContents:
+    """The content besides the database. `left_out` names address settings that differ from this machine's."""
+
+    pictures: int
+    has_settings: bool
+    left_out: tuple[str, ...] = ()
+
+
+def write_backup(database: Path, paths: Paths, target: Path) -> BackupContents:
+    """Write the copy `database` and its files into `target`, which appears once it is complete. Raises OSError."""
+    pictures = [file for file in sorted(paths.attachments.glob("*/*")) if file.is_file() and not file.is_symlink()]
+    has_settings = paths.settings.is_file()
+    with atomic_writer(target, overwrite=False) as file, tarfile.open(fileobj=file, mode="w") as archive:
+        archive.add(database, _DATABASE)
+        if has_settings:
+            archive.add(paths.settings, _SETTINGS)
+        for picture in pictures:
+            archive.add(picture, f"attachments/{picture.parent.name}/{picture.name}")
+    return BackupContents(len(pictures), has_settings)
+
+
+@contextmanager
+def open_backup(file: Path) -> Generator[tarfile.TarFile]:
+    """Open a backup. Refuses compression, which could expand beyond any limit. Raises OSError or TarError."""
+    with open_regular(file) as opened, tarfile.open(fileobj=opened, mode="r:") as archive:
+        yield archive
+
+
+def unpack_database(backup: Path, to: Path) -> bool:
+    """False if the file has no database of that name. Raises OSError or tarfile.TarError."""
+    with open_backup(backup) as archive:
+        for member in archive:
+            if member.name == _DATABASE and _is_plain_file(member):
+                _copy(_open_member(archive, member), to)
+                return True
+    return False
+
+
+def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> BackupContents:
+    """Restore missing pictures, and the settings; the current settings move to `kept_settings`.
+
+    Keeps the addresses of the current settings. Reads only the names that a backup uses, so that no file is written
+    elsewhere. Raises OSError or tarfile.TarError.
+    """
+    pictures, has_settings, left_out = 0, False, ()
+    with open_backup(backup) as archive:
+        for member in _files(archive):
+            place = _PICTURE.fullmatch(member.name)
+            if place is not None and place[2] not in (".", ".."):
+                picture = paths.attachments / place[1] / place[2]
+                if not picture.exists():
+                    picture.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    _copy(_open_member(archive, member), picture)
+                    pictures += 1
+            elif member.name == _SETTINGS and member.size <= _LARGEST_SETTINGS:
+                settings, left_out = _with_local_addresses(_settings(_open_member(archive, member).read()), paths)
+                if paths.settings.exists():
+                    os.replace(paths.settings, kept_settings)
+                _copy(BytesIO(msgspec.json.format(msgspec.json.encode(settings), indent=2)), paths.settings)
+                has_settings = True
+    return BackupContents(pictures, has_settings, left_out)
+
+
+def _settings(data: bytes) -> JsonObject:
+    try:
+        return msgspec.json.decode(data, type=JsonObject)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise OSError(errno.EINVAL, f"the settings in it cannot be read ({error})") from error
+
+
+def _with_local_addresses(settings: JsonObject, paths: Paths) -> tuple[JsonObject, tuple[str, ...]]:
+    """The settings with this machine's addresses, and the names of the addresses that differed."""
+    try:
+        present = _settings(read_regular(paths.settings, _LARGEST_SETTINGS))
+    except OSError:
+        present = JsonObject()
+    others = tuple(name for name in _ADDRESSES if settings.get(name) and settings[name] != present.get(name))
+    rest = {name: value for name, value in settings.items() if name not in _ADDRESSES}
+    return rest | {name: present[name] for name in _ADDRESSES if name in present}, others
+
+
+def _files(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    return (member for member in archive if _is_plain_file(member))
+
+
+def _is_plain_file(member: tarfile.TarInfo) -> bool:
+    """False for a sparse file, which could need more space than the backup."""
+    return member.isfile() and not member.issparse()
+
+
+def _open_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = archive.extractfile(member)
+    assert file is not None, "it is a file"
+    return file
+
+
+def _copy(source: IO[bytes], to: Path) -> None:
+    with source, atomic_writer(to, overwrite=True) as target:
+        while piece := source.read(_PIECE):
+            target.write(piece)
+
+
+class BackupOptions(CommandOptions, frozen=True, kw_only=True):
+    to: Annotated[str, Option("--to", "a file or a folder (default: the folder copies of the data)", "PATH")] = ""
+
+
+async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> int:
+    """Never overwrites a file."""
+    refuse_server(paths, "pg_dump --format=custom --file=errand.dump")
+    if not paths.database.exists():
+        raise UsageError(f"There is nothing to back up: {paths.database} does not exist yet.")
+    target = _target(options.to or None, paths)
+    copy = target.with_name(f".{target.name}.db")
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await asyncio.to_thread(copy_database, paths.database, copy)
+        wrong, conversations = await asyncio.to_thread(_inspect, copy)
+        contents = await asyncio.to_thread(write_backup, copy, paths, target)
+    except (OSError, sqlite3.Error) as error:
+        terminal.note(f"errand: No backup was made: {error}. Nothing was changed.")
+        return EXIT_ERROR
+    finally:
+        copy.unlink(missing_ok=True)
+    if wrong:
+        terminal.note(f"errand: {target} was made, but the database is damaged: {wrong}. Run: errand doctor --repair")
+        return EXIT_ERROR
+    terminal.line(f"{target}: {_contents_text(conversations, contents)}, {file_size(target.stat().st_size)}, whole.")
+    terminal.line(f"Keys, long output and workspaces are not in it; they are in {paths.home}.")
+    terminal.line(f"Back to it: errand restore {target}")
+    return 0
+
+
+BACKUP = Command(BackupOptions, backup)
+
+
+def _contents_text(conversations: int, contents: BackupContents) -> str:
+    settings = " and your settings" if contents.has_settings else ""
+    return f"{count(conversations, 'conversation')}, {count(contents.pictures, 'picture')}{settings}"
+
+
+def _target(given: str | None, paths: Paths) -> Path:
+    name = f"errand-backup-{datetime.now(UTC):%Y%m%dT%H%M%S}.tar"
+    if given is None:
+        return paths.copies / name
+    target = Path(os.path.expanduser(given)).absolute()
+    if target.is_dir():
+        target = target / name
+    try:
+        check_replaceable(target, overwrite=False)
+    except FileExistsError as error:
+        raise UsageError(f"{target} exists already; give another name.") from error
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}. Give another name.") from error
+    return target
+
+
+def _inspect(file: Path) -> tuple[str, int]:
+    wrong = find_fault(file)
+    with closing(open_to_read(file)) as connection:
+        (conversations,) = connection.execute("SELECT count(*) FROM conversations").fetchone()
+        return wrong, int(conversations)

@@ -1,0 +1,217 @@
+"""`errand doctor --repair`: repairs a damaged database, keeps the broken one, and reports missing data."""
+
+import asyncio
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Annotated
+
+from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.options import CommandOptions, Flag
+from errand.cli.recovery.database_check import find_faults
+from errand.cli.recovery.database_server import refuse_server
+from errand.cli.recovery.restore import RestoreOptions, engine_lock, replace_database, restore
+from errand.cli.recovery.salvage import SalvagedTable, fill_search, salvage
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import plain
+from errand.database_file import (
+    Loss,
+    accept_missing_database,
+    copy_database,
+    date_text,
+    find_fault,
+    find_loss,
+    list_copies,
+    new_epoch,
+    newest_event,
+    open_to_read,
+    revision,
+)
+from errand.paths import Paths
+
+_MOST_NAMED = 20
+_WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks"}
+
+
+class RepairOptions(CommandOptions, frozen=True, kw_only=True):
+    yes: Annotated[bool, Flag("--yes", "with --repair: yes to what it asks; nobody has to be there")] = False
+    force: Annotated[bool, Flag("--force", "repair also while tasks run; they are interrupted")] = False
+
+
+async def repair(options: RepairOptions, paths: Paths, terminal: Terminal) -> int:
+    """Refuses while tasks run, unless `force`. Changes nothing until the repaired database passes its checks."""
+    refuse_server(paths, "pg_amcheck, or going back to a dump; the database is")
+    if (loss := find_loss(paths.database, paths.copies)) is not None:
+        terminal.line(loss.text)
+        return await _replace_lost(loss, options, paths, terminal)
+    if not paths.database.exists():
+        terminal.line("There is no database yet, so there is nothing to repair.")
+        return 0
+    lock = await engine_lock(paths, force=options.force)
+    try:
+        found = await asyncio.to_thread(find_faults, paths.database)
+        if not found:
+            terminal.line(f"{paths.database} is intact: there is nothing to repair.")
+            return 0
+        terminal.line(f"{paths.database} is damaged: {'; '.join(found)}")
+        return await asyncio.to_thread(_repair, paths, terminal)
+    finally:
+        lock.release()
+
+
+async def _replace_lost(loss: Loss, options: RepairOptions, paths: Paths, terminal: Terminal) -> int:
+    """Ask how to replace a database that is missing or lacks its newest changes."""
+    copy = await asyncio.to_thread(_newest_copy, paths)
+    if copy is not None and _is_newer(copy, paths.database):
+        question = f"Go back to the copy of {date_text(copy)}?"
+        if await _is_confirmed(terminal, question, f"errand restore {copy}", options):
+            return await restore(RestoreOptions(file=str(copy), force=options.force), paths, terminal)
+        if not terminal.interactive:
+            return EXIT_ERROR
+    question = "Go on with what there is?" if loss.what == "changes" else "Begin with an empty database?"
+    if not await _is_confirmed(terminal, question, "errand doctor --repair --yes", options):
+        terminal.line("Nothing was changed.")
+        return EXIT_ERROR
+    lock = await engine_lock(paths, force=options.force)
+    try:
+        if loss.what == "changes":
+            new_epoch(paths.database)
+        else:
+            accept_missing_database(paths.database)
+    finally:
+        lock.release()
+    terminal.line("Errand goes on with what there is." if loss.what == "changes" else "The next start makes a new one.")
+    return 0
+
+
+def _is_newer(copy: Path, database: Path) -> bool:
+    """True if the copy has events that the database lacks."""
+    there, copied = newest_event(database), newest_event(copy)
+    return there is None or (copied is not None and copied[0] == there[0] and copied[1] > there[1])
+
+
+async def _is_confirmed(terminal: Terminal, question: str, command: str, options: RepairOptions) -> bool:
+    """Ask for confirmation; without a person print the command instead."""
+    if options.yes:
+        return True
+    if not terminal.interactive:
+        terminal.line(f"{question} Then: {command}")
+        return False
+    return (await terminal.ask(f"{question} [y/N] ")).strip().lower() in ("y", "yes")
+
+
+def _repair(paths: Paths, terminal: Terminal) -> int:
+    new = paths.database.with_name("errand.db.repaired")
+    if _with_new_indexes(paths.database, new):
+        terminal.line("Only its indexes were damaged; they were rebuilt. Nothing is missing.")
+        terminal.line(f"Mended. The broken file is kept: {replace_database(new, paths)}")
+        return 0
+    copy = _newest_copy(paths)
+    known = _known_nodes(paths.database)
+    try:
+        pieces = salvage(paths.database, copy, new)
+        new_epoch(new)
+        left = find_faults(new)
+    except (OSError, sqlite3.Error) as error:
+        pieces, left = (), (str(error),)
+    if left:
+        with suppress(OSError):
+            new.unlink()
+        terminal.line(f"It cannot be repaired: {'; '.join(left)}. Nothing was changed.")
+        terminal.line(_recovery_advice(copy, paths))
+        return EXIT_ERROR
+    for line in (*_saved_lines(pieces, copy), *_missing_lines(new, known)):
+        terminal.line(line)
+    terminal.line(f"Mended. The broken file is kept: {replace_database(new, paths)}")
+    return 0
+
+
+def _with_new_indexes(database: Path, new: Path) -> bool:
+    """Rebuild the indexes in a copy, `new`; on failure `new` is deleted."""
+    try:
+        new.unlink(missing_ok=True)
+        copy_database(database, new)
+        with closing(sqlite3.connect(new, isolation_level=None)) as connection:
+            connection.execute("REINDEX")
+            if find_faults(new):
+                connection.execute("INSERT INTO node_search (node_search) VALUES ('delete-all')")
+                connection.execute("DELETE FROM title_search")
+                fill_search(connection)
+        if not find_faults(new):
+            return True
+    except (OSError, sqlite3.Error):
+        pass
+    with suppress(OSError):
+        new.unlink(missing_ok=True)
+    return False
+
+
+def _newest_copy(paths: Paths) -> Path | None:
+    """The newest intact copy of any kind with the same schema."""
+    schema = _schema(paths.database)
+    for copy in list_copies(paths.database, paths.copies):
+        of_copy = _schema(copy)
+        if of_copy is not None and schema in (None, of_copy) and "-replaced-" not in copy.name and not find_fault(copy):
+            return copy
+    return None
+
+
+def _schema(file: Path) -> str | None:
+    try:
+        return revision(file)
+    except sqlite3.DatabaseError:
+        return None
+
+
+def _recovery_advice(copy: Path | None, paths: Paths) -> str:
+    if copy is None:
+        return f"There is no copy of it either. Move {paths.database} away to start with an empty one; keep it."
+    return f"Go back to the copy of {date_text(copy)}: errand restore {copy}"
+
+
+def _saved_lines(pieces: tuple[SalvagedTable, ...], copy: Path | None) -> list[str]:
+    told = [piece for piece in pieces if piece.table in _WORDS]
+    lines = [f"Read from it: {', '.join(f'{piece.read:,} {_WORDS[piece.table]}' for piece in told)}."]
+    filled = [f"{piece.from_copy:,} {_WORDS[piece.table]}" for piece in told if piece.from_copy]
+    if copy is not None and filled:
+        lines.append(f"Taken from the copy of {date_text(copy)}: {', '.join(filled)}.")
+    return lines
+
+
+def _known_nodes(broken: Path) -> dict[str, set[int]] | None:
+    """The messages of each conversation, from an index that may be intact; None if it is not."""
+    query = "SELECT conversation_id, number FROM nodes INDEXED BY nodes_by_conversation"
+    known: dict[str, set[int]] = {}
+    try:
+        with closing(open_to_read(broken)) as connection:
+            for conversation_id, number in connection.execute(query):
+                known.setdefault(str(conversation_id), set()).add(int(number))
+    except sqlite3.DatabaseError:
+        return None
+    return known
+
+
+def _missing_lines(new: Path, known: dict[str, set[int]] | None) -> list[str]:
+    """One line per conversation with missing data."""
+    with closing(open_to_read(new)) as connection:
+        titles = {str(key): str(title) for key, title in connection.execute("SELECT id, title FROM conversations")}
+        there = {int(row[0]) for row in connection.execute("SELECT number FROM nodes")}
+    if known is None:
+        gaps = max(there, default=0) - len(there)
+        return [f"About {gaps:,} messages are missing; which ones is unknown."] if gaps else []
+    lost = {key: len(numbers - there) for key, numbers in known.items() if numbers - there}
+    lines = [f"Missing: {_messages_text(count)} of {_quoted_title(key, titles)}." for key, count in lost.items()]
+    nameless = [key for key, title in titles.items() if title == "Recovered"]
+    lines += [f"Recovered without its title: {key}." for key in nameless]
+    if len(lines) > _MOST_NAMED:
+        lines[_MOST_NAMED:] = [f"And {len(lines) - _MOST_NAMED:,} more like these."]
+    return lines or ["Nothing is missing."]
+
+
+def _quoted_title(conversation_id: str, titles: dict[str, str]) -> str:
+    title = titles.get(conversation_id)
+    return f"“{plain(title)}”" if title is not None else f"the conversation {conversation_id}, which is lost completely"
+
+
+def _messages_text(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"

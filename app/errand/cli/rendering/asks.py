@@ -1,0 +1,388 @@
+"""Asks at the prompt: their text, and the parsing of a typed answer."""
+
+import re
+import string
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from errand.cli.rendering.tool_calls import whole_diff_lines
+from errand.cli.terminal.style import PLAIN, Style
+from errand.cli.terminal.text import escape_hidden, escape_hidden_line, one_line, plain, short_path
+from errand.client.display_text import (
+    deadline_text,
+    limit_amount_text,
+    limit_unit,
+    new_limit,
+    settled_text,
+    subject_text,
+)
+from errand.client.effect_text import EffectKind, effect_of
+from errand.client.rule_text import REMEMBERED
+from errand.protocol.asks import (
+    Approval,
+    Ask,
+    AskAnswerParams,
+    GrantOffer,
+    ReachedLimit,
+    Remember,
+    Risk,
+    UnknownCall,
+)
+
+_RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
+_MOST_PATHS = 10
+_MOST_LINES, _LAST_LINES = 40, 8
+_MOST_OF_CHANGE = 400
+_INDENT = " " * 9
+# Kinds of offers that the letters p and u mean; all tools of a server are chosen by their number.
+_WIDE = frozenset(("prefix", "folder", "host", "tool", "code"))
+_VERBS: dict[EffectKind, str] = {"command": "run", "address": "open", "code": "run", "service": "call", "text": "do"}
+_WHOLE_WIDTH = 100
+_RAISE_LABEL = "3"  # below the two choices of a limit that can be raised
+_LONGEST_LABEL = 9
+# A letter, the number of an offer and how long it holds: `w`, `c 2`, `p 30m`, `w2 8h`.
+_REMEMBER = re.compile(r"([cwpu])\s*(\d{1,2})?(?:\s+(\d{1,5})([mhd]))?", re.IGNORECASE)
+_SCOPES: dict[str, Remember] = {"c": "conversation", "w": "workspace", "p": "workspace", "u": "user"}
+_UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_BEGINS_WITH_A_NUMBER = re.compile(r"[-+$#]?\d")
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidReply:
+    """The line does not settle the ask; `text` says what to type."""
+
+    text: str
+
+
+Reply: TypeAlias = AskAnswerParams | InvalidReply
+
+
+def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
+    """The ask as lines, with everything a person must see before answering."""
+    if ask.sub_agent:
+        who = style.amber(f"The sub-agent “{one_line(plain(ask.sub_agent), 80)}” asks:")
+        return [who, *ask_lines(msgspec.structs.replace(ask, sub_agent=""), style, width)]
+    until = [f"  {style.dim(text)}"] if (text := deadline_text(ask)) else []
+    if ask.approval is not None:
+        return [*_approval_lines(ask.approval, style, width), *until]
+    if ask.unknown is not None:
+        return [*_unknown_lines(ask, ask.unknown, style, width), *until]
+    head = f"{style.amber(style.sign('ask'))} {style.bold(plain(ask.text))}"
+    choices = [f"  {label}  {plain(choice)}" for label, choice in _choices_by_label(ask).items()]
+    return [head, *choices, *until]
+
+
+def hint(ask: Ask) -> str:
+    """The possible answers."""
+    if ask.approval is not None:
+        return _approval_hint(ask.approval)
+    if ask.kind == "limit":
+        raised = "" if ask.limit is None else f" · ={_example(ask.limit)} the new limit in {limit_unit(ask.limit.kind)}"
+        return f"{_range(ask)} · y {next(iter(ask.choices), 'go on').lower()} · n stop here{raised}"
+    if ask.kind == "unknown":
+        return " · ".join(f"{label} {choice.lower()}" for label, choice in _choices_by_label(ask).items())
+    return f"{_range(ask)}, or an answer of your own" if ask.choices else "type your answer"
+
+
+class AskInput:
+    """One ask at the prompt until a line settles it; raising a limit takes a second line."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self._is_raising_limit = False
+
+    @property
+    def short_hint(self) -> str:
+        """The prompt before the input, for when the hint has scrolled away."""
+        ask = self.ask
+        if ask.approval is not None:
+            return f"allow? a {''.join(f'{key} ' for key in _keys(ask.approval))}d r > "
+        if ask.limit is not None and self._is_raising_limit:
+            return f"new limit in {limit_unit(ask.limit.kind)} > "
+        return f"go on? {_range(ask)} > " if ask.kind == "limit" else "answer > "
+
+    def read(self, line: str) -> Reply:
+        """Parse a typed line into an answer, or into a text that says what to type next."""
+        text = line.strip()
+        if self._is_raising_limit:
+            return self._new_limit(text)
+        if self.ask.limit is not None and text == _RAISE_LABEL:
+            self._is_raising_limit = True
+            return InvalidReply(f"Type the new limit: {_minimum_text(self.ask.limit)}. Enter alone goes back.")
+        return read_reply(self.ask, text)
+
+    def _new_limit(self, text: str) -> Reply:
+        if not text:
+            self._is_raising_limit = False
+            return InvalidReply(f"The limit was not raised. Type one of: {hint(self.ask)}")
+        return _raise_reply(self.ask, text.removeprefix("="))
+
+
+def read_reply(ask: Ask, line: str) -> Reply:
+    """Parse a typed line by itself into an answer, or into the reason why it is invalid."""
+    text = line.strip()
+    if ask.approval is not None:
+        return _approval_reply(ask, ask.approval, text)
+    if ask.kind == "limit":
+        return _limit_reply(ask, text)
+    listed = _choices_by_label(ask)
+    if ask.unknown is not None and text == "v":
+        return InvalidReply("\n".join(_labelled("ran", subject_text(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
+    if ask.kind == "unknown":
+        if text not in listed:
+            return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+        return AskAnswerParams(ask_id=ask.id, text=listed[text])
+    return _question_reply(ask, text, listed)
+
+
+def outcome_text(ask: Ask) -> str:
+    """The outcome of an ask in words."""
+    by = f" by {ask.answered_by}" if ask.answered_by else ""
+    if ask.status == "cancelled":
+        return "no longer needed"
+    if settled := settled_text(ask):
+        return f"{settled}{by}"
+    if ask.kind == "question":
+        return f"answered{by}: {plain(ask.answer or '')}"
+    if ask.kind == "unknown":
+        return f"{plain(ask.answer or '').lower()}{by}"
+    if not ask.allowed:
+        reason = f": {plain(ask.answer)}" if ask.answer else ""
+        return f"{'stopped here' if ask.kind == 'limit' else 'denied'}{by}{reason}"
+    if ask.amount is not None and ask.limit is not None:
+        return f"raised to {limit_amount_text(ask.limit.kind, ask.amount)}{by}"
+    return f"went on{by}" if ask.kind == "limit" else f"allowed {REMEMBERED[ask.remember]}{by}"
+
+
+def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
+    risk = _RISKS[approval.risk]
+    painted = style.paint("1;31", risk) if approval.risk == "high" else style.amber(risk)
+    head = f"{style.amber(style.sign('warn'))} {style.bold('approval needed')}{style.sign('sep')}{painted}"
+    lines = [head, *_excerpt(_action_lines(approval, style, width), style)]
+    if approval.working_dir:
+        lines.append(f"  in     {escape_hidden_line(short_path(approval.working_dir))}")
+    lines += _path_lines("reads", _reads(approval)) + _path_lines("writes", approval.writes)
+    lines.append(f"  why    {style.dim(escape_hidden_line(approval.rule))}")
+    if approval.sandbox:
+        lines.append(f"  bounds {style.dim(escape_hidden_line(approval.sandbox))}")
+    for number, offer in enumerate(approval.offers, start=1):
+        lines += _offer_lines(number, offer, style)
+    return lines + _excerpt(_change_lines(approval, style, width), style, _MOST_OF_CHANGE)
+
+
+def _change_lines(approval: Approval, style: Style, width: int) -> list[str]:
+    """The diff, if the preview is one."""
+    return [] if effect_of(approval).details else whole_diff_lines(approval.preview, style, width)
+
+
+def _offer_lines(number: int, offer: GrantOffer, style: Style) -> list[str]:
+    """What may be allowed from now on, with an example for it and one against it."""
+    lines = [f"  {f'or {number}':<6} {escape_hidden_line(offer.covers)}"]
+    if offer.example and offer.kind != "exact":
+        against = f"   not: {offer.not_covered}" if offer.not_covered else ""
+        lines.append(_INDENT + style.dim(escape_hidden_line(f"like: {offer.example}{against}")))
+    return lines
+
+
+def _approval_hint(approval: Approval) -> str:
+    deny = "d deny · r REASON deny and say why · v all of it, and why it was asked"
+    if not approval.offers:
+        return f"a allow once · {deny}"
+    texts = {
+        "c": f"c offer 1 {REMEMBERED['conversation']}",
+        "w": f"w {REMEMBERED['workspace']}",
+        "p": f"p this kind {REMEMBERED['workspace']}",
+        "u": f"u this kind {REMEMBERED['user']}",
+    }
+    keys = " · ".join(texts[key] for key in _keys(approval))
+    second = "w 2 the second offer · " if len(approval.offers) > 1 else ""
+    return f"a allow once · {keys}\n  {second}w 8h for a time (m, h, d)\n  {deny}"
+
+
+def _keys(approval: Approval) -> tuple[str, ...]:
+    """The letters that allow more than this call."""
+    if not approval.offers:
+        return ()
+    kind = _offer_number(approval, "p", None)
+    return ("c", "w", *(("p",) if kind else ()), *(("u",) if _offer_number(approval, "u", None) else ()))
+
+
+def _offer_number(approval: Approval, key: str, given: str | None) -> int:
+    """The number of the offer that the letter means, from 1; 0 if there is none. `p` and `u` mean the widest."""
+    offers = approval.offers
+    if given is None and key in ("c", "w"):
+        number = 1
+    elif given is None:
+        wide = [at for at, offer in enumerate(offers, start=1) if offer.kind in _WIDE]
+        number = wide[-1] if wide else 0
+    else:
+        number = int(given)
+    return number if 0 < number <= len(offers) and _SCOPES[key] in offers[number - 1].scopes else 0
+
+
+def _reads(approval: Approval) -> tuple[str, ...]:
+    """Without the working directory, which has its own line."""
+    return tuple(path for path in approval.reads if path != approval.working_dir)
+
+
+def _action_lines(approval: Approval, style: Style, width: int) -> list[str]:
+    effect = effect_of(approval)
+    lines = _labelled(_VERBS[effect.kind], effect.text, style, width)
+    if effect.kind == "address":
+        start, end = effect.host_at
+        lines += [f"  host   {style.bold(effect.text[start:end])}"]
+    if effect.does:
+        lines += _labelled("does", effect.does, PLAIN, width)
+    if effect.remark:
+        lines += [f"  note   {style.amber(effect.remark)}"]
+    if effect.details:
+        lines += _labelled("with", effect.details, PLAIN, width)
+    return lines
+
+
+def _full_text(approval: Approval, style: Style, width: int) -> str:
+    """The full text of everything that was shown in excerpts."""
+    lines = [*_action_lines(approval, style, width), *_change_lines(approval, style, width)]
+    paths = [*_all_path_lines("reads", _reads(approval)), *_all_path_lines("writes", approval.writes)]
+    why = [f"  {escape_hidden(line)}" for line in approval.explained.splitlines()]
+    return "\n".join([*lines, *paths, *why]).lstrip()
+
+
+def _excerpt(lines: list[str], style: Style, most: int = _MOST_LINES) -> list[str]:
+    """The beginning and the end, with the number of omitted lines between."""
+    left_out = len(lines) - most
+    if left_out <= 1:
+        return lines
+    mark = style.amber(f"         … {left_out:,} more lines (v shows all)")
+    return [*lines[: most - _LAST_LINES], mark, *lines[-_LAST_LINES:]]
+
+
+def _labelled(label: str, text: str, style: Style, width: int) -> list[str]:
+    """A text of any length after its label; continuation lines are indented, so that they cannot imitate a label."""
+    room = max(20, width - len(_INDENT) - 1)
+    pieces = [piece for line in text.split("\n") for piece in _pieces(line, room)]
+    return [f"  {label:<6} {style.bold(pieces[0])}", *(_INDENT + style.bold(piece) for piece in pieces[1:])]
+
+
+def _pieces(line: str, room: int) -> list[str]:
+    return [line[at : at + room] for at in range(0, len(line), room)] or [""]
+
+
+def _unknown_lines(ask: Ask, call: UnknownCall, style: Style, width: int) -> list[str]:
+    return [
+        f"{style.amber(style.sign('warn'))} {style.bold('outcome unknown')}",
+        *_excerpt(_labelled("ran", subject_text(call), style, width), style),
+        f"  since  {call.started_at.astimezone():%H:%M:%S}",
+        f"  why    {style.dim(plain(ask.text))}",
+    ]
+
+
+def _path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
+    lines = _all_path_lines(verb, paths[:_MOST_PATHS])
+    more = len(paths) - _MOST_PATHS
+    return [*lines, f"         … {more} more (v shows all)"] if more > 0 else lines
+
+
+def _all_path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
+    return [f"  {verb:<6} {escape_hidden_line(short_path(path))}" for path in paths]
+
+
+def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
+    if remembering := _REMEMBER.fullmatch(text):
+        return _remember_reply(ask, approval, remembering)
+    letter, _, rest = text.partition(" ")
+    match letter.lower():
+        case "a" if not rest:
+            return AskAnswerParams(ask_id=ask.id, allow=True)
+        case "d" if not rest:
+            return AskAnswerParams(ask_id=ask.id, allow=False)
+        case "r" if rest.strip():
+            return AskAnswerParams(ask_id=ask.id, allow=False, text=rest.strip())
+        case "v" if not rest:
+            return InvalidReply(_full_text(approval, PLAIN, _WHOLE_WIDTH))
+        case "r":
+            return InvalidReply("Say why after the r, for example: r use the test folder instead")
+        case _:
+            return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+
+
+def _remember_reply(ask: Ask, approval: Approval, given: re.Match[str]) -> Reply:
+    key, number, count, unit = given.groups()
+    key, count = key.lower(), count or "0"
+    offer = _offer_number(approval, key, number)
+    if not offer or (unit is not None and int(count) == 0):
+        return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+    seconds = int(count) * _UNITS[unit.lower()] if unit is not None else None
+    return AskAnswerParams(ask_id=ask.id, allow=True, remember=_SCOPES[key], offer=offer - 1, expires_s=seconds)
+
+
+def _limit_reply(ask: Ask, text: str) -> Reply:
+    if text.startswith("=") and ask.limit is not None:
+        return _raise_reply(ask, text.removeprefix("="))
+    match text.lower():
+        case "y" | "yes" | "1":
+            return AskAnswerParams(ask_id=ask.id, allow=True)
+        case "n" | "no" | "2":
+            return AskAnswerParams(ask_id=ask.id, allow=False)
+        case _:
+            return InvalidReply(f"{_unknown_label_text(text)}Nothing was decided. Type one of: {hint(ask)}")
+
+
+def _raise_reply(ask: Ask, text: str) -> Reply:
+    assert ask.limit is not None
+    amount = new_limit(ask.limit, text)
+    if amount is None:
+        return InvalidReply(f"The limit was not raised: type {_minimum_text(ask.limit)}.")
+    return AskAnswerParams(ask_id=ask.id, allow=True, amount=amount)
+
+
+def _question_reply(ask: Ask, text: str, listed: dict[str, str]) -> Reply:
+    own = text.removeprefix("=").strip() if text.startswith("=") else ""
+    if not text or text == "=":
+        return InvalidReply(
+            f"Nothing was answered. Type {hint(ask)}." if listed else "Nothing was answered. Type an answer."
+        )
+    if own:
+        return AskAnswerParams(ask_id=ask.id, text=own)
+    if text.lower() in listed:
+        return AskAnswerParams(ask_id=ask.id, text=listed[text.lower()])
+    if listed and _looks_like_a_label(text, listed):
+        return InvalidReply(f"{_unknown_label_text(text)}Type {_range(ask)}, or ={text} if {text} is your answer.")
+    return AskAnswerParams(ask_id=ask.id, text=text)
+
+
+def _choices_by_label(ask: Ask) -> dict[str, str]:
+    """The choices by their labels: numbers, unless a choice itself begins with one."""
+    choices = ask.choices if ask.limit is None else (*ask.choices, "Raise the limit to …")
+    labels = [str(number) for number in range(1, len(choices) + 1)]
+    if any(_BEGINS_WITH_A_NUMBER.match(choice.lstrip()) for choice in choices):
+        letters = string.ascii_lowercase[: len(choices)]
+        is_clear = len(letters) == len(choices) and not any(choice.strip().lower() in letters for choice in choices)
+        labels = list(letters) if is_clear else [f"#{label}" for label in labels]
+    return dict(zip(labels, choices, strict=True))
+
+
+def _looks_like_a_label(text: str, listed: dict[str, str]) -> bool:
+    if "a" in listed:
+        return len(text) == 1 and text.isalpha()
+    return text.isdecimal() if "1" in listed else text.startswith("#")
+
+
+def _range(ask: Ask) -> str:
+    labels = list(_choices_by_label(ask))
+    return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+
+
+def _unknown_label_text(text: str) -> str:
+    return f"There is no {plain(text)} in the list. " if text and len(text) <= _LONGEST_LABEL else ""
+
+
+def _minimum_text(limit: ReachedLimit) -> str:
+    whole = "" if limit.kind in ("minutes", "money", "day_money") else "a whole number, "
+    return f"{whole}more than {limit_amount_text(limit.kind, limit.used)}"
+
+
+def _example(limit: ReachedLimit) -> str:
+    return f"{limit.used + limit.adds:.10g}"

@@ -1,0 +1,199 @@
+"""Event sinks: lines for people, JSON lines for programs, events of a simpler agent interface."""
+
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from errand.cli.rendering.transcript import TranscriptRenderer, with_label
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.text import columns, plain
+from errand.client.agent_events import AgentEvent, AgentView
+from errand.client.number_format import duration, elapsed
+from errand.client.thought_events import ThoughtEvent, ThoughtView
+from errand.protocol.engine import Condition
+from errand.protocol.events import (
+    AgentDeleted,
+    AgentUpdate,
+    AskUpdate,
+    BackgroundUpdate,
+    ChangeUpdate,
+    ConversationDeleted,
+    ConversationUpdate,
+    Delta,
+    EventRecord,
+    FactRemoved,
+    FactUpdate,
+    GrantUpdate,
+    McpUpdate,
+    PersonalityDeleted,
+    PersonalityUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+    TextDelta,
+    ToolOutput,
+)
+from errand.protocol.methods import Notice
+from errand.protocol.tasks import Task
+
+ShownMessage: TypeAlias = EventRecord | Delta
+
+
+class Output(Protocol):
+    """A terminal, or a prompt with output above it."""
+
+    @property
+    def style(self) -> Style: ...
+    @property
+    def width(self) -> int: ...
+    def write(self, text: str) -> None: ...
+    def line(self, text: str = "") -> None: ...
+    def note(self, text: str) -> None: ...
+    def status(self, text: str) -> None: ...
+
+
+class Screen(Protocol):
+    """Receives the messages of the followed conversations."""
+
+    def show(self, conversation_id: str, message: ShownMessage) -> None: ...
+
+    def connection(self, *, lost: bool) -> None:
+        """The connection was lost or restored."""
+        ...
+
+    def health(self, conditions: tuple[Condition, ...]) -> None:
+        """The current conditions of the engine; empty once all have ended."""
+        ...
+
+    def tick(self) -> None:
+        """Called about once a second: update running times."""
+        ...
+
+
+class JsonScreen:
+    """Each message in wire format, one per line."""
+
+    def __init__(self, terminal: Output) -> None:
+        self._terminal = terminal
+
+    def show(self, conversation_id: str, message: ShownMessage) -> None:
+        notice = Notice("event" if isinstance(message, EventRecord) else "delta", message)
+        self._terminal.line(msgspec.json.encode(notice).decode())
+
+    def connection(self, *, lost: bool) -> None:
+        _note_connection(self._terminal, lost)
+
+    def health(self, conditions: tuple[Condition, ...]) -> None:
+        _note_health(self._terminal, conditions)
+
+    def tick(self) -> None:
+        pass
+
+
+class TextScreen:
+    """Transcripts of one or more conversations; with more than one, each line has a label."""
+
+    def __init__(self, terminal: Output) -> None:
+        self._terminal = terminal
+        self._transcripts: dict[str, tuple[str, TranscriptRenderer]] = {}
+
+    def add(self, conversation_id: str, label: str = "", *, streams: bool = True) -> None:
+        """Show a conversation, with `label` before every line."""
+        width = self._terminal.width - columns(plain(label))
+        self._transcripts[conversation_id] = (label, TranscriptRenderer(self._terminal.style, width, streams=streams))
+
+    def show(self, conversation_id: str, message: ShownMessage) -> None:
+        entry = self._transcripts.get(conversation_id)
+        if entry is None:
+            return
+        label, transcript = entry
+        self._terminal.write(with_label(_text(transcript, message), label))
+        self.tick()
+
+    def connection(self, *, lost: bool) -> None:
+        _note_connection(self._terminal, lost)
+
+    def health(self, conditions: tuple[Condition, ...]) -> None:
+        _note_health(self._terminal, conditions)
+
+    def tick(self) -> None:
+        self._terminal.status(self._terminal.style.join(*self._statuses()))
+
+    def _statuses(self) -> list[str]:
+        working = [(plain(label), t) for label, t in self._transcripts.values() if t.status()]
+        return [f"{label}{t.status()}{_elapsed_text(t.task)}" for label, t in working]
+
+
+def _text(transcript: TranscriptRenderer, message: ShownMessage) -> str:
+    match message:
+        case EventRecord():
+            return transcript.event(message.event)
+        case TextDelta():
+            return transcript.delta(message)
+        case ToolOutput():
+            return ""
+
+
+def _elapsed_text(task: Task | None) -> str:
+    spent = elapsed(task) if task else 0.0
+    return f" {duration(spent)}" if spent >= 1 else ""
+
+
+def _note_connection(terminal: Output, lost: bool) -> None:
+    terminal.note(
+        "errand: the engine does not answer; trying to reach it again …" if lost else "errand: the engine is back"
+    )
+
+
+def _note_health(terminal: Output, conditions: tuple[Condition, ...]) -> None:
+    for condition in conditions:
+        terminal.note(f"errand: {plain(condition.text)} {plain(condition.advice)}")
+    if not conditions:
+        terminal.note("errand: the problem is solved; the tasks continue")
+
+
+def conversation_of(message: ShownMessage) -> str:
+    """The conversation of a message, empty if it has none."""
+    if not isinstance(message, EventRecord):
+        return message.conversation_id
+    match message.event:
+        case TaskUpdate(task=task):
+            return task.conversation_id
+        case TaskMessage(node=node):
+            return node.conversation_id
+        case TaskPlan(conversation_id=conversation_id):
+            return conversation_id
+        case AskUpdate(ask=ask):
+            return ask.conversation_id
+        case ChangeUpdate(change=change):
+            return change.conversation_id
+        case ConversationUpdate(conversation=conversation):
+            return conversation.id
+        case AgentUpdate(agent=agent):
+            return agent.conversation_id
+        case (
+            ConversationDeleted(conversation_id=conversation_id)
+            | AgentDeleted(conversation_id=conversation_id)
+            | BackgroundUpdate(conversation_id=conversation_id)
+        ):
+            return conversation_id
+        case GrantUpdate() | FactUpdate() | FactRemoved() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
+            return ""
+
+
+class AgentEventScreen(JsonScreen):
+    """Shows the events of a view; reports a lost connection on standard error."""
+
+    def __init__(self, output: Output, view: AgentView | ThoughtView) -> None:
+        super().__init__(output)
+        self._output = output
+        self._view = view
+
+    def show(self, conversation_id: str, message: ShownMessage) -> None:
+        for event in self._events(message):
+            self._output.line(msgspec.json.encode(event).decode())
+
+    def _events(self, message: ShownMessage) -> tuple[AgentEvent | ThoughtEvent, ...]:
+        if isinstance(message, EventRecord):
+            return self._view.record(message.event)
+        return self._view.delta(message) if isinstance(self._view, AgentView) else ()

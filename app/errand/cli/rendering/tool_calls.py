@@ -1,0 +1,135 @@
+"""Tool calls and their diffs as lines."""
+
+from collections.abc import Iterator
+
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.text import cut, escape_hidden, one_line, short_path
+from errand.client.display_text import todo_text, without_file_names
+from errand.client.number_format import duration
+from errand.client.safe_text import escape_hidden_line, output_text
+from errand.protocol.blocks import CallDisplay, ImageBlock, ResultFacts, ToolCallBlock, ToolResultBlock
+from errand.protocol.tasks import TodoItem
+
+MOST_LINES = 40
+
+_LAST_LINES = 3
+_MOST_TODO = 12
+
+
+def diff_lines(diff: str, width: int, style: Style) -> list[str]:
+    """The changed lines with their context, truncated if long; the line of the call names the file."""
+    room = max(12, width - 4)
+    shown = [_colored(line, cut(line, room), style) for line in _lines(diff)]
+    if len(shown) > MOST_LINES:
+        left_out = len(shown) - MOST_LINES
+        return [*shown[:MOST_LINES], style.dim(f"    … {left_out:,} more lines")]
+    return shown
+
+
+def whole_diff_lines(diff: str, style: Style, width: int) -> list[str]:
+    """The full diff, for a person who is asked to allow it; continuation lines stay indented."""
+    room = max(12, width - 5)
+    return [_colored(line, piece, style) for line in _lines(diff) for piece in _pieces(line, room)]
+
+
+def _pieces(line: str, room: int) -> list[str]:
+    rest = [f" {line[at : at + room]}" for at in range(room, len(line), room)]
+    return [line[:room], *rest]
+
+
+def _lines(diff: str) -> list[str]:
+    lines = without_file_names(escape_hidden(diff)).split("\n")
+    return [line.expandtabs(4) for line in _without_first_hunk_mark(lines) if line]
+
+
+def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        if number or not line.startswith("@@"):
+            yield line
+
+
+def _colored(line: str, shown: str, style: Style) -> str:
+    """The shown part of a line, in the line's color."""
+    text = f"    {shown}".rstrip()
+    if line.startswith("+"):
+        return style.green(text)
+    if line.startswith("-"):
+        return style.red(text)
+    return style.dim(text)
+
+
+def _verb_and_target(display: CallDisplay, verb: str, width: int, style: Style) -> str:
+    """The verb and its target, truncated to `width` columns."""
+    target = escape_hidden_line(display.target)
+    short = one_line(short_path(target) if display.target_is_path else target, max(8, width))
+    return f"{verb} {style.bold(f'`{short}`')}" if short else verb
+
+
+def format_running(call: ToolCallBlock, width: int, style: Style) -> str:
+    verb = escape_hidden_line(call.display.running)
+    return _verb_and_target(call.display, verb, width - len(verb) - 12, style)
+
+
+def format_result(
+    call: ToolCallBlock | None,
+    result: ToolResultBlock,
+    width: int,
+    style: Style,
+    *,
+    with_diff: bool = True,
+    with_output: bool = True,
+) -> str:
+    """One line for a finished call; below it the diff, or the end of a failed command's output, and the pictures."""
+    display = call.display if call else _generic_display(result)
+    sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
+    facts = result.facts or ResultFacts()
+    time = duration(facts.duration_ms / 1000) if facts.duration_ms is not None else ""
+    was_run = not result.is_error or result.facts is not None
+    # A refused call, or one that could not start, was not done.
+    verb = escape_hidden_line(display.done if was_run else display.running)
+    outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
+    head = _verb_and_target(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
+    tail = style.red(outcome) if result.is_error else style.dim(outcome)
+    line = style.join(f"{sign} {head}", tail, style.dim(time))
+    below = diff_lines(facts.diff, width, style) if with_diff else []
+    if with_output and result.is_error and was_run and display.shows_output_end:
+        below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text, facts)]
+    below += [style.dim(f"    {_picture_line(image)}") for image in result.images]
+    return "\n".join([line, *below])
+
+
+def _picture_line(image: ImageBlock) -> str:
+    """The name of a picture and its file, which most terminals open by a click."""
+    name = one_line(image.name, 60) or "picture"
+    return f"{name}: {escape_hidden_line(image.path)}" if image.path else name
+
+
+def _generic_display(result: ToolResultBlock) -> CallDisplay:
+    """The display of a call that was before the shown events."""
+    return CallDisplay(running=f"using {result.tool}", done=f"used {result.tool}")
+
+
+def _last_lines(text: str, facts: ResultFacts) -> list[str]:
+    """The end of a failed command's output; for an older result that of its text."""
+    lines = output_text(text if facts.last_lines is None else "\n".join(facts.last_lines)).splitlines()
+    return [line for line in lines if line.strip()][-_LAST_LINES:]
+
+
+def todo_lines(items: tuple[TodoItem, ...], before: tuple[TodoItem, ...], style: Style, width: int) -> list[str]:
+    """How much is done, and the items that `before` does not have, as a checklist; the first of a long list."""
+    known = set(before)
+    new = [item for item in items if item not in known]
+    lines = [style.dim(f"  plan: {todo_text(items)}" if items else "  the plan was removed")]
+    lines += (_todo_line(item, style, width) for item in new[:_MOST_TODO])
+    return [*lines, style.dim(f"    … {len(new) - _MOST_TODO} more")] if len(new) > _MOST_TODO else lines
+
+
+def _todo_line(item: TodoItem, style: Style, width: int) -> str:
+    text = one_line(escape_hidden_line(item.text), max(12, width - 6))
+    match item.status:
+        case "done":
+            return f"  {style.green(style.sign('tick'))} {style.dim(text)}"
+        case "in_progress":
+            return f"  {style.blue(style.sign('now'))} {style.bold(text)}"
+        case "pending":
+            return f"  {style.sign('open')} {text}"

@@ -1,0 +1,376 @@
+"""Renders the events of one conversation as text for people. Pure: tracks what was shown, writes nothing."""
+
+from typing import assert_never
+
+from errand.cli.rendering.asks import ask_lines, outcome_text
+from errand.cli.rendering.tool_calls import format_result, format_running, todo_lines
+from errand.cli.terminal.markdown import MarkdownStream
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.text import cut, indent, one_line, plain, usage_line, wrapped
+from errand.client.display_text import (
+    content_of,
+    engine_message_text,
+    is_unfinished,
+    refused_text,
+    summary_text,
+    unfinished_text,
+)
+from errand.client.number_format import time_left
+from errand.client.safe_text import escape_hidden_line
+from errand.notice_text import leftovers_text, notice_text, recall_title
+from errand.protocol.asks import Ask
+from errand.protocol.blocks import (
+    Block,
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    RecallBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from errand.protocol.conversations import Node
+from errand.protocol.events import (
+    AgentDeleted,
+    AgentUpdate,
+    AskUpdate,
+    BackgroundUpdate,
+    ChangeUpdate,
+    ConversationDeleted,
+    ConversationUpdate,
+    Event,
+    FactRemoved,
+    FactUpdate,
+    GrantUpdate,
+    McpUpdate,
+    PersonalityDeleted,
+    PersonalityUpdate,
+    TaskMessage,
+    TaskPlan,
+    TaskUpdate,
+    TextDelta,
+)
+from errand.protocol.notices import LimitReached, TaskFailed
+from errand.protocol.tasks import Task, TaskStopReason, TodoItem
+
+
+class TranscriptRenderer:
+    """Tracks what one conversation has shown so far; repeated events add nothing.
+
+    `streams` shows text as it arrives; without it a reply is shown once complete, which keeps several tasks readable
+    at once. Returned texts end with a newline unless a reply is being streamed (`is_open`).
+    """
+
+    def __init__(self, style: Style, width: int, *, streams: bool = True) -> None:
+        self.style = style
+        self.width = width
+        self.task: Task | None = None
+        self.is_open = False
+        self._streams = streams
+        self._prose: MarkdownStream | None = None
+        self._streamed: dict[tuple[str, int], str] = {}
+        self._nodes: set[str] = set()
+        self._calls: dict[str, ToolCallBlock] = {}
+        self._running: list[str] = []
+        self._asks: dict[str, str] = {}
+        self._previewed: set[str] = set()
+        self._ended: set[str] = set()
+        self._mode_shown: set[str] = set()
+        self._below: dict[str, Task] = {}  # tasks of sub-agents
+        self._todo: dict[str, tuple[TodoItem, ...]] = {}
+        self._names: dict[str, str] = {}
+        self._agents: dict[str, str] = {}  # by task id
+        self._speaker = ""
+        self._last_text = ""
+        self._errors: set[str | None] = set()  # ids of tasks whose error was shown
+
+    def event(self, event: Event) -> str:
+        """The text that an event adds."""
+        match event:
+            case TaskUpdate(task=task) if task.parent_id in self._agents:
+                return self._sub_agent(task)
+            case TaskUpdate():
+                return self._task(event.task)
+            case TaskMessage(node=node) if node.task_id in self._below:
+                return ""
+            case TaskMessage():
+                return self._node(event.node)
+            case AskUpdate():
+                return self._ask(event.ask)
+            case AgentUpdate(agent=agent):
+                self._names[agent.id] = agent.name
+                return ""
+            case (
+                ConversationUpdate()
+                | ConversationDeleted()
+                | AgentDeleted()
+                | TaskPlan()
+                | ChangeUpdate()
+                | GrantUpdate()
+                | FactUpdate()
+                | FactRemoved()
+                | McpUpdate()
+                | PersonalityUpdate()
+                | PersonalityDeleted()
+                | BackgroundUpdate()
+            ):
+                return ""
+            case _:
+                assert_never(event)
+
+    def delta(self, delta: TextDelta) -> str:
+        """The text that a delta of a streaming reply adds."""
+        is_shown = delta.node_id in self._nodes or delta.task_id in self._below
+        if not self._streams or delta.kind != "text" or is_shown:
+            return ""
+        key = (delta.node_id, delta.block)
+        before = self._streamed.get(key, "")
+        if delta.offset == 0 and before:
+            self._streamed[key] = delta.text
+            return self._end_line() + self.style.dim("(starting again)\n") + self._streamed_text(delta.text)
+        if delta.offset != len(before):
+            return ""  # a delta was missed: the finished node has the rest
+        # Deltas may split escape sequences; `plain` then leaves harmless letters, never the escape itself.
+        self._streamed[key] = before + delta.text
+        return self._speaker_line(self._agents.get(delta.task_id, "")) + self._streamed_text(delta.text)
+
+    def status(self) -> str:
+        """The current activity, for a line that is rewritten in place; empty when the task has ended."""
+        task = self.task
+        if task is None or task.ended_at is not None:
+            return ""
+        return self._activity(task) + (f" · {len(task.queue)} not read yet" if task.queue else "")
+
+    def _activity(self, task: Task) -> str:
+        if task.activity and (task.stopping or not self._running):
+            return one_line(" · ".join(filter(None, (task.activity, time_left(task)))), self.width - 12)
+        if task.stopping:
+            return "stopping…"
+        at_work = sum(one.ended_at is None for one in self._below.values())
+        if at_work > 1:
+            return f"{at_work} sub-agents at work"
+        if self._running and task.status == "tool_executing":
+            call = self._calls[self._running[0]]
+            return format_running(call, self.width, Style(colour=False, unicode=self.style.unicode))
+        return {"waiting_user": "waiting for you", "paused": "paused", "thinking": "thinking…"}.get(task.status, "…")
+
+    def _task(self, task: Task) -> str:
+        self.task = task
+        self._agents[task.id] = task.agent_id
+        if task.ended_at is None or task.id in self._ended:
+            return self._mode_line(task) + self._todo_lines(task)
+        self._ended.add(task.id)
+        return self._end_line() + self._badge(task)
+
+    def _mode_line(self, task: Task) -> str:
+        """Shown once when a task in `auto` mode becomes a task; for a chat the last lines say it."""
+        if task.mode != "auto" or task.decided != "task" or task.id in self._mode_shown:
+            return ""
+        self._mode_shown.add(task.id)
+        return self._end_line() + self.style.dim("taken as a task\n")
+
+    def _sub_agent(self, task: Task) -> str:
+        """A line when a sub-agent begins, and one when it ends; what it says in between is its own branch's."""
+        before = self._below.get(task.id)
+        self._below[task.id] = task
+        self._agents[task.id] = task.agent_id
+        is_over = task.ended_at is not None
+        if before is not None and (before.ended_at is not None or not is_over):
+            return ""
+        title = one_line(escape_hidden_line(task.title), max(12, self.width - 40))
+        line = f"{indent(task.depth)}{self.style.sign('branch')} {title}"
+        if is_over:
+            return (
+                self._end_line()
+                + self.style.join(
+                    f"{line}: {_result_line(task, self.style)}", self.style.dim(usage_line(task, self.style))
+                )
+                + "\n"
+            )
+        return self._end_line() + self.style.dim(f"{line}: working") + "\n"
+
+    def _todo_lines(self, task: Task) -> str:
+        """The to-do list when it is new, afterwards the items that have changed."""
+        before = self._todo.get(task.id, ())
+        if task.todo == before:
+            return ""
+        self._todo[task.id] = task.todo
+        return self._end_line() + "\n".join(todo_lines(task.todo, before, self.style, self.width)) + "\n"
+
+    def _node(self, node: Node) -> str:
+        if node.id in self._nodes or node.status == "streaming":
+            return ""
+        self._nodes.add(node.id)
+        if node.task_from:
+            head = self.style.bold(one_line(escape_hidden_line(f"Task from {node.task_from}"), self.width) + ":")
+            said = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
+            return f"{self._end_line()}{head}\n{self._complete_text(said)}\n"
+        if node.role == "user" and not node.is_from_person:
+            return self._end_line() + self.style.dim(self._wrapped(plain(engine_message_text(node)))) + "\n"
+        head = self._speaker_line(node.author) if node.role == "assistant" else ""
+        text = head + "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
+        if node.status in ("failed", "cut"):
+            word = "failed" if node.status == "failed" else "cut off"
+            reason = f": {one_line(node.error, 500)}" if node.error else ""
+            if node.error:
+                self._errors.add(node.task_id)
+            failed = self._wrapped(f"{self.style.sign('cross')} reply {word}{reason}")
+            text += self._end_line() + self.style.red(failed) + "\n"
+        return text
+
+    def _block(self, node: Node, index: int, block: Block) -> str:
+        match block:
+            case TextBlock():
+                return "" if node.role == "user" else self._text(node.id, index, block.text)
+            case ToolCallBlock():
+                self._calls[block.call_id] = block
+                self._running.append(block.call_id)
+                return self._end_line()
+            case ToolResultBlock():
+                return self._end_line() + self._result(block)
+            case NoticeBlock():
+                return self._end_line() + self._notice(block, node.task_id)
+            case SummaryBlock():
+                return self._end_line() + self._summary(block)
+            case RecallBlock():
+                return self._end_line() + self.style.dim(self._wrapped(plain(recall_title(block)))) + "\n"
+            case ThinkingBlock() | ImageBlock() | FileBlock():
+                return ""
+            case _:
+                assert_never(block)
+
+    def _text(self, node_id: str, index: int, text: str) -> str:
+        shown = self._streamed.pop((node_id, index), "")
+        self._last_text = text
+        if shown and text.startswith(shown):
+            return self._streamed_text(text[len(shown) :]) + self._end_line()
+        return self._end_line() + (self._complete_text(text) + "\n" if text.strip() else "")
+
+    def _result(self, result: ToolResultBlock) -> str:
+        call = self._calls.pop(result.call_id, None)
+        if result.call_id in self._running:
+            self._running.remove(result.call_id)
+        role = call.display.role if call is not None else "call"
+        if role == "message" and call is not None:
+            return self._complete_text(content_of(call)) + "\n"
+        if role == "question" or (role == "completion" and not result.is_error):
+            return ""
+        with_diff = result.call_id not in self._previewed
+        # A stopped call did not fail: its output does not explain a cause.
+        with_output = self.task is None or not self.task.stopping
+        line = format_result(call, result, self.width, self.style, with_diff=with_diff, with_output=with_output)
+        return line + "\n"
+
+    def _notice(self, notice: NoticeBlock, task_id: str | None) -> str:
+        match notice.data:
+            case LimitReached() as limit:  # the end of the task names it
+                text = leftovers_text(limit)
+            case TaskFailed(cause="reply") as failed if task_id in self._errors:
+                text = leftovers_text(failed)
+            case None if notice.kind == "error" and task_id in self._errors:  # from before notices had data
+                text = ""
+            case _:
+                text = notice_text(notice)
+        if notice.kind == "error":
+            self._errors.add(task_id)
+        paint = self.style.red if notice.kind == "error" else self.style.amber
+        return paint(self._wrapped(f"{self.style.sign('warn')} {plain(text)}")) + "\n" if text else ""
+
+    def _summary(self, summary: SummaryBlock) -> str:
+        text = f"{summary_text(summary)}, for the model; all stays in the conversation"
+        return self.style.dim(self._wrapped(text)) + "\n"
+
+    def _ask(self, ask: Ask) -> str:
+        if self._asks.get(ask.id) == ask.status:
+            return ""
+        self._asks[ask.id] = ask.status
+        if ask.status == "waiting":
+            if ask.approval is not None and ask.approval.preview:
+                self._previewed.add(ask.approval.call_id)  # the diff was shown with the approval
+            return self._end_line() + "\n".join(ask_lines(ask, self.style, self.width)) + "\n"
+        return self._end_line() + self.style.dim(f"  {self.style.sign('arrow')} {outcome_text(ask)}") + "\n"
+
+    def _badge(self, task: Task) -> str:
+        """The last lines of a task: outcome and usage, its summary and error unless just shown."""
+        lines = [
+            self._wrapped(self.style.join(_result_line(task, self.style), self.style.dim(usage_line(task, self.style))))
+        ]
+        if task.summary and task.summary.strip() not in self._last_text:
+            lines.insert(0, self._complete_text(task.summary))
+        if task.error and task.id not in self._errors:
+            lines.append(self.style.red(self._wrapped(f"  {plain(task.error)}")))
+        return "\n".join(lines) + "\n"
+
+    def _wrapped(self, text: str) -> str:
+        """Wrap at blanks, except for streamed plain text, which may go to a program."""
+        return text if self._streams and not self.style.colour else wrapped(text, self.width)
+
+    def _complete_text(self, text: str) -> str:
+        """A complete text of the agent."""
+        prose = MarkdownStream(self.style, self.width)
+        return self._wrapped((prose.feed(plain(text).strip()) + prose.end()).rstrip("\n"))
+
+    def _speaker_line(self, agent_id: str) -> str:
+        """The name of the next speaker, if the conversation has several."""
+        if len(self._names) < 2 or agent_id == self._speaker or agent_id not in self._names:
+            return ""
+        self._speaker = agent_id
+        return self._end_line() + self.style.bold(f"{plain(self._names[agent_id])}:") + "\n"
+
+    def _streamed_text(self, text: str) -> str:
+        """The next piece of a streaming text, as far as it can be shown already."""
+        if self._prose is None:
+            self._prose = MarkdownStream(self.style, self.width)
+        return self._track_open_line(self._prose.feed(plain(text)))
+
+    def _track_open_line(self, text: str) -> str:
+        if text:
+            self.is_open = not text.endswith("\n")
+        return text
+
+    def _end_line(self) -> str:
+        """End an open streamed reply with a newline."""
+        prose, self._prose = self._prose, None
+        rest = self._track_open_line(prose.end()) if prose else ""
+        was_open, self.is_open = self.is_open, False
+        return f"{rest}\n" if was_open else rest
+
+
+_LIMITS: dict[TaskStopReason, str] = {
+    "iteration_limit": "turns",
+    "time_limit": "time",
+    "budget_limit": "budget",
+    "token_limit": "tokens",
+    "day_limit": "today",
+}
+
+
+def _result_line(task: Task, style: Style) -> str:
+    match task.stop_reason:
+        case "completed" if is_unfinished(task):
+            words = style.paint("1;33", f"{style.sign('warn')} {unfinished_text(task)}")
+            return style.join(words, style.amber(refused_text(task)))
+        case "completed":
+            is_chat = task.parent_id is None and "chat" in (task.mode, task.decided)
+            words = "answered as a chat" if is_chat else "task complete"
+            done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_text(task)
+            return style.join(done, style.amber(refused))
+        case "manual_stop":
+            return style.paint("1;33", f"{style.sign('warn')} task stopped")
+        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
+            word = _LIMITS[task.stop_reason]
+            return style.paint("1;33", f"{style.sign('warn')} task ended at its limit of {word}")
+        case "error" | None:
+            return style.paint("1;31", f"{style.sign('cross')} task failed")
+
+
+def format_task_line(task: Task, style: Style, width: int) -> str:
+    """The first line of a task: its prompt."""
+    return style.bold(cut(f"{style.sign('dot')} {one_line(task.prompt, width)}", width))
+
+
+def with_label(text: str, label: str) -> str:
+    """Every line of `text` with a label before it, so that several tasks can share a screen."""
+    return "".join(f"{label}{line}" for line in text.splitlines(keepends=True))

@@ -1,0 +1,161 @@
+"""The terminal: capabilities, output and status line, input. All output passes through here and is sanitized."""
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, TextIO, cast
+
+from errand.cli.terminal.style import style_for
+from errand.cli.terminal.text import cut
+from errand.printable import printable
+
+if TYPE_CHECKING:
+    from errand.cli.terminal.prompt import OutputAbovePrompt
+
+_CLEAR_LINE = "\r\x1b[2K"
+
+
+class OutputClosed(Exception):
+    """Nothing more can be written. The text is the reason; empty, and no error, if the reader closed the pipe."""
+
+
+class Terminal:
+    """Standard input and output. `interactive` means that a person reads and types."""
+
+    def __init__(self, source: TextIO, out: TextIO, errors: TextIO) -> None:
+        self._source = source
+        self._out = out
+        self._errors = errors
+        self._status = ""
+        self._line_is_open = False
+        self._above: OutputAbovePrompt | None = None
+        self.style = style_for(os.environ, out.isatty(), out.encoding or "ascii")
+        self.interactive = source.isatty() and out.isatty()
+        self._rewrites = out.isatty() and os.environ.get("TERM") != "dumb"
+        for stream in (out, errors):
+            _replace_unknown_characters(stream)
+        if out.isatty() and sys.platform == "win32":
+            _enable_escape_sequences()
+
+    def on_standard_error(self) -> "Terminal":
+        """This terminal with all output on standard error, for a command whose standard output is only its result."""
+        aside = Terminal(self._source, self._errors, self._errors)
+        aside.interactive = self.interactive
+        return aside
+
+    @property
+    def width(self) -> int:
+        """Columns; 80 if unknown."""
+        return max(20, shutil.get_terminal_size().columns)
+
+    def write(self, text: str) -> None:
+        """Write text above the status line."""
+        if not text:
+            return
+        self._put(self.style.printable(text), clears=bool(self._status))
+        self._status = ""
+        self._line_is_open = not text.endswith("\n")
+
+    def write_raw(self, text: str) -> None:
+        """Write text unchanged to a pipe or a file; to a terminal as `write` does."""
+        if self._out.isatty():
+            self.write(text)
+        else:
+            self._put(text)
+
+    def line(self, text: str = "") -> None:
+        self.write(text + "\n")
+
+    def note(self, text: str) -> None:
+        """One line for the person on standard error, not part of the output."""
+        self.clear_status()
+        if self._above is not None:
+            self.line(text)
+            return
+        _write(self._errors, self.style.printable(text) + "\n")
+
+    def status(self, text: str) -> None:
+        """Rewrite the status line; does nothing if lines cannot be rewritten or one is open."""
+        if not self._rewrites or self._line_is_open or self._above is not None or text == self._status:
+            return
+        shown = self.style.dim(cut(printable(text), self.width - 1)) if text else ""
+        self._put(self.style.printable(shown), clears=True)
+        self._status = text
+
+    def clear_status(self) -> None:
+        if self._status:
+            self._put("", clears=True)
+            self._status = ""
+
+    async def ask(self, prompt: str) -> str:
+        """Read a line at the prompt while other output continues above it.
+
+        Raises KeyboardInterrupt for Ctrl+C and EOFError for Ctrl+D.
+        """
+        from prompt_toolkit import PromptSession  # 90 ms, only on use
+        from prompt_toolkit.formatted_text import ANSI
+
+        from errand.cli.terminal.prompt import OutputAbovePrompt
+
+        self.clear_status()
+        session: PromptSession[str] = PromptSession()
+        self._above = OutputAbovePrompt(session.app)
+        try:
+            return await session.prompt_async(ANSI(self.style.printable(prompt)), handle_sigint=False)
+        finally:
+            self._above = None
+
+    def _put(self, text: str, *, clears: bool = False) -> None:
+        if clears:
+            text = _CLEAR_LINE + text
+        if self._above is not None:
+            self._above.write(text)
+            return
+        _write(self._out, text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+    except OSError as error:
+        raise OutputClosed(f"the output cannot be written: {error.strerror}; a task at work goes on") from error
+
+
+def standard_terminal() -> Terminal:
+    """The process's streams; a stream closed by the parent process reads as empty and discards output."""
+    sys.stdin = _open_or_nothing(sys.stdin, "r")
+    sys.stdout = _open_or_nothing(sys.stdout, "w")
+    sys.stderr = _open_or_nothing(sys.stderr, "w")
+    return Terminal(sys.stdin, sys.stdout, sys.stderr)
+
+
+def _open_or_nothing(stream: TextIO | None, mode: str) -> TextIO:
+    return stream or cast(TextIO, open(os.devnull, mode, encoding="utf-8"))
+
+
+def close_output() -> None:
+    """After `OutputClosed`: redirect output to the null device, so that the interpreter's last flush succeeds."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nothing, stream.fileno())
+    os.close(nothing)
+
+
+def _replace_unknown_characters(stream: TextIO) -> None:
+    """A character missing in the terminal's encoding becomes `?` instead of an exception."""
+    import io
+
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+
+
+def _enable_escape_sequences() -> None:
+    """Enable escape sequences in a Windows console (ENABLE_VIRTUAL_TERMINAL_PROCESSING)."""
+    if sys.platform == "win32":
+        import ctypes
+
+        kernel = ctypes.windll.kernel32
+        kernel.SetConsoleMode(kernel.GetStdHandle(-11), 7)

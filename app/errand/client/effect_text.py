@@ -1,0 +1,98 @@
+"""What a call that is asked about opens, runs or calls, exactly and safe to show: addresses, code, tools of others."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.protocol.asks import TYPED, Approval
+
+EffectKind = Literal["command", "address", "code", "service", "text"]
+_ENDS = "/?#\\"
+_PUNYCODE = "xn--"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """`text` is to be shown in full; the host of an address is at `host_at` in it. `language` is that of code.
+
+    `remark` says what a person could not see in an address. `details` is what goes along, in `details_language`: the
+    arguments of a call, the script for a page. `does` says in words what is done, where the text does not.
+    """
+
+    kind: EffectKind
+    text: str
+    language: str = ""
+    host_at: tuple[int, int] = (0, 0)
+    remark: str = ""
+    details: str = ""
+    details_language: str = ""
+    does: str = ""
+
+
+def effect_of(approval: Approval) -> Effect:
+    if approval.command is not None:
+        return Effect("command", escape_hidden(approval.command))
+    if approval.address:
+        before, host, after = (escape_hidden_line(part) for part in address_parts(approval.address))
+        end = len(before) + len(host)
+        script = escape_hidden(approval.preview)
+        return Effect(
+            "address",
+            f"{before}{host}{after}",
+            host_at=(len(before), end),
+            remark=host_remark(approval.address),
+            details=script,
+            details_language="javascript",
+            does=escape_hidden_line(approval.text),
+        )
+    if approval.language == TYPED:
+        return Effect("code", escape_hidden(approval.code), does=escape_hidden_line(approval.text))
+    if approval.code:
+        return Effect("code", escape_hidden(approval.code), approval.language.lower())
+    if approval.service:
+        server, _, tool = approval.service.partition("/")
+        shown = escape_hidden_line(f"{server} › {tool}")
+        return Effect("service", shown, details=escape_hidden(approval.preview), details_language="json")
+    return Effect("text", escape_hidden(approval.text))
+
+
+def address_parts(address: str) -> tuple[str, str, str]:
+    """What is before the host, the host as it is spelled, and what follows; no host if there is no `//`."""
+    scheme, slashes, rest = address.partition("//")
+    if not slashes:
+        return address, "", ""
+    end = next((at for at, letter in enumerate(rest) if letter in _ENDS), len(rest))
+    user, at, place = rest[:end].rpartition("@")
+    host, bracket, _ = place.partition("]") if place.startswith("[") else place.partition(":")
+    host += bracket if place.startswith("[") else ""
+    before = f"{scheme}//{user}{at}"
+    return before, host, address[len(before) + len(host) :]
+
+
+def host_remark(address: str) -> str:
+    """What the spelling of the host hides; empty for a plain one."""
+    before, host, _ = address_parts(address)
+    remarks: list[str] = []
+    if "@" in before:
+        remarks.append(f"what stands before the @ is no host: the page is of {escape_hidden_line(host)}")
+    if not host.isascii():
+        remarks.append(f"letters beyond ASCII: browsers open {_encoded(host)}")
+    elif any(label.startswith(_PUNYCODE) for label in host.lower().split(".")):
+        remarks.append(f"browsers show it as {_decoded(host)}")
+    if "%" in host:
+        remarks.append("it is spelled with percent signs")
+    return "; ".join(remarks)
+
+
+def _encoded(host: str) -> str:
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return "another name, which cannot be told"
+
+
+def _decoded(host: str) -> str:
+    try:
+        return escape_hidden_line(host.encode().decode("idna"))
+    except UnicodeError:
+        return "something that cannot be told"

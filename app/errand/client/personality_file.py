@@ -1,0 +1,74 @@
+"""Reads and writes a personality as a JSON file; an imported one gets a new id and a unique name."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+
+from errand.client.safe_text import plain
+from errand.paths import default_paths
+from errand.protocol.agents import Personality
+from errand.regular_file import atomic_writer, check_write_path, read_regular
+
+_LARGEST = 1_000_000
+
+_LONGEST = 90  # leaves space for a number after it
+
+
+class NotAPersonality(Exception):
+    """The file has no valid personality; the text has the reason."""
+
+
+def write(path: Path, personality: Personality, *, overwrite: bool) -> None:
+    """Raises OSError, with a text for people in its `strerror`."""
+    check_write_path(path, default_paths(), overwrite=overwrite)
+    with atomic_writer(path, overwrite=overwrite, mode=0o666) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(personality)) + b"\n")
+
+
+def read(path: Path) -> Personality:
+    """Raises `NotAPersonality`, with a text for people."""
+    try:
+        data = read_regular(path, _LARGEST)
+    except OSError as error:
+        raise NotAPersonality(f"{path} cannot be read: {error.strerror}.") from error
+    try:
+        return msgspec.json.decode(data, type=Personality)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotAPersonality(f"{path} holds no personality that this version can read ({error}).") from error
+
+
+@dataclass(frozen=True, slots=True)
+class NewPersonality:
+    """`left_out` are unknown tools that it lists."""
+
+    personality: Personality
+    left_out: tuple[str, ...]
+
+
+def new_personality(found: Personality, existing: Iterable[Personality], tools: Collection[str]) -> NewPersonality:
+    """Create a new personality from a file, with a new id.
+
+    Raises `NotAPersonality` if all its tools are unknown: an empty list would allow all tools.
+    """
+    known = tuple(tool for tool in found.tools if tool in tools)
+    if found.tools and not known:
+        raise NotAPersonality(f"It needs unknown tools: {', '.join(found.tools)}.")
+    name = free_name(_clean_name(found.name)[:_LONGEST].strip() or "Imported", existing)
+    taken = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
+    return NewPersonality(taken, tuple(tool for tool in found.tools if tool not in known))
+
+
+def _clean_name(name: str) -> str:
+    """One line, without characters that the engine refuses in a name: a file may contain anything."""
+    line = " ".join(plain(name).replace("@", " ").split())
+    return "".join(character for character in line if character.isprintable())
+
+
+def free_name(wanted: str, existing: Iterable[Personality]) -> str:
+    """The name, with a number appended if it exists."""
+    taken = {personality.name.casefold() for personality in existing}
+    names = (wanted, *(f"{wanted} {number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name.casefold() not in taken)

@@ -1,0 +1,217 @@
+"""Summaries of older entries: the entries to summarise, the request, the model call, the stored node."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from string import Template
+from typing import Protocol, assert_never
+
+import msgspec
+
+from errand.engine.agent.compaction.token_estimate import TokenEstimate
+from errand.engine.agent.history.branch import BranchWriter
+from errand.engine.agent.history.conversion import message_of
+from errand.engine.agent.history.visible_history import ToModelMessages, VisibleHistory, length_of, shorten, turn_groups
+from errand.engine.agent.prompt.texts import prompt_text
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import (
+    AssistantMessage,
+    Image,
+    ModelMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    in_tags,
+    user_text,
+)
+from errand.engine.models.base import ChatModel, ModelRequest, ReplyEnd
+from errand.protocol.blocks import SummaryBlock
+from errand.protocol.conversations import Node
+
+# Characters shown of one text, tried in this order until the whole fits.
+_LONGEST = (8_000, 2_000, 500, 120)
+
+_TRIES = 2
+_MOST_WORDS = 1_500
+_FEWEST_WORDS = 100
+# Share of the window for the record; the rest is for the summary and for estimation errors.
+_SHARE = 0.6
+# Limit if the context window is unknown.
+_MOST_CHARACTERS = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryInput:
+    """The entries to summarise, and the summary before them. `characters` counts all of it."""
+
+    earlier: SummaryBlock | None
+    nodes: tuple[Node, ...]
+    characters: int
+
+
+def summary_input(history: VisibleHistory, room: int) -> SummaryInput:
+    """All but the newest whole steps of about `room` characters; never the last message."""
+    steps = turn_groups(history.rest)
+    first, left = len(steps), room
+    while first > 0 and (size := length_of(steps[first - 1])) <= left:
+        left -= size
+        first -= 1
+    if steps and first == len(steps) and (steps[-1][0].role == "user" or length_of(steps[-1]) <= 2 * room):
+        first -= 1
+    older = tuple(node for step in steps[:first] for node in step)
+    earlier = len(history.summary.text) if history.summary is not None else 0
+    return SummaryInput(history.summary, older, earlier + length_of(older))
+
+
+def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, words: int) -> ModelRequest:
+    """`room` limits the characters of the record: its texts are shortened, then the oldest entries left out."""
+    system = Template(prompt_text("summarise")).substitute(words=words)
+    return ModelRequest(model, system, (user_text(record_of(earlier, nodes, room)),), purpose="summary")
+
+
+def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
+    messages = [(node, message) for node in nodes if (message := message_of(node)) is not None]
+    told: list[str] = []
+    for longest in _LONGEST:
+        told = [_describe(node, message, longest) for node, message in messages]
+        if len(earlier) + sum(map(len, told)) <= room:
+            break
+    begin, left_out = [f"# Earlier summary\n\n{earlier}"] if earlier else [], 0
+    left = room - sum(map(len, begin)) - sum(map(len, told))
+    while left < 0 and left_out < len(told) - 1:
+        left += len(told[left_out])
+        left_out += 1
+    if left_out:
+        begin.append(f"[{left_out} entries are left out here.]")
+    return "\n\n".join((*begin, *told[left_out:]))
+
+
+def _describe(node: Node, message: ModelMessage, longest: int) -> str:
+    match message.role:
+        case "user":
+            heading = "# Person" if node.is_from_person else "# App"  # not the user's request
+        case "assistant":
+            heading = "# Agent"
+        case "tool_result":
+            assert isinstance(message, ToolResultMessage)
+            heading = f"# {'Error' if message.is_error else 'Result'} of {message.tool_name}"
+            said = "\n\n".join(_block_text(block, longest) for block in message.content)
+            return f"{heading}\n\n{in_tags(said)}"
+        case _:
+            assert_never(message.role)
+    return "\n\n".join((heading, *(said for block in message.content if (said := _block_text(block, longest)))))
+
+
+def _block_text(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
+    match block:
+        case Text(text=said):
+            return shorten(said, longest)
+        case Image():
+            return "[a picture]"
+        case Thinking():
+            return ""
+        case ToolCall():
+            given = block.invalid or msgspec.json.encode(block.arguments).decode()
+            return f"[calls {block.name}: {shorten(given, longest)}]"
+        case _:
+            assert_never(block)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryFailed:
+    """`is_temporary`: a later try may succeed, for instance after a rate limit."""
+
+    why: str
+    is_temporary: bool = False
+
+
+class SummaryCallRecorder(Protocol):
+    """Records the model calls of a task; implemented by the recorder of a run."""
+
+    def turn_started(self, request: ModelRequest) -> None:
+        """Write the intent of a model call and its size; the caller awaits the commit."""
+        ...
+
+    def refused(self, message: AssistantMessage) -> None:
+        """The provider refused the request as too long; a shorter one follows."""
+        ...
+
+    def summarised(self, message: AssistantMessage, block: SummaryBlock | None) -> None:
+        """The end of a summary call, with the stored node if it succeeded."""
+        ...
+
+
+class Summarizer:
+    """Makes summaries for one task. `to_messages` converts branch entries for its agent; `say` shows the activity."""
+
+    def __init__(
+        self,
+        branch: BranchWriter,
+        record: SummaryCallRecorder,
+        say: Callable[[str], None],
+        model: ChatModel,
+        to_messages: ToModelMessages,
+    ) -> None:
+        self._branch = branch
+        self._record = record
+        self._say = say
+        self._model = model
+        self._to_messages = to_messages
+
+    async def make(
+        self, older: SummaryInput, model: str, window: int | None, measure: TokenEstimate, cancel: CancelSignal
+    ) -> SummaryBlock | SummaryFailed:
+        """The summary, committed as a node, or the reason why the last of two tries failed."""
+        room = _MOST_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
+        words = min(_MOST_WORDS, max(_FEWEST_WORDS, (window or 1_000_000) // 40))
+        earlier = older.earlier.text if older.earlier is not None else ""
+        nodes = self._to_messages(older.nodes)
+        tries = _TRIES
+        while True:
+            tries -= 1
+            asked = await asyncio.to_thread(request_for, model, earlier, nodes, room, words)
+            end = await self._ask(asked, cancel)
+            failed = _failure(end, older.characters)
+            if failed is None:
+                return await self._store(end.message, older, measure)
+            self._record.summarised(end.message, None)
+            if not tries or cancel.is_set or failed.is_temporary:
+                return failed
+            room, words = room // 2, words // 2
+
+    async def _ask(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
+        self._record.turn_started(request)
+        self._say("summarising what came before")
+        await self._branch.save()
+        async with aclosing(self._model.stream(request, cancel)) as events:
+            async for event in events:
+                if isinstance(event, ReplyEnd):
+                    return event
+        return ReplyEnd(AssistantMessage(stop_reason="error", error="The model's stream ended without an end."))
+
+    async def _store(self, message: AssistantMessage, older: SummaryInput, measure: TokenEstimate) -> SummaryBlock:
+        said = message.text.strip()
+        earlier = older.earlier.nodes if older.earlier is not None else 0
+        block = SummaryBlock(
+            text=said,
+            until_id=older.nodes[-1].id,
+            nodes=earlier + sum(node.role != "system" for node in older.nodes),
+            tokens_before=measure.tokens_of(older.characters),
+            tokens_after=measure.tokens_of(len(said)),
+        )
+        self._record.summarised(message, block)
+        await self._branch.save()
+        return block
+
+
+def _failure(end: ReplyEnd, characters: int) -> SummaryFailed | None:
+    message = end.message
+    if message.stop_reason in ("error", "aborted"):
+        return SummaryFailed(message.error or "The call failed.", is_temporary=end.retry_later is not None)
+    if not message.text.strip():
+        return SummaryFailed("The model gave no text.")
+    if message.stop_reason == "length":
+        return SummaryFailed("The model did not come to its end.")
+    return SummaryFailed("It is not much shorter.") if len(message.text) > characters // 2 else None

@@ -1,0 +1,150 @@
+"""Token estimates from characters, and the size of each part of a request.
+
+Calibrated with the provider's token counts (decision 13).
+"""
+
+import heapq
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from errand.engine.agent.history.visible_history import SummaryMessage, length_of, visible_history
+from errand.engine.core.messages import ToolResultMessage
+from errand.engine.models.base import ModelRequest
+from errand.engine.models.message_cache import MessageCache
+from errand.engine.models.reply.usage import characters_of, characters_of_tool
+from errand.engine.storage.records.turns import PartSize
+from errand.protocol.blocks import (
+    FileBlock,
+    ImageBlock,
+    RecallBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
+from errand.protocol.blocks import NoticeBlock as Notice
+from errand.protocol.blocks import ToolResultBlock as Result
+from errand.protocol.context import ContextItem, ContextPart
+from errand.protocol.conversations import Node
+
+# Typical of English, code and JSON with OpenAI's tokenizers; used until the first reply reports a count.
+_TOKENS_A_CHARACTER = 1 / 4
+# A count outside this range does not cover the whole text: some servers omit cached tokens.
+_FEWEST, _MOST = 1 / 16, 2.0
+
+# Cached, since a request is measured for fitting, for the record, and for calibration.
+_measured: MessageCache[tuple[PartSize, ...]] = MessageCache()
+
+_LONGEST = 80
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEstimate:
+    """`tokens` is the provider's count for the newest request, `characters` its length; 0 before the first."""
+
+    characters: int = 0
+    tokens: int = 0
+
+    def tokens_of(self, characters: int) -> int:
+        return round(characters * self._rate)
+
+    def characters_of(self, tokens: float) -> int:
+        return round(tokens / self._rate)
+
+    @property
+    def _rate(self) -> float:
+        if not self.characters or not self.tokens:
+            return _TOKENS_A_CHARACTER
+        return min(max(self.tokens / self.characters, _FEWEST), _MOST)
+
+
+def request_sizes(request: ModelRequest) -> tuple[PartSize, ...]:
+    """The sizes of the non-empty parts of a request."""
+    return _measured.get(request, lambda: _sizes(request))
+
+
+def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:
+    first = request.messages[0] if request.messages else None
+    summary = (first,) if isinstance(first, SummaryMessage) else ()
+    after = len(summary) + (first.kept if isinstance(first, SummaryMessage) else 0)
+    said = request.messages[after:]
+    parts = (
+        PartSize("system", len(request.system_prompt), 1),
+        _part("tools", map(characters_of_tool, request.tools)),
+        _part("summary", map(characters_of, summary)),
+        _part("kept", map(characters_of, request.messages[len(summary) : after])),
+        _part("history", (characters_of(one) for one in said if not isinstance(one, ToolResultMessage))),
+        _part("results", (characters_of(one) for one in said if isinstance(one, ToolResultMessage))),
+    )
+    return tuple(part for part in parts if part.characters)
+
+
+def _part(part: ContextPart, sizes: Iterable[int]) -> PartSize:
+    counted = tuple(sizes)
+    return PartSize(part, sum(counted), len(counted))
+
+
+def before_turn(path: Sequence[Node], task_id: str, turn: int) -> tuple[Node, ...]:
+    """The nodes before a turn's reply; empty if the reply is on another branch."""
+    place = next(
+        (i for i, node in enumerate(path) if (node.role, node.task_id, node.turn) == ("assistant", task_id, turn)), 0
+    )
+    return tuple(path[:place])
+
+
+def largest_of(
+    path: Sequence[Node], kept: Collection[str], count: int, tokens_a_character: float
+) -> tuple[ContextItem, ...]:
+    history = visible_history(path, kept)
+    kept_ids = {node.id for node in history.kept}
+    sized = ((length_of((node,)), node) for node in (*history.kept, *history.rest))
+    largest = heapq.nlargest(count, sized, key=lambda one: one[0])
+    return tuple(
+        ContextItem(
+            node_id=node.id,
+            part=_part_of_node(node, kept_ids),
+            tokens=round(size * tokens_a_character),
+            text=_beginning(node),
+        )
+        for size, node in largest
+        if size
+    )
+
+
+def _part_of_node(node: Node, kept: Collection[str]) -> ContextPart:
+    if node.id in kept:
+        return "kept"
+    return "results" if node.role == "tool_result" else "history"
+
+
+def _beginning(node: Node) -> str:
+    said = " ".join(" ".join(_block_text(block) for block in node.blocks).split())
+    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
+
+
+def _block_text(
+    block: TextBlock
+    | ThinkingBlock
+    | ImageBlock
+    | FileBlock
+    | ToolCallBlock
+    | Result
+    | Notice
+    | SummaryBlock
+    | RecallBlock,
+) -> str:
+    match block:
+        case TextBlock(text=text) | SummaryBlock(text=text) | Notice(text=text):
+            return text[: 4 * _LONGEST]
+        case ThinkingBlock():
+            return ""
+        case ImageBlock(name=name):
+            return f"[picture {name}]".replace(" ]", "]")
+        case FileBlock(name=name):
+            return f"[file {name}]"
+        case ToolCallBlock(tool=tool):
+            return f"[calls {tool}]"
+        case RecallBlock(entries=entries):
+            return f"[recalled {len(entries)}]"
+        case Result(tool=tool, text=text):
+            return f"{tool}: {text[: 4 * _LONGEST]}"

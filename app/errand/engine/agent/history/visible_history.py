@@ -1,0 +1,140 @@
+"""The part of a branch that is sent to the model: newest summary, kept entries, and everything after the summary.
+
+Fitting it into the context window belongs to compaction.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from errand.engine.agent.history.conversion import message_of, messages_of
+from errand.engine.agent.prompt.texts import prompt_text
+from errand.engine.core.messages import ModelMessage, Text, UserMessage, user_text
+from errand.engine.models.reply.usage import characters_of
+from errand.engine.storage.records.nodes import NodeStore
+from errand.protocol.blocks import SummaryBlock
+from errand.protocol.conversations import Node
+
+# Converts entries for the reading agent: `Participants.as_messages`, or `tuple` if all are its own.
+ToModelMessages: TypeAlias = Callable[[Sequence[Node]], tuple[Node, ...]]
+
+# Number of entries that convert within a few milliseconds.
+_LONG = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryMessage(UserMessage):
+    """A summary as a model message; `kept`: number of messages after it that are older, kept entries."""
+
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleHistory:
+    """`kept` and `rest` are entries in branch order; without a summary all of them are in `rest`.
+
+    `is_cut`: some of `rest` are left out.
+    """
+
+    summary: SummaryBlock | None
+    kept: tuple[Node, ...]
+    rest: tuple[Node, ...]
+    is_cut: bool = False
+
+    def messages(self, to_messages: ToModelMessages) -> tuple[ModelMessage, ...]:
+        told = (user_text(prompt_text("left_out")),) if self.is_cut else ()
+        rest = (*told, *messages_of(to_messages(self.rest)))
+        if self.summary is None:
+            return rest
+        kept = messages_of(to_messages(self.kept))
+        said = Text(f"{prompt_text('summarised')}\n\n{self.summary.text}")
+        return (SummaryMessage((said,), kept=len(kept)), *kept, *rest)
+
+
+async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[str]) -> tuple[Node, ...]:
+    """The end of a branch, as much as a model may read.
+
+    From before that, it includes kept entries and the last entry covered by the newest summary.
+    """
+    recent = await nodes.recent(leaf_id) if leaf_id is not None else ()
+    if not recent or recent[0].parent_id is None:
+        return recent
+    ids = {node.id for node in recent}
+    summary = next((found for node in reversed(recent) if (found := summary_of(node)) is not None), None)
+    wanted = {*kept, *((summary.until_id,) if summary is not None else ())} - ids
+    older = await nodes.on_path(recent[0].parent_id, wanted)
+    # A result without its call is meaningless.
+    first = next((at for at, node in enumerate(recent) if node.role in ("user", "assistant")), 0)
+    return (*older, *recent[first:])
+
+
+def visible_history(path: Sequence[Node], kept: Collection[str] = ()) -> VisibleHistory:
+    """`kept` are ids of entries to keep. Ignores a summary whose last covered entry is not on the path.
+
+    `is_cut` is set if an entry's parent is missing from the path.
+    """
+    places = {node.id: place for place, node in enumerate(path)}
+    plain = [node for node in path if summary_of(node) is None]
+    for node in reversed(path):
+        summary = summary_of(node)
+        until = places.get(summary.until_id) if summary is not None else None
+        if summary is not None and until is not None and until < places[node.id]:
+            before = [node for node in plain if places[node.id] <= until]
+            after = tuple(node for node in plain if places[node.id] > until)
+            return VisibleHistory(summary, _kept_steps(before, kept), after, _has_gap(after, places))
+    return VisibleHistory(None, (), tuple(plain), _has_gap(plain, places))
+
+
+def _has_gap(nodes: Iterable[Node], ids: Container[str]) -> bool:
+    return any(node.parent_id is not None and node.parent_id not in ids for node in nodes)
+
+
+async def branch_messages(
+    path: Sequence[Node], kept: Collection[str], to_messages: ToModelMessages
+) -> tuple[ModelMessage, ...]:
+    """Same as `visible_messages`, but converts a long branch in a thread."""
+    if len(path) <= _LONG:
+        return visible_messages(path, kept, to_messages)
+    return await asyncio.to_thread(visible_messages, path, kept, to_messages)
+
+
+def visible_messages(
+    path: Sequence[Node], kept: Collection[str], to_messages: ToModelMessages
+) -> tuple[ModelMessage, ...]:
+    """A branch as the messages for a model."""
+    return visible_history(path, kept).messages(to_messages)
+
+
+def summary_of(node: Node) -> SummaryBlock | None:
+    """The node's summary block, if any."""
+    return next((block for block in node.blocks if isinstance(block, SummaryBlock)), None)
+
+
+def turn_groups(nodes: Iterable[Node]) -> list[tuple[Node, ...]]:
+    """Groups that must stay together: a reply with the results of its calls, or a single message."""
+    steps: list[list[Node]] = []
+    for node in nodes:
+        if steps and node.role in ("tool_result", "system"):
+            steps[-1].append(node)
+        else:
+            steps.append([node])
+    return [tuple(step) for step in steps]
+
+
+def _kept_steps(before: Iterable[Node], kept: Collection[str]) -> tuple[Node, ...]:
+    return tuple(node for step in turn_groups(before) if any(node.id in kept for node in step) for node in step)
+
+
+def length_of(nodes: Iterable[Node]) -> int:
+    """The number of characters that a model reads of these nodes."""
+    messages = (message_of(node) for node in nodes)
+    return sum(characters_of(message) for message in messages if message is not None)
+
+
+def shorten(text: str, longest: int) -> str:
+    """The beginning and the end, the most informative parts: the command and its outcome."""
+    if len(text) <= longest:
+        return text
+    begin, end = longest * 2 // 3, longest // 3
+    return f"{text[:begin]}\n[… {len(text) - begin - end:,} characters left out …]\n{text[-end:]}"

@@ -1,0 +1,189 @@
+"""The system prompt's list of skills: folders with a SKILL.md and its front matter.
+
+The front matter is parsed without a YAML library, which a hostile repository could exploit.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from string import Template
+
+from errand.engine.agent.prompt.texts import prompt_text
+from errand.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders
+from errand.engine.tools.plain_text import clean_name
+from errand.paths import USER_SKILLS
+from errand.protocol.context import PromptPart
+from errand.protocol.notices import PromptRemark
+
+_FIELD = re.compile(r"([A-Za-z_][\w-]*+)[ \t]*+:(?:[ \t]++(.*+))?")
+_BLOCK = re.compile(r"[>|][-+0-9]{0,2}(?:[ \t]+#.*)?")
+_QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)')[ \t]*(?:#.*)?""", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+# YAML lists, maps, anchors, references and tags: never valid in a name or description.
+_NOT_PLAIN = tuple("[]{}&*!%@`,")
+
+NAME = "SKILL.md"
+_SKILL_FOLDERS = (".errand/skills", ".agents/skills")
+_MOST = 64
+_MOST_READ = 500
+_MOST_SCANNED = 5_000
+_HEAD_BYTES = 16_384
+_LONGEST_NAME = 64
+_LONGEST_DESCRIPTION = 500
+
+
+def front_matter(text: str) -> dict[str, str]:
+    """The top-level fields, each joined to one line, without non-text values. Empty without front matter."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    if lines[0].rstrip() != "---":
+        return {}
+    fields: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines[1:]:
+        if line.startswith("---"):
+            break
+        if line[:1] in ("", " ", "\t"):
+            current.append(line)
+        elif (found := _FIELD.fullmatch(line)) is not None:
+            current = fields.setdefault(found[1], [])
+            current[:] = [found[2] or ""]
+        else:
+            current = []
+    return {name: said for name, parts in fields.items() if (said := _value(parts))}
+
+
+def _value(lines: list[str]) -> str:
+    first = lines[0].strip()
+    if _BLOCK.fullmatch(first):
+        return _in_one_line(" ".join(lines[1:]))
+    whole = " ".join(line.strip() for line in lines).strip()
+    if (quoted := _QUOTED.fullmatch(whole)) is not None:
+        double, single = quoted.groups()
+        return _in_one_line(_ESCAPED.sub(_unescape, double) if double is not None else single.replace("''", "'"))
+    if whole.startswith(('"', "'", *_NOT_PLAIN)):
+        return ""
+    return _in_one_line(" ".join(re.sub(r"(?:^|[ \t])#.*", "", line) for line in lines))
+
+
+def _unescape(escape: "re.Match[str]") -> str:
+    return {"n": "\n", "t": "\t"}.get(escape[1], escape[1])
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """`is_own`: it lies in a folder of the person, not of the workspace."""
+
+    name: str
+    description: str
+    file: Path
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSkills:
+    """`skills` in the order of their precedence, also those whose name is taken; `unread` are beyond the limit."""
+
+    skills: tuple[Skill, ...] = ()
+    broken: tuple[Path, ...] = ()
+    unread: tuple[Path, ...] = ()
+
+
+def find_skills(workspace: Path | None, home: Path, disabled: Collection[str] = ()) -> FoundSkills:
+    """All skills for a workspace, or the person's own. Blocking: call it in a thread."""
+    own = _own_folders(home)
+    places = [*(_folders_of_workspace(workspace, home) if workspace is not None else ()), *own]
+    files = list({file: within for folder, within in reversed(places) for file in reversed(_files(folder))}.items())
+    files.reverse()
+    found: list[Skill] = []
+    broken: list[Path] = []
+    names: set[str] = set()
+    looked_at = 0
+    while looked_at < min(len(files), _MOST_READ) and len(names) < _MOST:
+        file, within = files[looked_at]
+        looked_at += 1
+        skill = _read(file, within, is_own=(within, within) in own)
+        if skill is None:
+            broken.append(file)
+            continue
+        found.append(skill)
+        if str(file) not in disabled:
+            names.add(skill.name)
+    return FoundSkills(tuple(found), tuple(broken), tuple(file for file, _ in files[looked_at:]))
+
+
+def skills_part(context: PromptContext) -> PromptPart | None:
+    """If two skills share a name, the nearest wins: the workspace, then its parent folders, then the user's own.
+
+    Skills that a person switched off are left out.
+    """
+    looked = find_skills(context.workspace, context.home, context.disabled_skills)
+    if looked == FoundSkills():
+        return None
+    found: dict[str, Skill] = {}
+    for skill in looked.skills:
+        if str(skill.file) not in context.disabled_skills:
+            found.setdefault(skill.name, skill)
+    remarks = [*_broken_remarks(looked.broken), *_unread_remarks(looked.unread)]
+    if not found and not remarks:
+        return None
+    lines = "\n".join(f"- {skill.name}: {skill.description} (`{skill.file}`)" for skill in found.values())
+    return PromptPart(
+        name="skills",
+        text=Template(prompt_text("skills")).safe_substitute(skills=lines) if found else "",
+        sources=tuple(str(skill.file) for skill in found.values()),
+        remarks=tuple(remarks),
+    )
+
+
+def _broken_remarks(broken: tuple[Path, ...]) -> list[PromptRemark]:
+    if not broken:
+        return []
+    return [PromptRemark(code="no_front_matter", path=clean_name(str(broken[0])), count=len(broken) - 1)]
+
+
+def _unread_remarks(files: tuple[Path, ...]) -> list[PromptRemark]:
+    if not files:
+        return []
+    return [PromptRemark(code="too_many_skills", path=clean_name(str(files[0])), most=_MOST)]
+
+
+def _folders_of_workspace(workspace: Path, home: Path) -> Iterator[tuple[Path, Path]]:
+    """Pairs of a skills folder and the root folder that its links must not leave."""
+    roots = workspace_folders(workspace, home)
+    for folder in reversed(roots):
+        yield from ((folder / place, roots[0]) for place in _SKILL_FOLDERS)
+
+
+def _own_folders(home: Path) -> tuple[tuple[Path, Path], ...]:
+    return tuple((home / place, home / place) for place in USER_SKILLS)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(one / NAME for one in islice(folder.iterdir(), _MOST_SCANNED) if _is_file(one / NAME))
+    except OSError:
+        return []
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:  # inside an unreadable folder
+        return False
+
+
+def _read(file: Path, within: Path, *, is_own: bool) -> Skill | None:
+    fields = front_matter((read_inside(file, within, _HEAD_BYTES) or b"").decode("utf-8", "replace"))
+    name, description = fields.get("name"), fields.get("description")
+    # The path goes into the prompt: a folder name must not inject lines into it.
+    if not name or not description or len(name) > _LONGEST_NAME or not str(file).isprintable():
+        return None
+    if len(description) > _LONGEST_DESCRIPTION:
+        description = f"{description[:_LONGEST_DESCRIPTION]}…"
+    return Skill(name, description, file, is_own)

@@ -1,0 +1,167 @@
+"""The system prompt: role, rules, AGENTS.md, skills, facts, workspace; stable parts first for the provider's cache.
+
+Built once for each task and stored with it.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Template
+
+from errand.engine.agent.prompt.skills import skills_part
+from errand.engine.agent.prompt.texts import prompt_text
+from errand.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders, workspace_part
+from errand.engine.core.skill_state import disabled_skills
+from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.memory.facts import Facts
+from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import tasks
+from errand.engine.tools.plain_text import clean_name
+from errand.paths import Paths
+from errand.protocol.context import PromptPart
+from errand.protocol.facts import Fact
+from errand.protocol.notices import PromptRemark, Remark
+from errand.protocol.tasks import ApproveMode, Task, TaskMode
+
+NAME = "AGENTS.md"
+OWN_FOLDER = Path(".config/errand")
+
+# For all files together. The same limit as in Codex, which defined AGENTS.md (project_doc_max_bytes).
+MOST_BYTES = 32_768
+# For all facts together, by length. A hundred facts of usual length take less.
+MOST_FACT_TOKENS = 4_000
+_PLAN = "plan"
+
+
+def role_part(context: PromptContext) -> PromptPart:
+    return PromptPart(name="role", text=context.role or prompt_text("assistant"))
+
+
+def rules_part(context: PromptContext) -> PromptPart:
+    return PromptPart(name="rules", text=prompt_text("talk" if context.mode == "chat" else "system"))
+
+
+def instructions_part(context: PromptContext) -> PromptPart | None:
+    """The user's own file first, the nearest last. Over the limit, nearer files take precedence."""
+    own = context.home / OWN_FOLDER
+    ground = workspace_folders(context.workspace, context.home)
+    places = ((own, own), *((folder, ground[0]) for folder in ground))
+    room, shown = MOST_BYTES, list[tuple[Path, str]]()
+    remarks: list[PromptRemark] = []
+    for folder, within in reversed(places):
+        file = folder / NAME
+        found = read_inside(file, within, room)
+        if found is None or b"\0" in found:
+            remarks += _unread_remarks(file, found)
+        elif found.strip():
+            if len(found) > room:
+                remarks.append(PromptRemark(code="too_long", path=str(file), count=room, most=MOST_BYTES))
+            shown.insert(0, (file, found[:room].decode("utf-8", "replace").strip()))
+            room -= len(found[:room])
+    if not shown and not remarks:
+        return None
+    files = "\n\n".join(f"### {file}\n\n{said}" for file, said in shown)
+    return PromptPart(
+        name="instructions",
+        text=Template(prompt_text("instructions")).safe_substitute(files=files) if shown else "",
+        sources=tuple(str(file) for file, _ in shown),
+        remarks=tuple(remarks),
+    )
+
+
+def _unread_remarks(file: Path, found: bytes | None) -> tuple[PromptRemark, ...]:
+    if found is None and not os.path.lexists(file):
+        return ()
+    return (PromptRemark(code="unreadable" if found is None else "no_text", path=str(file)),)
+
+
+def facts_part(context: PromptContext) -> PromptPart | None:
+    """Those that a person pinned; over the limit without the oldest."""
+    room, told = MOST_FACT_TOKENS * CHARACTERS_A_TOKEN, list[Fact]()
+    for fact in reversed(context.facts):
+        room -= len(fact.text)
+        if room < 0:
+            break
+        told.insert(0, fact)
+    if not told:
+        return None
+    headings = {"always": "Always:", "me": "About the person:"}
+    groups: dict[str, list[str]] = {heading: [] for heading in headings.values()}
+    for fact in told:
+        heading = headings.get(fact.scope, f"About the folder `{clean_name(fact.folder)}` and what is below it:")
+        groups.setdefault(heading, []).append(f"- {fact.text}")
+    texts = ["\n".join((heading, *lines)) for heading, lines in groups.items() if lines]
+    left_out = len(context.facts) - len(told)
+    remark = PromptRemark(code="too_many_facts", path="", count=left_out, most=MOST_FACT_TOKENS)
+    return PromptPart(
+        name="facts",
+        text=Template(prompt_text("facts")).safe_substitute(facts="\n\n".join(texts)),
+        remarks=(remark,) if left_out else (),
+    )
+
+
+def plan_part(context: PromptContext) -> PromptPart | None:
+    """The last part, so that the others stay in the provider's cache. A change during a task is a message instead."""
+    return PromptPart(name=_PLAN, text=prompt_text("as_plan")) if context.approve == "plan" else None
+
+
+PARTS = (role_part, rules_part, instructions_part, skills_part, facts_part, workspace_part, plan_part)
+
+
+def read_parts(context: PromptContext) -> tuple[PromptPart, ...]:
+    """Read all parts. Blocking: call it in a thread."""
+    found = (part(context) for part in PARTS)
+    return tuple(part for part in found if part is not None)
+
+
+def has_plan_mode(parts: Iterable[PromptPart]) -> bool:
+    """True if the prompt was made in plan mode."""
+    return any(part.name == _PLAN for part in parts)
+
+
+def join_parts(parts: tuple[PromptPart, ...]) -> str:
+    return "\n\n".join(part.text for part in parts if part.text)
+
+
+def remarks_of(parts: Iterable[PromptPart]) -> Iterator[PromptRemark | Remark]:
+    """The notices about a prompt. Those of older prompts are sentences."""
+    for remark in (remark for part in parts for remark in part.remarks):
+        yield Remark(text=remark) if isinstance(remark, str) else remark
+
+
+class TaskSystemPrompt:
+    """The system prompt of one task. `role` is the personality's own prompt."""
+
+    def __init__(self, task: Task, role: str, facts: Facts, database: Database, paths: Paths) -> None:
+        self._task = task
+        self._role = role
+        self._facts = facts
+        self._paths = paths
+        self._database = database
+
+    async def parts(self) -> tuple[PromptPart, ...]:
+        """The stored parts, also after a restart; otherwise new ones, committed with the next write."""
+        known = await self._database.prompts.of_task(self._task.id)
+        if known:
+            return known
+        task = self._task
+        workspace = Path(task.workspace)
+        facts = await self._facts.for_task(workspace)
+        parts = await current_parts(self._role, workspace, task.mode, self._paths, facts, task.approve)
+        self._database.journal.put(tasks.add(self._task.id, parts))
+        return parts
+
+
+async def current_parts(
+    role: str, workspace: Path, mode: TaskMode, paths: Paths, facts: tuple[Fact, ...], approve: ApproveMode = "ask"
+) -> tuple[PromptPart, ...]:
+    """The parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
+    now = datetime.now(UTC).astimezone()
+
+    def read() -> tuple[PromptPart, ...]:
+        disabled = disabled_skills(paths.skills)
+        return read_parts(PromptContext(role, workspace, mode, Path.home(), now, approve, disabled, facts))
+
+    return await in_workspace(workspace, read)

@@ -1,0 +1,138 @@
+"""The system prompt's workspace part, and the folders whose instructions and skills apply to a workspace."""
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice, takewhile
+from pathlib import Path
+from string import Template
+
+from errand.engine.agent.prompt.texts import prompt_text
+from errand.engine.tools.file_walk import is_folder
+from errand.protocol.context import PromptPart
+from errand.protocol.facts import Fact
+from errand.protocol.tasks import ApproveMode, TaskMode
+from errand.regular_file import read_beginning
+
+_MOST_SHOWN = 40
+_MOST_SCANNED = 2_000
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class PromptContext:
+    """`role` is the personality's own prompt. `workspace` is a real path, `home` the user's home directory.
+
+    `disabled_skills` are the SKILL.md files of skills that are switched off. `facts` are those for this
+    workspace, oldest first.
+    """
+
+    role: str
+    workspace: Path
+    mode: TaskMode
+    home: Path
+    now: datetime
+    approve: ApproveMode = "ask"
+    disabled_skills: frozenset[str] = frozenset()
+    facts: tuple[Fact, ...] = ()
+
+
+def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:
+    """Outermost first: from the repository root, else from below the home directory, else the workspace alone.
+
+    The walk up stops at a folder owned by another user: in a shared folder anyone could plant instructions.
+    """
+    way = _owned_folders((workspace, *workspace.parents))
+    for count, folder in enumerate(way, start=1):
+        if _exists(folder / ".git"):
+            return tuple(reversed(way[:count]))
+        if folder == home:
+            return tuple(reversed(way[: max(1, count - 1)]))
+    return (workspace,)
+
+
+def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
+    """At most `most` + 1 bytes; None if there is no such file, or if a link leads out of the folder."""
+    try:
+        real = file.resolve(strict=True)
+        return read_beginning(real, most + 1, follow_links=False) if real.is_relative_to(folder) else None
+    except (OSError, RuntimeError):  # RuntimeError: a symlink loop
+        return None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # inside an unreadable folder
+        return False
+
+
+def _owned_folders(folders: tuple[Path, ...]) -> tuple[Path, ...]:
+    if sys.platform == "win32":
+        return folders
+    return (folders[0], *takewhile(_is_own, folders[1:]))
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def workspace_part(context: PromptContext) -> PromptPart:
+    facts = Template(prompt_text("workspace")).safe_substitute(
+        workspace=_sanitised(str(context.workspace)),
+        system=f"{platform.system()} {platform.machine()}",
+        date=context.now.strftime("%A, %d %B %Y"),
+    )
+    lines = (facts, _branch(context), _top_level(context))
+    return PromptPart(name="workspace", text="\n".join(line for line in lines if line))
+
+
+def _top_level(context: PromptContext) -> str:
+    """The top-level entries; none for the home directory, whose other contents are private."""
+    if context.workspace == context.home:
+        return ""
+    try:
+        with os.scandir(context.workspace) as entries:
+            looked_at = islice(entries, _MOST_SCANNED)
+            found = sorted(f"{_sanitised(one.name)}{os.sep if is_folder(one) else ''}" for one in looked_at)
+    except OSError:
+        return ""
+    if not found:
+        return "- It is empty."
+    more = "" if len(found) <= _MOST_SHOWN else f" and {_count(len(found) - _MOST_SHOWN)} more"
+    return f"- At its top: {', '.join(f'`{name}`' for name in found[:_MOST_SHOWN])}{more}."
+
+
+def _count(number: int) -> str:
+    return str(number) if number + _MOST_SHOWN < _MOST_SCANNED else "many"
+
+
+def _branch(context: PromptContext) -> str:
+    """The branch as recorded in .git/HEAD; does not start a git process."""
+    root = workspace_folders(context.workspace, context.home)[0]
+    try:
+        head = read_beginning(_git_folder(root / ".git") / "HEAD", 500).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    reference, _, name = head.partition("refs/heads/")
+    return (
+        f"- Git branch: `{_sanitised(name)}`." if reference == "ref: " and name else "- Git: no branch is checked out."
+    )
+
+
+def _git_folder(place: Path) -> Path:
+    """The git directory. In a linked work tree, `.git` is a file that names it."""
+    if place.is_dir():
+        return place
+    return place.parent / os.fsdecode(read_beginning(place, 4_000)).removeprefix("gitdir:").strip()
+
+
+def _sanitised(name: str) -> str:
+    """A name that cannot break out of its line or its backticks."""
+    shown = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
+    return shown if len(shown) <= _LONGEST_NAME or os.sep in shown else f"{shown[:_LONGEST_NAME]}…"

@@ -1,0 +1,371 @@
+"""Records what an agent does: nodes, plans, turns and tool executions, intent before result."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Literal
+
+from errand.engine.agent.compaction.token_estimate import request_sizes
+from errand.engine.agent.history.conversion import blocks_of, plan_of
+from errand.engine.agent.loop.events import (
+    AgentEvent,
+    MessageEnd,
+    MessageUpdate,
+    ToolExecutionEnd,
+    ToolExecutionUpdate,
+    TurnEnd,
+)
+from errand.engine.agent.loop.features import Feature
+from errand.engine.agent.loop.hooks import PendingCall
+from errand.engine.agent.run.queued_messages import queued_node_id
+from errand.engine.agent.run.streaming_reply import StreamingReply
+from errand.engine.agent.run.task_context import TaskContext
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import Busy
+from errand.engine.core.ids import new_id
+from errand.engine.core.messages import AssistantMessage, Message, StopReason, Text, ToolCall, ToolResultMessage
+from errand.engine.models.base import BlockDelta, ModelNotice, ModelRequest, Retry
+from errand.engine.models.reply.usage import usage_or_estimate, with_usage
+from errand.engine.storage.records import executions, tasks, turns
+from errand.engine.storage.sqlite.journal import Journal
+from errand.engine.tools.base import Access
+from errand.protocol.blocks import NoticeBlock, NoticeKind, SummaryBlock
+from errand.protocol.events import TaskPlan, ToolOutput
+from errand.protocol.notices import NoticeData, ReplyCut, UnknownPrice
+from errand.protocol.usage import Usage
+
+_LONGEST_HOST, _MOST_REFUSED = 253, 200
+_Outcome = Literal["complete", "failed", "cut"]
+_OUTCOME: dict[StopReason, _Outcome] = {"error": "failed", "aborted": "cut", "length": "cut"}
+
+
+class ToolExecutionLog:
+    """Writes the audit rows of one task. A call that never ran (unknown tool, wrong arguments, refused) has none.
+
+    A connection of a command that was refused has rows as a call of `network` that failed.
+    """
+
+    def __init__(self, task_id: str, journal: Journal) -> None:
+        self._refused: set[tuple[str, int]] = set()
+        self._task_id = task_id
+        self._journal = journal
+        self._open: dict[str, str] = {}
+        self._known: dict[str, str] = {}
+        self._ended: dict[str, tuple[str, str]] = {}
+
+    def started(self, call: ToolCall, access: Access, turn: int, node_id: str) -> None:
+        """Write the intent; the caller awaits the commit."""
+        self._open[call.id] = new_id("exec")
+        row = executions.ExecutionStart(
+            execution_id=self._open[call.id],
+            task_id=self._task_id,
+            turn=turn,
+            node_id=node_id,
+            call_id=call.id,
+            tool=call.name,
+            arguments=call.arguments,
+            at=datetime.now(UTC),
+            text=access.text,
+            address=access.address,
+            service=access.service,
+            language=access.language,
+            operation=access.operation,
+            working_dir=str(access.reads[0]) if access.command is not None and access.reads else "",
+        )
+        self._journal.put(executions.started(row))
+
+    def known(self, call_id: str, execution_id: str) -> None:
+        """The call ran in an earlier engine: its result is already stored."""
+        self._known[call_id] = execution_id
+
+    def ended(self, event: ToolExecutionEnd) -> None:
+        """Write the result of a started call; any call's summary is cached for its node."""
+        execution_id = self._open.pop(event.call_id, "")
+        known = self._known.pop(event.call_id, "")
+        self._ended[event.call_id] = (execution_id or known, event.result.summary)
+        if not execution_id:
+            return
+        row = executions.ExecutionEnd(
+            execution_id=execution_id,
+            task_id=self._task_id,
+            text="".join(block.text for block in event.result.content if isinstance(block, Text)),
+            summary=event.result.summary,
+            details=event.result.details,
+            is_error=event.result.is_error,
+            at=datetime.now(UTC),
+            marks=event.result.marks,
+        )
+        self._journal.put(executions.finished(row))
+
+    def connection_refused(self, host: str, port: int, reason: str) -> None:
+        """Write it once for each host and port, for so many of them."""
+        place = (host[:_LONGEST_HOST], port)
+        if place in self._refused or len(self._refused) >= _MOST_REFUSED:
+            return
+        self._refused.add(place)
+        execution_id, at = new_id("exec"), datetime.now(UTC)
+        start = executions.ExecutionStart(
+            execution_id=execution_id,
+            task_id=self._task_id,
+            turn=0,
+            node_id="",
+            call_id="",
+            tool="network",
+            arguments={"host": place[0], "port": port},
+            at=at,
+            text=f"Connect to {place[0]}:{port}",
+        )
+        end = executions.ExecutionEnd(
+            execution_id=execution_id,
+            task_id=self._task_id,
+            text=reason,
+            summary="refused",
+            details=None,
+            is_error=True,
+            at=at,
+        )
+        with suppress(Busy):  # the connection is refused in any case
+            self._journal.put(executions.started(start), executions.finished(end))
+
+    def finish(self, call_id: str) -> tuple[str, str]:
+        """Execution id and summary of an ended call, for its node; empty for a call that never ran."""
+        return self._ended.pop(call_id, ("", ""))
+
+
+class TaskRecorder(Feature):
+    """Records one agent's events for one task. `skip` counts the prompts that are already stored."""
+
+    def __init__(
+        self, context: TaskContext, executions: ToolExecutionLog, has_price: Callable[[str], bool], skip: int
+    ) -> None:
+        self._state = context.state
+        self._branch = context.branch
+        self._log = context.log
+        self._journal = context.database.journal
+        self._queue = context.queue
+        self._executions = executions
+        self._has_price = has_price
+        self._skip = skip
+        self._reply = StreamingReply(self._state, self._branch, self._log, self._journal)
+        self._call_started = time.monotonic()
+        self._in_call = False
+        self._request: ModelRequest | None = None
+        self._is_detached = False
+        self._withholds_results = False
+        self._remarks: list[NoticeData] = []
+        self._remarks_made: set[NoticeData] = set()
+
+    async def on_event(self, event: AgentEvent) -> None:
+        match event:
+            case MessageUpdate(event=BlockDelta() as delta):
+                if self._state.task.activity:
+                    self._state.set_activity("")
+                self._reply.delta(delta)
+            case MessageUpdate(event=Retry() as retry):
+                self._reply.restart()
+                if self._state.task.retry_at is not None:
+                    self._in_call = False  # a rate limit: the call is made again as the same turn
+                elif self._in_call:
+                    self._state.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
+            case MessageUpdate(event=ModelNotice(data=data)):
+                self._remark_once(data)
+            case MessageEnd(message=message):
+                self._message(message)
+            case ToolExecutionUpdate():
+                self._output(event)
+            case ToolExecutionEnd():
+                self._executions.ended(event)
+                self._state.tool_ended(event.call_id)
+            case TurnEnd():
+                self._branch.announce_head()
+            case _:
+                pass
+
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+        """Commit the intent. If a power cut loses it, the call is repeated as if it had not started."""
+        self.turn_started(request)
+        await self._branch.save(durable=False)
+        return request
+
+    async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall:
+        """Commit the intent. Control tools touch nothing outside their task and have no record."""
+        call, access = pending.call, pending.access
+        assert access is not None, "it was approved"
+        self._state.tool_started(call.id, call.name, acts=access.has_effects)
+        if access.tier != "free":
+            self._executions.started(call, access, self._state.task.step_count, self._branch.position.node_id or "")
+            # What changes something waits for the disk: after a power cut it must be known that it may have run.
+            await self._branch.save(durable=access.tier != "read")
+        return pending
+
+    def turn_started(self, request: ModelRequest) -> None:
+        """Write the intent of a model call and its size; the caller awaits the commit."""
+        self._state.turn_started()
+        self._call_started = time.monotonic()
+        self._in_call = True
+        self._request = request
+        task = self._state.task
+        self._journal.put(
+            turns.started(
+                task.conversation_id, task.id, task.step_count, request.model, datetime.now(UTC), request_sizes(request)
+            )
+        )
+
+    def refused(self, message: AssistantMessage) -> None:
+        """The provider refused the request as too long. Counts as a turn without a node; a shorter request follows."""
+        self._counted(message, "failed")
+
+    def summarised(self, message: AssistantMessage, block: SummaryBlock | None) -> None:
+        """The end of a summary call, with the stored node if it succeeded."""
+        usage = self._counted(message, "failed" if block is None else "complete")
+        if block is None:
+            return
+        self._state.summarised()
+        task = self._state.task
+        model = message.model or task.model
+        node = self._branch.draft(
+            "system", "engine", (block,), task_id=task.id, turn=task.step_count, model=model, usage=usage
+        )
+        self._branch.append(node, tasks.save(task))
+        self._state.publish_again()
+
+    def notice(self, kind: NoticeKind, data: NoticeData) -> None:
+        """Append a system node with a notice of the engine."""
+        block = NoticeBlock(kind=kind, data=data)
+        task_id = self._state.task.id
+        self._branch.append(self._branch.draft("system", "engine", (block,), task_id=task_id))
+
+    def remark(self, *remarks: NoticeData) -> None:
+        """Add notices to append after the next reply."""
+        self._remarks += remarks
+
+    def detach(self) -> None:
+        """The engine shuts down: calls that did not run stay open, for the engine that resumes the task."""
+        self._is_detached = True
+
+    def close(self) -> None:
+        """Store the partial reply of an aborted model call, or of one that will not be retried."""
+        if self._in_call or self._reply.is_shown:
+            message = AssistantMessage(self._reply.content, "aborted", model=self._state.task.model)
+            if self._request is not None and message.content:
+                message = with_usage(message, usage_or_estimate(self._request, message))
+            self._assistant(message)
+
+    def _remark_once(self, data: NoticeData) -> None:
+        """Add a notice once per task, even if each turn repeats it, and clear an outdated activity."""
+        if data not in self._remarks_made:
+            self._remarks_made.add(data)
+            self._remarks.append(data)
+        if self._in_call and self._state.task.activity:
+            self._state.set_activity("")
+
+    def _publish_remarks(self) -> None:
+        """Append the notices after their reply: before it they would separate the reply from its siblings."""
+        for data in self._remarks:
+            self.notice("model", data)
+        self._remarks.clear()
+
+    def _message(self, message: Message) -> None:
+        if self._skip > 0:
+            self._skip -= 1
+        elif isinstance(message, AssistantMessage):
+            self._assistant(message)
+            if message.cut:
+                self.notice("warning", ReplyCut(reason=message.cut))
+            self._publish_remarks()
+        elif isinstance(message, ToolResultMessage):
+            self._result(message)
+        else:
+            self._user_message(message)
+
+    def _user_message(self, message: Message) -> None:
+        """Move a message from the queue into the tree in one commit, so that it is never read twice.
+
+        A message that was not queued comes from the engine.
+        """
+        entry = self._queue.read(message)
+        task = self._state.task
+        if entry is None:
+            node = self._branch.draft("user", "engine", blocks_of(message), task_id=task.id, turn=task.step_count)
+            self._branch.append(node)
+            return
+        node = self._branch.draft(
+            "user",
+            "user",
+            self._queue.blocks_of(entry),
+            task_id=task.id,
+            turn=task.step_count,
+            node_id=queued_node_id(task.id, entry.id),
+        )
+        self._branch.append(node, tasks.save(task))
+        self._state.publish_again()
+
+    def _assistant(self, message: AssistantMessage) -> None:
+        shown = self._reply.finish()
+        task = self._state.task
+        status: _Outcome = _OUTCOME.get(message.stop_reason, "complete")
+        usage = self._counted(message, status)
+        if message.stop_reason == "aborted" and not message.content and shown is None:
+            return
+        node = self._branch.draft(
+            "assistant",
+            task.agent_id,
+            blocks_of(message),
+            task_id=task.id,
+            turn=task.step_count,
+            status=status,
+            model=message.model or task.model,
+            usage=usage,
+            error=message.error,
+            node_id=shown,
+        )
+        self._branch.append(node)
+        plan = plan_of(task.id, task.step_count, message)
+        self._log.publish(TaskPlan(conversation_id=task.conversation_id, plan=plan))
+
+    def _result(self, message: ToolResultMessage) -> None:
+        execution_id, summary = self._executions.finish(message.tool_call_id)
+        if self._is_detached and not execution_id:
+            self._withholds_results = True
+        if self._withholds_results:
+            return  # results are stored in the order of their calls
+        task = self._state.task
+        blocks = blocks_of(message, execution_id, summary)
+        self._branch.append(
+            self._branch.draft("tool_result", message.tool_name, blocks, task_id=task.id, turn=task.step_count)
+        )
+
+    def _counted(self, message: AssistantMessage, status: _Outcome) -> Usage:
+        """The usage of a call; ends the turn's record if the turn is still open."""
+        usage = self._usage(message)
+        if self._in_call:
+            self._in_call = False
+            self._state.count(usage)
+            task = self._state.task
+            self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
+            if message.model not in ("", task.model):
+                self._journal.put(turns.answered_by(task.id, task.step_count, message.model))
+                if task.budget_usd is not None and usage.cost_usd is None:
+                    self._remark_once(UnknownPrice(model=message.model))
+        return usage
+
+    def _usage(self, message: AssistantMessage) -> Usage:
+        used = message.usage
+        return Usage(
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cache_read_tokens=used.cache_read_tokens,
+            cache_write_tokens=used.cache_write_tokens,
+            cost_usd=used.cost_usd if self._has_price(message.model or self._state.task.model) else None,
+            seconds=time.monotonic() - self._call_started,
+            estimated=used.estimated,
+        )
+
+    def _output(self, event: ToolExecutionUpdate) -> None:
+        task = self._state.task
+        text = "".join(block.text for block in event.result.content if isinstance(block, Text))
+        output = ToolOutput(
+            conversation_id=task.conversation_id, task_id=task.id, call_id=event.call_id, tool=event.tool, text=text
+        )
+        self._log.deltas.add(output, after=self._log.head)

@@ -1,0 +1,192 @@
+"""Resumes an interrupted turn.
+
+Reuses stored replies and results; asks about calls with an unknown outcome (decision 7).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import msgspec
+
+from errand.engine.agent.history.conversion import UNKNOWN_OUTCOME, result_of
+from errand.engine.agent.history.visible_history import summary_of
+from errand.engine.agent.loop.features import Feature, RepeatRequest
+from errand.engine.agent.loop.hooks import NOT_STARTED, PendingCall, ToolRefusal
+from errand.engine.agent.run.recorder import ToolExecutionLog
+from errand.engine.agent.run.task_context import TaskContext, TaskTools
+from errand.engine.core.cancel import CancelSignal, stopped_by
+from errand.engine.core.ids import new_id
+from errand.engine.core.messages import AssistantMessage, ModelMessage, Text
+from errand.engine.models.base import ModelRequest, ReplyEnd
+from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
+from errand.engine.tools.base import Access, ToolResult
+from errand.engine.tools.control_tools import TaskComplete
+from errand.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, UnknownCall
+from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.conversations import Node
+from errand.protocol.tasks import Task
+
+_TEXT = (
+    "The engine was killed while this was under way. It may have taken effect in part, in whole, or not at all: "
+    "look first, then choose."
+)
+
+_SKIPPED = ToolResult((Text(UNKNOWN_OUTCOME),), summary="skipped, outcome unknown", is_error=True)
+
+
+def unknown_outcome_ask(started: ExecutionStart, access: Access, task: Task) -> Ask:
+    """The ask about a call. It is identical no matter which engine raises it.
+
+    `access` is that of the repeated call, and the only one shown: the record proves only that the call was started.
+    """
+    return Ask(
+        id=new_id("ask"),
+        task_id=task.id,
+        conversation_id=task.conversation_id,
+        owner=task.owner,
+        kind="unknown",
+        text=_TEXT,
+        created_at=datetime.now(UTC),
+        choices=(RUN_AGAIN, SKIP, STOP),
+        call_id=started.call_id,
+        unknown=UnknownCall(
+            execution_id=started.execution_id,
+            call_id=started.call_id,
+            tool=started.tool,
+            text=access.text,
+            started_at=started.at,
+            command=access.command,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A call with its result. `execution_id` is empty for a call without an execution record."""
+
+    result: ToolResult
+    execution_id: str = ""
+
+
+RecordedCalls: TypeAlias = RecordedCall | ExecutionStart
+
+
+class InterruptedTurn:
+    """`history` are the messages before the turn. `stored` counts the turn's messages that are stored as nodes."""
+
+    def __init__(
+        self, reply: AssistantMessage, history: tuple[ModelMessage, ...], past: Mapping[str, RecordedCalls], stored: int
+    ) -> None:
+        self.reply = reply
+        self.history = history
+        self.stored = stored
+        # By call id: the call's result, or its start if the outcome is unknown.
+        self.calls: Mapping[str, RecordedCalls] = past
+        self._is_taken = False
+
+    def take_reply(self) -> AssistantMessage | None:
+        """The reply, on the first call; afterwards None, and the recorded calls are dropped."""
+        if self._is_taken:
+            self.calls = {}
+            return None
+        self._is_taken = True
+        return self.reply
+
+
+def last_reply(path: Sequence[Node], task_id: str) -> int | None:
+    """Index of the reply the task was working on; None if a message or a summary follows it."""
+    for index in range(len(path) - 1, -1, -1):
+        node = path[index]
+        if node.role == "user" or summary_of(node) is not None:
+            return None
+        if node.role == "assistant":
+            return index if node.status == "complete" and node.task_id == task_id else None
+    return None
+
+
+def recorded_calls(
+    results: Sequence[Node], executions: Sequence[StoredExecution], turn: int
+) -> dict[str, RecordedCalls]:
+    """The recorded calls of a turn, from result nodes and execution records."""
+    past: dict[str, RecordedCalls] = {}
+    for execution in executions:
+        started, finished = execution.started, execution.finished
+        if started.turn == turn:
+            past[started.call_id] = _from_record(finished) if finished is not None else started
+    for node in results:
+        for block in node.blocks:
+            # `task_complete` runs again: it has no effects, and the end of the task depends on it.
+            if isinstance(block, ToolResultBlock) and (block.tool != TaskComplete.name or block.is_error):
+                past[block.call_id] = RecordedCall(result_of(block), block.execution_id)
+    return past
+
+
+def _from_record(finished: ExecutionEnd) -> RecordedCall:
+    content = (Text(finished.text),)
+    result = ToolResult(content, finished.details, finished.summary, finished.is_error, marks=finished.marks)
+    return RecordedCall(result, finished.execution_id)
+
+
+class TurnReplay(Feature):
+    """Replays the open turn of one task. Does nothing for a new task, or one interrupted during a model call."""
+
+    def __init__(
+        self, context: TaskContext, tools: TaskTools, executions: ToolExecutionLog, turn: InterruptedTurn | None
+    ) -> None:
+        self._state = context.state
+        self._asks = context.asks
+        self._tools = tools
+        self._executions = executions
+        self._turn = turn
+        self._has_old_asks = turn is not None
+
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest | AssistantMessage:
+        """The reply of the open turn, instead of the first model call. The next call ends that turn."""
+        if self._turn is None:
+            return request
+        reply = self._turn.take_reply()
+        if reply is None:
+            self._turn = None
+            return request
+        self._state.move("thinking", "resumed")
+        return reply
+
+    async def after_reply(
+        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ReplyEnd | RepeatRequest:
+        """Drop what the open turn asked, after the first real call: a limit allowed since then counts for that call."""
+        if self._has_old_asks:
+            self._has_old_asks = False
+            self._asks.drop_task(self._state.task.id)
+        return end
+
+    async def before_tool_call(
+        self, pending: PendingCall, cancel: CancelSignal
+    ) -> PendingCall | ToolResult | ToolRefusal:
+        """The recorded result of a call, or a refusal.
+
+        All other calls run as usual, subject to the policy; repeating a read-only call needs no decision by the user.
+        """
+        call_id = pending.call.id
+        past = self._turn.calls.get(call_id) if self._turn is not None else None
+        if isinstance(past, RecordedCall):
+            self._executions.known(call_id, past.execution_id)
+            return past.result
+        if past is None or not (access := await self._tools.access_of(pending)).has_effects:
+            return pending
+        return await self._settle(past, access, cancel) or pending
+
+    async def _settle(
+        self, started: ExecutionStart, access: Access, cancel: CancelSignal
+    ) -> ToolResult | ToolRefusal | None:
+        """None if the user lets the call run again."""
+        ask = unknown_outcome_ask(started, access, self._state.task)
+        settled = await self._asks.raise_and_wait(ask, self._state, cancel)
+        if settled.answer == RUN_AGAIN:
+            return None
+        if settled.answer == STOP:
+            self._state.set(msgspec.structs.replace(self._state.task, stopping=True, activity="stopping"))
+            cancel.set(stopped_by(settled.answered_by))
+        return NOT_STARTED if cancel.is_set else _SKIPPED

@@ -1,0 +1,322 @@
+"""Joins the features of one task into a `TaskRun`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from errand.engine.agent.compaction.context_window import ContextWindow, ContextWindowOptions
+from errand.engine.agent.compaction.summary import Summarizer
+from errand.engine.agent.history.attachments import Attachments, ResultPictures, load_images
+from errand.engine.agent.history.branch import BranchWriter
+from errand.engine.agent.history.visible_history import SummaryMessage, ToModelMessages
+from errand.engine.agent.loop.agent import Agent, AgentOptions
+from errand.engine.agent.loop.features import hooks_of, listeners_of, stream_of
+from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
+from errand.engine.agent.run.address_guard import TaskAddresses
+from errand.engine.agent.run.approvals import Approvals
+from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
+from errand.engine.agent.run.limits import DailyBudget, TaskLimits
+from errand.engine.agent.run.model_calls import TaskModelCalls
+from errand.engine.agent.run.pause_gate import PauseGate
+from errand.engine.agent.run.pending_asks import PendingAsks, UserQuestions
+from errand.engine.agent.run.queued_messages import QueuedMessages
+from errand.engine.agent.run.rate_limit_wait import RateLimitWait
+from errand.engine.agent.run.recall import MemorySource, RunningRecalls, TaskRecall
+from errand.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
+from errand.engine.agent.run.repeat_detection import RepeatDetector
+from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
+from errand.engine.agent.run.service_tools import ServiceTools
+from errand.engine.agent.run.stop_policy import ModeDetector, StopPolicy
+from errand.engine.agent.run.task_context import TaskContext, TaskTools, ToolAliases
+from errand.engine.agent.run.task_run import TaskRun
+from errand.engine.agent.run.task_state import TaskState
+from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.recorder import TaskCheckpoints
+from errand.engine.core.messages import Message
+from errand.engine.core.settings import Settings, hosts_of, writable_folders_of
+from errand.engine.event_log import EventLog
+from errand.engine.memory.facts import FactProposals, Facts
+from errand.engine.models.base import ChatModel
+from errand.engine.permissions.grants import Grants
+from errand.engine.permissions.network import judge_connection, own_port
+from errand.engine.sandbox.form import is_sandboxed, short_text
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.loopback import Loopback
+from errand.engine.sandbox.profile import DeniedFolders, SandboxProfile
+from errand.engine.storage.database import Database
+from errand.engine.tools.base import Embed, GuardedTool, ToolContext, no_embedding
+from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from errand.engine.tools.mcp.pool import McpPool
+from errand.engine.tools.processes.termination import ProcessSweep
+from errand.engine.tools.registry import SERVICES, bind, uses_tool
+from errand.engine.tools.sessions import ConversationSessions, ToolSessions
+from errand.engine.tools.shell.environment import environment_of_commands
+from errand.engine.tools.shell.tool import Shell
+from errand.engine.tools.task import DEEPEST, TaskTool
+from errand.engine.tools.todo import Todo
+from errand.paths import Paths
+from errand.protocol.agents import Personality
+from errand.protocol.background import BackgroundCommand
+from errand.protocol.events import BackgroundUpdate
+from errand.protocol.tasks import Task
+from errand.redaction import Redactor
+
+
+def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
+    return tools
+
+
+def _has_tool(task: Task, name: str) -> bool:
+    """False for what a sub-agent's task leaves out; the deepest sub-agents start no others."""
+    return uses_tool(task.tools, name) and (name != TaskTool.name or task.depth < DEEPEST)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskBuilder:
+    """Dependencies shared by all tasks. `replace_tools` may replace a task's tools, as a replay does.
+
+    A replay has no `servers`, and does not `open_model`: it opens any model by its id, with the stored key.
+    """
+
+    log: EventLog
+    database: Database
+    settings: Settings
+    asks: PendingAsks
+    grants: Grants
+    facts: Facts
+    paths: Paths
+    attachments: Attachments
+    contents: ContentStore
+    daily_budget: DailyBudget
+    has_price: Callable[[str], bool]
+    window_of: Callable[[str], int | None]
+    redactor: Redactor
+    sessions: ToolSessions
+    replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
+    servers: McpPool | None = None
+    sub_agents: SubAgentRunner | None = None
+    open_model: Callable[[str], ChatModel] | None = None
+    embed: Embed = no_embedding
+    memory: MemorySource | None = None
+    recalls: RunningRecalls = field(default_factory=RunningRecalls)
+
+    def build(
+        self,
+        task: Task,
+        branch: BranchWriter,
+        personality: Personality,
+        model: ChatModel,
+        history: tuple[Message, ...],
+        stored_prompts: int,
+        to_messages: ToModelMessages,
+        open_turn: InterruptedTurn | None = None,
+    ) -> TaskRun:
+        """A task ready to run. `history` comes before its prompt; a new task's prompt is already stored.
+
+        With an open turn, `history` comes before that turn; `stored_prompts` counts its stored messages.
+        """
+        state, completion = TaskState(task, self.log), TaskComplete(task.answer_schema)
+        queue = QueuedMessages(state, self.attachments)
+        context = TaskContext(state, branch, queue, self.asks, self.log, self.database)
+        values = self.settings.values
+        processes = ProcessSweep(task.id, state.show_remaining_processes)
+        executions = ToolExecutionLog(task.id, self.database.journal)
+        environment = environment_of_commands()
+        sandbox = self._sandbox(task, environment, executions)
+        workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
+        sessions = ConversationSessions(self.sessions, task.conversation_id)
+        addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
+        checkpoints = TaskCheckpoints(lambda: state.task, self.log, self.contents)
+        recorder = TaskRecorder(context, executions, self.has_price, stored_prompts)
+        warn = partial(recorder.notice, "warning")
+        policy = StopPolicy(context, completion, self._limits(task), self.daily_budget, warn)
+        delegation = self._delegation(state, policy)
+        calls = TaskModelCalls(
+            state, policy, self.daily_budget, self.database.journal, model, self.has_price, self.open_model, delegation
+        )
+        is_summarised = bool(history) and isinstance(history[0], SummaryMessage)
+        recall = TaskRecall(context, self.memory, self.recalls, is_summarised=is_summarised)
+        tool_context = ToolContext(
+            task.id,
+            workspace,
+            outputs,
+            environment,
+            processes,
+            sessions,
+            sandbox,
+            self.redactor,
+            addresses=addresses,
+            checkpoints=checkpoints,
+            working_dir=task.working_dir,
+            keep_working_dir=state.set_working_dir,
+            background_changed=partial(self._show_background, task.conversation_id),
+            sub_agents=delegation,
+            propose_fact=FactProposals(self.facts, task, branch.agent.name, lambda: branch.position).propose,
+            find_in_memory=recall.find,
+            model_calls=calls,
+            embed=self.embed,
+        )
+        tools = TaskTools(
+            self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
+        )
+        calls.find_tools = lambda: tools.all
+        gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
+        options = ContextWindowOptions(self.window_of, values.summarise_at, to_messages)
+        summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
+        pool = self.servers
+        services = (
+            ServiceTools(context, tools, pool, (task.tools, personality.tools), tool_context, recorder)
+            if pool is not None
+            else None
+        )
+        window = ContextWindow(branch, recorder, summaries, self.database, options, warn)
+        features = (
+            ResultPictures(self.attachments),
+            RepeatDetector(context, history, warn, policy.end_as_stuck),
+            TurnReplay(context, tools, executions, open_turn),
+            ModeDetector(state),
+            policy,
+            gate,
+            window,
+            Approvals(
+                context,
+                tools,
+                self.grants,
+                self.paths.home,
+                short_text(values.command_sandbox),
+                has_sandbox=sandbox is not None,
+            ),
+            recorder,
+            *(() if services is None else (services,)),
+            ToolAliases(tools),
+        )
+        agent = Agent(
+            AgentOptions(
+                stream=stream_of(features, model),
+                model=task.model,
+                tools=tools.all,
+                messages=history,
+                thinking_level=task.thinking_level,
+                temperature=personality.temperature,
+                session_id=task.conversation_id,
+                hooks=hooks_of(features, load_images),
+            )
+        )
+        for listener in listeners_of(features):
+            agent.subscribe(listener)
+        queue.attach(agent)
+        prompt = TaskSystemPrompt(task, personality.system_prompt, self.facts, self.database, self.paths)
+        return TaskRun(
+            context,
+            gate,
+            recorder,
+            policy,
+            completion,
+            agent,
+            prompt,
+            window,
+            processes,
+            sandbox,
+            delegation,
+            model,
+            recall,
+            services,
+        )
+
+    def _delegation(self, state: TaskState, policy: StopPolicy) -> Delegation | None:
+        if self.sub_agents is None:
+            return None
+        delegation = Delegation(state, policy, self.sub_agents, self.sub_agents.delegation_of(state.task.parent_id))
+        policy.limit_above = delegation.limit_above
+        return delegation
+
+    def _tools(
+        self,
+        task: Task,
+        personality: Personality,
+        state: TaskState,
+        completion: TaskComplete,
+        tool_context: ToolContext,
+    ) -> tuple[GuardedTool, ...]:
+        ask_user = AskUser(UserQuestions(state, self.asks).ask)
+        bound = bind(tool_context, personality.tools)
+        tools = (*(tool for tool in bound if _has_tool(task, tool.name)), ask_user)
+        if task.mode == "chat":  # it has nothing to plan and to complete
+            return tools
+        return (*tools, SendUpdate(), Todo(state.set_todo), completion)
+
+    def _sandbox(
+        self, task: Task, environment: Mapping[str, str], executions: ToolExecutionLog
+    ) -> CommandSandbox | None:
+        values = self.settings.values
+        mode, granted = values.command_sandbox, writable_folders_of(values.writable_folders)
+        if not is_sandboxed(mode):
+            return None
+        homes = (Path.home(), Path(environment.get("HOME", "/")))
+        output = self.paths.outputs / task.id
+        profile = SandboxProfile(
+            Path(task.workspace),
+            homes,
+            self.paths.home,
+            output,
+            self.paths.cache,
+            network=task.network == "on",
+            granted=granted,
+            mode=mode,
+            denied=partial(self._denied_folders, task),
+        )
+        loopback = self.sessions.get(task.conversation_id, Loopback, Loopback)
+        return CommandSandbox(profile, partial(self._judge_connection, task, executions), loopback)
+
+    def _show_background(self, conversation_id: str, commands: tuple[BackgroundCommand, ...]) -> None:
+        self.log.publish(BackgroundUpdate(conversation_id=conversation_id, commands=commands))
+
+    def _denied_folders(self, task: Task) -> DeniedFolders:
+        denied = self.grants.denied(Shell.name, task.conversation_id, task.workspace)
+        folders = [(call.folder, call.operation) for call in denied if call.folder is not None]
+        return DeniedFolders(
+            tuple(folder for folder, operation in folders if operation != "write"),
+            tuple(folder for folder, operation in folders if operation == "write"),
+        )
+
+    def _judge_connection(
+        self, task: Task, executions: ToolExecutionLog, host: str, port: int, addresses: Sequence[str]
+    ) -> str | None:
+        """By the rules of now, which may have changed since the command began."""
+        listed = hosts_of(self.settings.values.network_hosts)
+        denied = self.grants.denied(Shell.name, task.conversation_id, task.workspace)
+        reason = judge_connection(host, port, addresses, listed, own_port(self.paths), denied)
+        if reason is not None:
+            executions.connection_refused(host, port, reason)
+        return reason
+
+    def _limits(self, task: Task) -> TaskLimits:
+        values = self.settings.values
+        return TaskLimits(task.max_turns, values.max_minutes or None, task.budget_usd, values.max_tokens or None)
+
+
+def sandbox_of_server(
+    settings: Settings, paths: Paths, grants: Grants, folder: Path, owner: str, environment: Mapping[str, str]
+) -> CommandSandbox | None:
+    """The sandbox of an MCP server that works in `folder`: like that of commands with the network."""
+    values = settings.values
+    if not is_sandboxed(values.command_sandbox):
+        return None
+    profile = SandboxProfile(
+        folder,
+        (Path.home(), Path(environment.get("HOME", "/"))),
+        paths.home,
+        paths.outputs / owner,
+        paths.cache,
+        network=True,
+        granted=writable_folders_of(values.writable_folders),
+        mode=values.command_sandbox,
+    )
+
+    def judge(host: str, port: int, addresses: Sequence[str]) -> str | None:
+        denied = grants.denied(SERVICES, "", str(folder))
+        listed = hosts_of(settings.values.network_hosts)
+        return judge_connection(host, port, addresses, listed, own_port(paths), denied)
+
+    return CommandSandbox(profile, judge)

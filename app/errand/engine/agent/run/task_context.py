@@ -1,0 +1,103 @@
+"""The state shared by the features of one task, and the tools of the task."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from errand.engine.agent.history.branch import BranchWriter
+from errand.engine.agent.loop.features import Feature
+from errand.engine.agent.loop.hooks import PendingCall
+from errand.engine.agent.run.pending_asks import PendingAsks
+from errand.engine.agent.run.queued_messages import QueuedMessages
+from errand.engine.agent.run.task_state import TaskState
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import FolderNotAnswering
+from errand.engine.core.messages import AssistantContent, ToolCall
+from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.event_log import EventLog
+from errand.engine.models.base import ModelRequest, ReplyEnd
+from errand.engine.storage.database import Database
+from errand.engine.tools.base import Access, GuardedTool, ToolError
+from errand.engine.tools.registry import ALIASES
+from errand.protocol.base import JsonObject
+
+# Time limit for looking up the effects of a call on a disk that may not respond.
+_ACCESS_TIMEOUT_S = 5.0
+_ACCESS_TIMED_OUT = (
+    f"What this call would touch could not be found out within {_ACCESS_TIMEOUT_S:g} s: the disk does not answer, "
+    "or the machine is very busy. It was not run. Try it once more, or do it in smaller steps."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """The state shared by the features of one task."""
+
+    state: TaskState
+    branch: BranchWriter
+    queue: QueuedMessages
+    asks: PendingAsks
+    log: EventLog
+    database: Database
+
+
+class TaskTools:
+    """The tools of one task: report the effects of a call, and run only what was allowed."""
+
+    def __init__(self, tools: tuple[GuardedTool, ...], workspace: Path) -> None:
+        self._own = tools
+        self._workspace = workspace
+        self.all = tools
+        self._by_name = {tool.name: tool for tool in tools}
+
+    def set_service_tools(self, tools: tuple[GuardedTool, ...]) -> None:
+        """The tools of connected servers, beside the task's own, whose names win."""
+        own = {tool.name for tool in self._own}
+        self.all = (*self._own, *(tool for tool in tools if tool.name not in own))
+        self._by_name = {tool.name: tool for tool in self.all}
+
+    async def access_of(self, pending: PendingCall) -> Access:
+        """The current effects of a call, from a thread of the workspace. Raises `ToolError` if the disk is silent."""
+        look = partial(self._by_name[pending.call.name].access, pending.arguments)
+        try:
+            access = await in_workspace(self._workspace, look, _ACCESS_TIMEOUT_S)
+        except FolderNotAnswering as error:
+            raise ToolError(_ACCESS_TIMED_OUT) from error
+        return (
+            replace(access, content=content_of(pending.arguments))
+            if access.writes or access.code or access.service
+            else access
+        )
+
+    def allow(self, pending: PendingCall, access: Access) -> None:
+        """Permit the call exactly as described by `access`."""
+        self._by_name[pending.call.name].allow(pending.call.id, access)
+
+
+class ToolAliases(Feature):
+    """Gives calls that use another agent's name for a tool the tool's own name, before anything sees the reply."""
+
+    def __init__(self, tools: TaskTools) -> None:
+        self._names = {tool.name for tool in tools.all}
+
+    async def after_reply(
+        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ReplyEnd:
+        content = tuple(map(self._named, end.message.content))
+        return end if content == end.message.content else replace(end, message=replace(end.message, content=content))
+
+    def _named(self, block: AssistantContent) -> AssistantContent:
+        if not isinstance(block, ToolCall) or block.name in self._names:
+            return block
+        alias = ALIASES.get(block.name)
+        if alias is None or alias.tool not in self._names:
+            return block
+        return replace(block, name=alias.tool, arguments={**block.arguments, **alias.sets})
+
+
+def content_of(arguments: JsonObject) -> str:
+    """A fingerprint of a call's arguments."""
+    return hashlib.blake2b(msgspec.json.encode(arguments, order="deterministic"), digest_size=16).hexdigest()

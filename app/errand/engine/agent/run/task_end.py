@@ -1,0 +1,137 @@
+"""The end of a task: how it ends, and its final record."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from errand.engine.agent.history.visible_history import shorten
+from errand.engine.agent.loop.agent import Agent
+from errand.engine.agent.run.recorder import TaskRecorder
+from errand.engine.agent.run.task_context import TaskContext
+from errand.engine.agent.run.task_state import ended_task, with_status
+from errand.engine.core.errors import CannotSave, StorageError
+from errand.engine.core.messages import AssistantMessage
+from errand.engine.tools.control_tools import TaskComplete
+from errand.notice_text import data_text
+from errand.protocol.blocks import NoticeKind
+from errand.protocol.notices import EndedProcess, EndNotSaved, EngineEnded, TaskCompleted, TaskEndNotice, TaskFailed
+from errand.protocol.tasks import Completion, Queued, TaskStatus, TaskStopReason
+
+_logger = logging.getLogger(__name__)
+
+# Only runaway replies are longer; the node keeps the full text.
+_LONGEST_SUMMARY = 100_000
+_SUMMARISED = "What was said before is summarised for the model."
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """How a task ends: its status and reason, its error, and the notice in the conversation.
+
+    `resumes`: the next engine resumes the interrupted task by itself.
+    """
+
+    status: TaskStatus
+    reason: TaskStopReason | None
+    kind: NoticeKind
+    notice: TaskEndNotice
+    error: str | None = None
+    resumes: bool = False
+
+
+def failed(notice: TaskFailed) -> TaskEnd:
+    return TaskEnd("error", "error", "error", notice, data_text(notice))
+
+
+class TaskConclusion:
+    """Writes the final record of one task. `has_replied` is False for a task that only made a summary."""
+
+    def __init__(self, context: TaskContext, recorder: TaskRecorder, completion: TaskComplete, agent: Agent) -> None:
+        self.has_replied = True
+        self._state = context.state
+        self._branch = context.branch
+        self._log = context.log
+        self._recorder = recorder
+        self._completion = completion
+        self._agent = agent
+
+    async def write(self, end: TaskEnd, ended: tuple[EndedProcess, ...]) -> None:
+        """Write the final record, then publish the end. `ended` are the processes that ended with the task."""
+        self._recorder.close()
+        self._announce_end(end.kind, self._with_leftovers(end.notice, ended))
+        lost = await self._try_save(self._branch.save)
+        if lost:
+            self._branch.take_back()
+            end = TaskEnd("error", "error", "error", EndNotSaved(text=lost), lost)
+            self._announce_end(end.kind, end.notice)
+            await self._try_save(self._branch.save)
+        if end.reason is None:
+            task = msgspec.structs.replace(
+                with_status(self._state.task, end.status),
+                stopping=False,
+                current_tool=None,
+                activity="",
+                resumes=end.resumes,
+            )
+        else:
+            task = ended_task(self._state.task, end.status, end.reason, end.error)
+        answer = self._completion.answer if end.status == "completed" else None
+        completion = self._completion_kind() if end.status == "completed" else None
+        self._state.set(msgspec.structs.replace(task, summary=self._summary(end), answer=answer, completion=completion))
+        await self._try_save(self._log.flush)
+
+    def _announce_end(self, kind: NoticeKind, notice: TaskEndNotice) -> None:
+        """Add a notice about the end of the task. A successful end has one only if something was left over."""
+        if notice != TaskCompleted():
+            self._recorder.notice(kind, notice)
+        self._branch.announce_head()
+
+    async def _try_save(self, save: Callable[[], Awaitable[None]]) -> str:
+        """Save; returns the error text. Empty also for `CannotSave`: then the whole engine shuts down."""
+        try:
+            await save()
+        except StorageError as error:
+            _logger.error("the end of task %s is not saved: %s", self._state.task.id, error)
+            return "" if isinstance(error, CannotSave) else str(error)
+        return ""
+
+    def _completion_kind(self) -> Completion:
+        """How the completion was determined (docs/decisions/0003)."""
+        task = self._state.task
+        if task.refused_calls and not task.acting_calls and task.approve != "plan":  # there it ends with a plan
+            return "refused"
+        if self._completion.completed is not None:
+            return "declared"
+        if not self.has_replied:
+            return "replied"
+        replies = (m for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage))
+        last = next(replies, None)
+        if last is not None and last.stop_reason == "length":
+            return "cut"
+        return "undeclared" if task.mode == "task" else "replied"
+
+    def _with_leftovers(self, notice: TaskEndNotice, ended: tuple[EndedProcess, ...]) -> TaskEndNotice:
+        """The notice with the processes that were ended and the messages that were not read."""
+        match notice:
+            case EndNotSaved():
+                return notice
+            case EngineEnded():  # the resumed task will read the messages
+                return msgspec.structs.replace(notice, ended=ended)
+            case _:
+                return msgspec.structs.replace(notice, ended=ended, unread=tuple(map(_shown, self._state.task.queue)))
+
+    def _summary(self, end: TaskEnd) -> str:
+        if self._completion.completed is not None:
+            return self._completion.completed
+        if not self.has_replied:
+            return _SUMMARISED if end.status == "completed" else ""
+        replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
+        return shorten(next(replies, ""), _LONGEST_SUMMARY)
+
+
+def _shown(entry: Queued) -> str:
+    """The text, or the names of the attachments if it is empty."""
+    return entry.text.strip() or ", ".join(Path(path).name for path in entry.attachments)

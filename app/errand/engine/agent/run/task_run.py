@@ -1,0 +1,282 @@
+"""One running task: prompt, stop, end. tasks/running_tasks.py manages all running tasks."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from errand.engine.agent.compaction.context_window import ContextWindow
+from errand.engine.agent.loop.agent import Agent
+from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts, remarks_of
+from errand.engine.agent.run.delegation import Delegation
+from errand.engine.agent.run.pause_gate import PauseGate
+from errand.engine.agent.run.queued_messages import QueuedEntries
+from errand.engine.agent.run.recall import TaskRecall
+from errand.engine.agent.run.recorder import TaskRecorder
+from errand.engine.agent.run.resume import InterruptedTurn
+from errand.engine.agent.run.service_tools import ServiceTools
+from errand.engine.agent.run.stop_policy import StopPolicy
+from errand.engine.agent.run.task_context import TaskContext
+from errand.engine.agent.run.task_end import TaskConclusion, TaskEnd, failed
+from errand.engine.agent.run.task_state import is_working, status_text
+from errand.engine.core.cancel import CancelSignal, StopCause, stopped_by
+from errand.engine.core.errors import IllegalMove
+from errand.engine.core.messages import UserMessage
+from errand.engine.models.base import ChatModel
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.tools.control_tools import TaskComplete
+from errand.engine.tools.processes.termination import ProcessSweep
+from errand.protocol.notices import (
+    EngineEnded,
+    LimitReached,
+    TaskCompleted,
+    TaskFailed,
+    TaskStopped,
+)
+from errand.protocol.tasks import ApproveMode, DecidedMode, Queued, Task
+
+_logger = logging.getLogger(__name__)
+
+NO_ANSWER = "The model ended its work without an answer that follows the schema. Try again, or choose another model."
+
+# Tools stop on the signal; after this time they are cancelled.
+_CANCEL_AFTER_S = 5.0
+
+
+class TaskRun:
+    """Runs one task from prompt to end. Await `run` once; the other methods may be called meanwhile."""
+
+    def __init__(
+        self,
+        context: TaskContext,
+        gate: PauseGate,
+        recorder: TaskRecorder,
+        policy: StopPolicy,
+        completion: TaskComplete,
+        agent: Agent,
+        system_prompt: TaskSystemPrompt,
+        window: ContextWindow,
+        processes: ProcessSweep,
+        sandbox: CommandSandbox | None,
+        delegation: Delegation | None,
+        model: ChatModel,
+        recall: TaskRecall,
+        services: ServiceTools | None = None,
+    ) -> None:
+        self.branch = context.branch
+        self.delegation = delegation
+        self.model = model
+        self._state = context.state
+        self._queue = context.queue
+        self._gate = gate
+        self._recorder = recorder
+        self._policy = policy
+        self._completion = completion
+        self._agent = agent
+        self._system_prompt = system_prompt
+        self._window = window
+        self._processes = processes
+        self._sandbox = sandbox
+        self._recall = recall
+        self._services = services
+        self._conclusion = TaskConclusion(context, recorder, completion, agent)
+        self._cancel = CancelSignal()
+        self._summary_failure: TaskFailed | None = None
+        self._engine_ends = asyncio.Event()
+        self._accepts_messages = True
+        self._resumes = False
+
+    @property
+    def task(self) -> Task:
+        return self._state.task
+
+    @property
+    def shown(self) -> Task:
+        return self._state.shown
+
+    def set_hold_reason(self, why: str) -> None:
+        self._state.set_hold_reason(why)
+
+    async def run(self, opening: UserMessage | InterruptedTurn | None) -> None:
+        """Run the task to its end, from a message, an interrupted turn or the existing history. Never raises."""
+        try:
+            await self._work(opening)
+            end = self._end()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # the end of a task: the error is recorded, the engine continues
+            _logger.exception("task %s failed", self.task.id)
+            text = str(error) or type(error).__name__
+            end = TaskEnd("error", "error", "error", TaskFailed(text=text, cause="internal"), text)
+        if self.delegation is not None:
+            self.delegation.close()
+        try:
+            await self._processes.end()
+            if self._sandbox is not None and (moved := await self._sandbox.after(has_background=False)):
+                _logger.warning("task %s left files that are not kept: %s", self.task.id, ", ".join(moved))
+        except Exception:  # the end of a task: a failed process search must not prevent recording the end
+            _logger.exception("the processes of task %s were not ended", self.task.id)
+        try:
+            await self._conclusion.write(end, tuple(self._processes.ended.values()))
+        except Exception:  # the end of a task: other tasks continue; the next start shows this one as interrupted
+            _logger.exception("the end of task %s is not on record", self.task.id)
+
+    def stop(self, by: str) -> None:
+        """Begin to stop; repeated calls have no effect."""
+        if not is_working(self.task):
+            raise IllegalMove(f"The task is {status_text(self.task.status)} already.")
+        if self.task.stopping or self._cancel.is_set:
+            return
+        self._state.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
+        self._cancel.set(stopped_by(by))
+
+    @property
+    def is_between_steps(self) -> bool:
+        """No step is running: ending now loses nothing."""
+        if self._state.only_delegates:  # its sub-agents have steps of their own
+            return True
+        return self._gate.has_waiting or self.task.status == "waiting_user" or self.shown.status == "paused"
+
+    def finish_step(self) -> None:
+        """Let the current step finish and start no other: the engine shuts down."""
+        if not self._gate.is_closed:
+            self._gate.close("ending this step: the engine ends")
+
+    def interrupt(self, *, resumes: bool = False) -> None:
+        """Stop for an engine shutdown; the task can be resumed, and the next engine does so if `resumes`."""
+        self._resumes = resumes
+        self._recorder.detach()
+        self._engine_ends.set()
+        self._cancel.set(StopCause("engine_end"))
+
+    def pause(self) -> None:
+        self._check_open()
+        if self._gate.is_closed:
+            raise IllegalMove("The task is paused already.")
+        self._gate.close("paused" if self._gate.limit.is_active else "pausing after this step")
+
+    def resume(self) -> None:
+        self._check_open()
+        if self._gate.is_closed:
+            self._gate.open()
+        elif self._gate.limit.is_active:
+            self._gate.limit.end()
+        else:
+            raise IllegalMove("The task is not paused.")
+
+    def try_now(self) -> None:
+        """Retry the model call now instead of waiting for a rate limit."""
+        self._check_open()
+        if not self._gate.limit.is_active:
+            raise IllegalMove("The task does not wait for a limit.")
+        self._gate.limit.end()
+
+    def set_mode(self, mode: DecidedMode) -> None:
+        """Change the mode from the end of this turn on."""
+        self._check_open()
+        if mode == "task" and not any(tool.name == TaskComplete.name for tool in self._agent.state.tools):
+            raise IllegalMove("It was started as a chat. When it has answered, it can go on as a task.")
+        if mode != self.task.mode:
+            self._policy.apply_mode(mode)
+
+    def set_approve(self, mode: ApproveMode, *, attended: bool) -> None:
+        """Change the approval mode from the next check on; the agent reads after this turn that plan mode changed.
+
+        `attended`: a person chose it, who can be asked from now on.
+        """
+        before = self.task.approve
+        self._state.set(msgspec.structs.replace(self.task, approve=mode, attended=attended or self.task.attended))
+        if mode != before and "plan" in (before, mode):
+            self.announce_plan_mode(is_on=mode == "plan")
+
+    def announce_plan_mode(self, *, is_on: bool) -> None:
+        """Tell the agent after this turn that plan mode begins or has ended."""
+        self._policy.plan_message = "as_plan" if is_on else "plan_over"
+
+    def queue_message(self, entry: Queued) -> None:
+        """Queue a message for the agent."""
+        self._check_open()
+        self._queue.add(entry)
+
+    def edit_queue(self, change: Callable[[QueuedEntries], QueuedEntries]) -> None:
+        """Change the queue of unread messages. Raises `Conflict` for a message that was read."""
+        self._check_open()
+        self._queue.edit(change)
+
+    def _check_open(self) -> None:
+        if self._cancel.is_set or not self._accepts_messages:
+            raise IllegalMove("The task is ending. Start a new one in this conversation.")
+
+    async def _work(self, opening: UserMessage | InterruptedTurn | None) -> None:
+        work = asyncio.create_task(self._prompt(opening), name=f"agent {self.task.id}")
+        stop = asyncio.create_task(self._watch_stop(work), name=f"stop {self.task.id}")
+        try:
+            await work
+        except asyncio.CancelledError:
+            if not self._cancel.is_set:
+                raise
+        finally:
+            if not self._cancel.is_set:
+                stop.cancel()
+            await asyncio.wait([stop])
+            if not stop.cancelled() and (error := stop.exception()) is not None:
+                _logger.error("task %s was stopped without its processes", self.task.id, exc_info=error)
+
+    async def _prompt(self, opening: UserMessage | InterruptedTurn | None) -> None:
+        try:
+            await self._set_system_prompt()
+            if self._services is not None:
+                self._agent.set_tools(await self._services.connect(self._cancel))
+            if self.task.summarises and not self.task.summarised:
+                self._summary_failure = await self._window.summarise(self.task.model, self._cancel)
+                self._conclusion.has_replied = False
+            elif isinstance(opening, UserMessage):
+                await self._agent.prompt(await self._recall.add_to(opening, self._cancel), self._cancel)
+            else:
+                await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
+            while self._has_unread():
+                self._conclusion.has_replied = True
+                self._completion.completed = None
+                await self._agent.continue_(self._cancel)
+        finally:
+            self._accepts_messages = False
+
+    async def _set_system_prompt(self) -> None:
+        """Set the system prompt; notices about omitted parts appear once per conversation."""
+        parts = await self._system_prompt.parts()
+        self._agent.set_system_prompt(join_parts(parts))
+        if not self._agent.state.messages:
+            self._recorder.remark(*remarks_of(parts))
+
+    def _has_unread(self) -> bool:
+        """True if messages arrived while the last turn ended: they are read although it ended the task."""
+        ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._policy.has_ended_task
+        return ended_well and self._summary_failure is None and bool(self.task.queue)
+
+    async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
+        """After the signal: end the processes, showing how many are left, then wait for the work to end."""
+        await self._cancel.wait()
+        try:
+            await self._processes.end()
+        finally:
+            await asyncio.wait([work], timeout=_CANCEL_AFTER_S)
+            work.cancel()
+
+    def _end(self) -> TaskEnd:
+        if self._engine_ends.is_set():
+            goes_on = self._gate.limit.is_active and not self.task.own_key
+            return TaskEnd("interrupted", None, "interrupted", EngineEnded(resumes=goes_on), resumes=self._resumes)
+        if (over := self._policy.limit_end) is not None:
+            return TaskEnd("cancelled", over.reason, "limit", LimitReached(limit=over.kind, value=over.limit))
+        if self._policy.stuck is not None:
+            return TaskEnd("cancelled", "iteration_limit", "limit", self._policy.stuck)
+        if (cause := self._cancel.cause) is not None:
+            return TaskEnd("cancelled", "manual_stop", "stopped", TaskStopped(by=cause.by))
+        if self._agent.state.error is not None:
+            return failed(TaskFailed(text=self._agent.state.error, cause="reply"))
+        if self._summary_failure is not None:
+            return failed(self._summary_failure)
+        if self.task.answer_schema is not None and self._completion.completed is None:
+            return failed(TaskFailed(text=NO_ANSWER, cause="no_answer"))
+        return TaskEnd("completed", "completed", "info", TaskCompleted())

@@ -1,0 +1,249 @@
+"""The record of a running task and its status transitions; only this module changes and publishes it."""
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import msgspec
+
+from errand.engine.agent.run.limits import TaskLimits
+from errand.engine.core.errors import IllegalMove
+from errand.engine.event_log import EventLog
+from errand.engine.tools.task import TaskTool
+from errand.listeners import Listeners
+from errand.protocol.events import TaskUpdate
+from errand.protocol.tasks import (
+    Allowance,
+    DecidedMode,
+    LimitKind,
+    Task,
+    TaskMode,
+    TaskStatus,
+    TaskStopReason,
+    TodoItem,
+)
+from errand.protocol.usage import Usage, add_usage
+
+END_STATUSES: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error"})
+
+_WORKING: frozenset[TaskStatus] = frozenset({"running", "thinking", "tool_executing", "waiting_user", "paused"})
+
+_INACTIVE: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error", "interrupted"})
+
+
+def _inactive_or(*statuses: TaskStatus) -> frozenset[TaskStatus]:
+    return _INACTIVE | frozenset(statuses)
+
+
+TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
+    "running": _inactive_or("thinking", "waiting_user", "paused"),
+    "thinking": _inactive_or("running", "tool_executing", "waiting_user", "paused"),
+    "tool_executing": _inactive_or("running", "thinking", "waiting_user", "paused"),
+    "waiting_user": _inactive_or("running", "thinking", "tool_executing"),
+    "paused": _inactive_or("running", "thinking", "tool_executing") - {"completed"},
+    "interrupted": frozenset({"running", "cancelled", "error"}),
+    "completed": frozenset(),
+    "cancelled": frozenset(),
+    "error": frozenset(),
+}
+
+
+def is_working(task: Task) -> bool:
+    """True if running in this engine; an interrupted task is neither working nor ended."""
+    return task.status in _WORKING
+
+
+def with_status(task: Task, status: TaskStatus) -> Task:
+    """The task with a new status; a working one may keep its status. Raises `IllegalMove`."""
+    if status == task.status and status not in END_STATUSES:
+        return task
+    if status not in TRANSITIONS[task.status]:
+        raise IllegalMove(f"A task that is {status_text(task.status)} cannot become {status_text(status)}.")
+    return msgspec.structs.replace(task, status=status)
+
+
+def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: str | None = None) -> Task:
+    """The ended task, without the fields that only a working task has."""
+    return msgspec.structs.replace(
+        with_status(task, status),
+        stop_reason=reason,
+        error=error,
+        ended_at=datetime.now(UTC),
+        stopping=False,
+        current_tool=None,
+        ask_id=None,
+        activity="",
+        retry_at=None,
+        limited_at=None,
+    )
+
+
+def status_text(status: TaskStatus) -> str:
+    """The status as text for users."""
+    return status.replace("_", " ")
+
+
+class WorkClock:
+    """Seconds of work of one task: the time since its start, in this and earlier engines, without idle time."""
+
+    def __init__(self, worked_before: float) -> None:
+        self._before = worked_before
+        self._started = time.monotonic()
+        self._idle_total = 0.0
+        self._idle_since: float | None = None
+
+    def worked_s(self) -> float:
+        now = time.monotonic()
+        idle = self._idle_total + (now - self._idle_since if self._idle_since is not None else 0.0)
+        return self._before + now - self._started - idle
+
+    def set_idle(self, is_idle: bool) -> None:
+        if is_idle and self._idle_since is None:
+            self._idle_since = time.monotonic()
+        elif not is_idle and self._idle_since is not None:
+            self._idle_total += time.monotonic() - self._idle_since
+            self._idle_since = None
+
+
+class TaskState:
+    """Holds the newest record of one task; publishes every change to the event log, thus to storage and clients.
+
+    `clock` counts its work, without the time that it waits for a person or for storage. `listeners` get each published
+    state.
+    """
+
+    def __init__(self, task: Task, log: EventLog) -> None:
+        self.task = task
+        self._published: Task | None = None
+        self._log = log
+        self._tools: dict[str, str] = {}
+        self._asks: list[str] = []
+        self.clock = WorkClock(task.worked_s)
+        self._hold_reason = ""
+        self._waits_below = False
+        self.listeners = Listeners[[Task]]()
+
+    @property
+    def shown(self) -> Task:
+        """The task as shown to users: paused while storage is failing, which cannot be stored."""
+        return (
+            msgspec.structs.replace(self.task, status="paused", activity=self._hold_reason)
+            if self._hold_reason
+            else self.task
+        )
+
+    def set_hold_reason(self, why: str) -> None:
+        """Storage is failing, so the next step waits; that time does not count as work. Empty once it continues."""
+        self._hold_reason = why
+        self.clock.set_idle(self._is_idle())
+
+    def set(self, task: Task) -> None:
+        self.task = task
+        self.clock.set_idle(self._is_idle())
+        if task != self._published:
+            self.publish_again()
+
+    def publish_again(self) -> None:
+        self._published = self.task = msgspec.structs.replace(self.task, worked_s=round(self.clock.worked_s(), 3))
+        self._log.publish(TaskUpdate(task=self.task))
+        self.listeners.notify(self.task)
+
+    @property
+    def only_delegates(self) -> bool:
+        """All running calls wait for sub-agents."""
+        return bool(self._tools) and all(tool == TaskTool.name for tool in self._tools.values())
+
+    def set_delegated(self, usage: Usage, turns: int, *, all_wait: bool) -> None:
+        """What sub-agents have used; the next change publishes it.
+
+        `all_wait`: they all wait for a person or are paused, which is no work of this task either.
+        """
+        self.task = msgspec.structs.replace(self.task, delegated=usage, delegated_turns=turns)
+        self._waits_below = all_wait
+        self.clock.set_idle(self._is_idle())
+
+    def move(self, status: TaskStatus, activity: str = "") -> None:
+        self.set(msgspec.structs.replace(with_status(self.task, status), activity=activity))
+
+    def set_activity(self, activity: str) -> None:
+        self.set(msgspec.structs.replace(self.task, activity=activity))
+
+    def show_remaining_processes(self, count: int) -> None:
+        """Show how many processes are left while the task ends them."""
+        if count:
+            self.set_activity(f"stopping, {count} {'process' if count == 1 else 'processes'} left")
+
+    def turn_started(self) -> None:
+        turn = self.task.step_count + 1
+        self.set(
+            msgspec.structs.replace(with_status(self.task, "thinking"), step_count=turn, current_tool=None, activity="")
+        )
+
+    def count(self, usage: Usage) -> None:
+        """Add a turn's usage. The next change publishes it: one event less per step."""
+        self.task = msgspec.structs.replace(self.task, usage=add_usage(self.task.usage, usage))
+
+    def summarised(self) -> None:
+        """The requested summary exists. Saved with its node, so that it is not made twice."""
+        self.task = msgspec.structs.replace(self.task, summarised=self.task.summarises)
+
+    def set_allowance(self, limits: TaskLimits) -> None:
+        """Store the granted limits, for an engine that resumes the task."""
+        allowance = Allowance(
+            turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd, tokens=limits.tokens
+        )
+        self.set(msgspec.structs.replace(self.task, allowance=allowance))
+
+    def set_mode(self, mode: TaskMode, decided: DecidedMode) -> None:
+        """Publish the mode; `mode` stays `auto` if the task decided itself."""
+        self.set(msgspec.structs.replace(self.task, mode=mode, decided=decided))
+
+    def set_todo(self, items: tuple[TodoItem, ...]) -> None:
+        self.set(msgspec.structs.replace(self.task, todo=items))
+
+    def set_near_limits(self, limits: Iterable[LimitKind]) -> None:
+        """Publish which limits are near."""
+        self.set(msgspec.structs.replace(self.task, near=tuple(limits)))
+
+    def tool_started(self, call_id: str, tool: str, *, acts: bool) -> None:
+        """`acts`: the call does more than read."""
+        self._tools[call_id] = tool
+        self.task = msgspec.structs.replace(self.task, acting_calls=self.task.acting_calls + acts)
+        self.derive_status()
+
+    def set_working_dir(self, folder: str) -> None:
+        self.set(msgspec.structs.replace(self.task, working_dir=folder))
+
+    def tool_refused(self) -> None:
+        self.set(msgspec.structs.replace(self.task, refused_calls=self.task.refused_calls + 1))
+
+    def tool_ended(self, call_id: str) -> None:
+        """After the last tool the status stays until the next turn starts: one event less per step."""
+        self._tools.pop(call_id, None)
+        if self._tools:
+            self.derive_status()
+
+    def ask_raised(self, ask_id: str) -> None:
+        self._asks.append(ask_id)
+        self.derive_status()
+
+    def ask_settled(self, ask_id: str) -> None:
+        self._asks.remove(ask_id)
+        self.derive_status()
+
+    def derive_status(self) -> None:
+        """Derive status, tool and ask from what is open: an ask takes precedence over a running tool."""
+        status: TaskStatus = "waiting_user" if self._asks else "tool_executing" if self._tools else "thinking"
+        self.set(
+            msgspec.structs.replace(
+                with_status(self.task, status),
+                ask_id=self._asks[-1] if self._asks else None,
+                current_tool=next(reversed(self._tools.values()), None),
+                activity="stopping" if self.task.stopping else "",
+            )
+        )
+
+    def _is_idle(self) -> bool:
+        if self._waits_below and self.only_delegates:
+            return True
+        return bool(self._hold_reason) or self.task.status in ("waiting_user", "paused")

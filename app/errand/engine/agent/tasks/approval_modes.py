@@ -1,0 +1,75 @@
+"""The approval mode of a conversation: its change, which its tasks follow at once."""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from errand.engine.agent.run.pending_asks import PendingAsks
+from errand.engine.agent.run.task_run import TaskRun
+from errand.engine.core.errors import NotFound
+from errand.engine.event_log import EventLog
+from errand.engine.storage.database import Database
+from errand.protocol.conversations import Conversation
+from errand.protocol.events import ConversationUpdate, TaskUpdate
+from errand.protocol.tasks import ApproveMode, Task
+
+
+class ApprovalModes:
+    """Holds the modes that were changed since the engine started: stored conversations may be older by one write."""
+
+    def __init__(
+        self, log: EventLog, database: Database, asks: PendingAsks, runs: Callable[[], Iterable[TaskRun]]
+    ) -> None:
+        self._log = log
+        self._database = database
+        self._asks = asks
+        self._runs = runs
+        self._changed: dict[str, ApproveMode] = {}
+
+    def current(self, conversation: Conversation) -> Conversation:
+        """The conversation with its newest mode. Publish it without a wait in between."""
+        mode = self._changed.get(conversation.id, conversation.approve)
+        return msgspec.structs.replace(conversation, approve=mode)
+
+    async def change(self, conversation_id: str, mode: ApproveMode, by: str, *, attended: bool) -> Conversation:
+        """Set the mode for all tasks, running or interrupted, and settle the approvals that it allows or denies.
+
+        It holds at once; returns when it is stored. `attended`: a person chose it, who can be asked.
+        """
+        attended = attended and mode in ("ask", "edits")
+        self._changed[conversation_id] = mode
+        for run in self._running(conversation_id):
+            run.set_approve(mode, attended=attended)
+        self._asks.settle_in_mode(conversation_id, mode, by)
+        active = await self._database.tasks.active()
+        stored = await self._database.conversations.get(conversation_id)
+        if stored is None:
+            self._changed.pop(conversation_id, None)
+            raise NotFound(f"There is no conversation {conversation_id!r}.")
+        conversation = self.current(stored)
+        if conversation != stored:
+            self._log.publish(ConversationUpdate(conversation=conversation))
+        running = {run.task.id for run in self._running(conversation_id)}
+        for task in active:
+            is_idle = task.status == "interrupted" and task.id not in running
+            if task.conversation_id == conversation_id and is_idle and task.approve != conversation.approve:
+                changed = msgspec.structs.replace(
+                    task, approve=conversation.approve, attended=attended or task.attended
+                )
+                self._log.publish(TaskUpdate(task=changed))
+        await self._log.flush()
+        return conversation
+
+    def _running(self, conversation_id: str) -> tuple[TaskRun, ...]:
+        return tuple(run for run in self._runs() if run.task.conversation_id == conversation_id)
+
+    def follow(self, run: TaskRun) -> None:
+        """Apply a change that came while the task was being started."""
+        mode = self._changed.get(run.task.conversation_id)
+        if mode is not None and run.task.approve != "never":
+            run.set_approve(mode, attended=False)
+
+
+def inherited(task: Task) -> ApproveMode | None:
+    """The mode of a task that follows this one: the conversation's, unless nobody was there."""
+    return "never" if task.approve == "never" else None

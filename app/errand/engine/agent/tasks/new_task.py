@@ -1,0 +1,112 @@
+"""The record of a new task: checks the params, settles model and limits, publishes the first events."""
+
+import re
+from datetime import UTC, datetime
+
+from errand.engine.agent.history.branch import BranchWriter
+from errand.engine.agent.tasks.task_target import TaskTarget, publish_target
+from errand.engine.core.addresses import check_address
+from errand.engine.core.errors import ConfigurationError, InvalidParams
+from errand.engine.core.ids import new_id
+from errand.engine.core.settings import SettingValues
+from errand.engine.event_log import EventLog
+from errand.engine.models.catalog.configured import default_api_base
+from errand.engine.models.router import ModelRouter
+from errand.engine.tools.answer_schema import check_answer_schema
+from errand.protocol.agents import Personality, ThinkingLevel
+from errand.protocol.blocks import Block, NoticeBlock
+from errand.protocol.events import TaskUpdate
+from errand.protocol.notices import UnknownPrice
+from errand.protocol.tasks import Task, TaskStartParams
+
+NOTHING_CONFIGURED = (
+    "No model is configured. Set a key such as OPENAI_API_KEY or ANTHROPIC_API_KEY, start a local model server "
+    "(Ollama, LM Studio, llama.cpp, vLLM), or name a model with --model. `errand models` lists what was found; "
+    "`errand tour` works without any."
+)
+
+
+_MOST_TURNS = 1_000_000
+_MOST_USD = 1_000_000
+_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+async def check_start_params(params: TaskStartParams) -> None:
+    """Checks beyond the types; raises `InvalidParams`."""
+    if not params.prompt.strip() and not params.attachments:
+        raise InvalidParams("The prompt is empty. Say what to do.")
+    if params.task_id is not None and not _TASK_ID.fullmatch(params.task_id):
+        raise InvalidParams("taskId: 1 to 100 letters, digits, `-` and `_`.")  # used as a folder name
+    if params.max_turns is not None and not 1 <= params.max_turns <= _MOST_TURNS:
+        raise InvalidParams(f"maxTurns must be from 1 to {_MOST_TURNS:,}.")
+    if params.budget_usd is not None and not 0 < params.budget_usd <= _MOST_USD:
+        raise InvalidParams(f"budgetUsd must be more than 0, and {_MOST_USD:,} at most.")
+    if params.agent_id is not None and params.conversation_id is None:
+        raise InvalidParams("agentId goes with the conversationId of its conversation.")
+    if params.sibling_of is not None and params.conversation_id is None:
+        raise InvalidParams("siblingOf goes with the conversationId of its conversation.")
+    if params.api_base is not None:
+        check_address(params.api_base)
+    if params.answer_schema is not None:
+        if params.mode == "chat":
+            raise InvalidParams("answerSchema goes with the mode task: in chat there is nothing to complete.")
+        await check_answer_schema(params.answer_schema)
+
+
+async def new_task(params: TaskStartParams, target: TaskTarget, settings: SettingValues, models: ModelRouter) -> Task:
+    """The record of a task about to start; nothing is stored yet. Raises `ConfigurationError` without a model."""
+    own_model = target.agent.model or target.personality.model
+    asked_for = params.model or (params.model_if_none if not own_model else None)
+    model = asked_for or own_model or settings.default_model or await models.available.default_model()
+    if not model:
+        raise ConfigurationError(NOTHING_CONFIGURED)
+    api_base = params.api_base if asked_for or params.model_if_none is None else None
+    return Task(
+        id=params.task_id or new_id("task"),
+        conversation_id=target.conversation.id,
+        owner=target.conversation.owner,
+        agent_id=target.agent.id,
+        prompt=params.prompt,
+        status="running",
+        model=model,
+        workspace=target.conversation.workspace,
+        started_at=datetime.now(UTC),
+        api_base=api_base or default_api_base(model, settings),
+        mode="task" if params.answer_schema is not None else params.mode,
+        answer_schema=params.answer_schema,
+        approve=params.approve or target.conversation.approve,
+        network=params.network or target.conversation.network,
+        attended=params.attended,
+        thinking_level=params.thinking_level or _thinking_level(target.personality, settings),
+        max_turns=params.max_turns or settings.max_turns,
+        budget_usd=params.budget_usd or settings.budget_usd or None,
+        own_key=params.api_key is not None,
+    )
+
+
+def publish_task(task: Task, target: TaskTarget, log: EventLog) -> BranchWriter:
+    """Publish conversation, agent and task, in the order that storage requires; returns the agent's branch."""
+    publish_target(target, log)
+    log.publish(TaskUpdate(task=task))
+    return BranchWriter(target.agent, log)
+
+
+def publish_message(
+    task: Task, blocks: tuple[Block, ...], branch: BranchWriter, target: TaskTarget, *, has_price: bool
+) -> None:
+    """Add the task's message to the branch, followed by notices about the task.
+
+    Without `has_price`, a notice says that the budget cannot be enforced for this model.
+    """
+    branch.append(branch.draft("user", target.author, blocks, task_id=task.id))
+    notices = [NoticeBlock(kind="info", data=target.remark)] if target.remark is not None else []
+    if task.budget_usd is not None and not has_price:
+        notices.append(NoticeBlock(kind="model", data=UnknownPrice(model=task.model)))
+    for notice in notices:
+        branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
+    branch.announce_head()
+
+
+def _thinking_level(personality: Personality, settings: SettingValues) -> ThinkingLevel:
+    """The personality's own level, or the level of the settings if it has none."""
+    return settings.thinking_level if personality.thinking_level == "off" else personality.thinking_level

@@ -1,0 +1,96 @@
+"""Notes of changes about to be made, which the events of the changes follow a moment later.
+
+After a crash, the changes whose events were not committed any more are published from their notes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.disk import OTHER, read_version
+from errand.engine.core.errors import EngineError
+from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.event_log import EventLog
+from errand.engine.storage.database import Database
+from errand.protocol.changes import FOLDER, NOTHING, UNKEPT, Change
+from errand.protocol.events import ChangeUpdate
+
+_log = logging.getLogger(__name__)
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Change)
+
+# Events are committed long before.
+_KEPT = timedelta(hours=1)
+
+
+def note_of(change: Change) -> bytes:
+    return _ENCODER.encode(change)
+
+
+def noted_changes(contents: ContentStore) -> list[Change]:
+    """All noted changes. Raises OSError."""
+    found: list[Change] = []
+    for name, body in contents.notes().items():
+        try:
+            found.append(_DECODER.decode(body))
+        except msgspec.MsgspecError as error:
+            _log.warning("the note %s cannot be read: %s", name, error)
+    return found
+
+
+def contents_in(changes: Iterable[Change]) -> frozenset[str]:
+    """The ids of contents that changes name."""
+    return frozenset(one for change in changes for one in (change.before, change.after)) - {NOTHING, FOLDER, UNKEPT}
+
+
+def drop_old(contents: ContentStore) -> None:
+    """Drop the notes whose events were committed long ago, but not those of commands that run. Raises OSError."""
+    before = datetime.now(UTC) - _KEPT
+    contents.drop_notes([one.id for one in noted_changes(contents) if one.at < before and not _is_running(one)])
+
+
+def _is_running(change: Change) -> bool:
+    """True for the note of a file that a command names, until that has ended."""
+    return change.kind == "command" and change.after == change.before
+
+
+async def publish_noted(log: EventLog, database: Database, contents: ContentStore, before: datetime) -> None:
+    """Publish the changes of engines before this time that were only noted, then drop their notes."""
+    try:
+        noted = [change for change in await asyncio.to_thread(noted_changes, contents) if change.at < before]
+        for change in noted:
+            task = None if await database.changes.exists(change.id) else await database.tasks.get(change.task_id)
+            made = None if task is None else await _completed(change, Path(task.workspace), contents)
+            if made is not None:
+                log.publish(ChangeUpdate(change=made))
+        if noted:
+            await log.flush()
+            await asyncio.to_thread(contents.drop_notes, [change.id for change in noted])
+    except (EngineError, OSError) as error:
+        _log.warning("changes of an earlier engine may be missing: %s", error)
+
+
+async def _completed(change: Change, workspace: Path, contents: ContentStore) -> Change | None:
+    """A change by a command that was running gets the content that the file has now; None if that is the same."""
+    if not _is_running(change):
+        return change
+
+    def compare() -> Change | None:
+        now = read_version(Path(change.path))
+        if now.content in (change.before, OTHER):
+            return None
+        if now.data is not None:
+            contents.put(now.data)
+        return msgspec.structs.replace(change, after=now.content, mode_after=now.mode)
+
+    try:
+        return await in_workspace(workspace, compare)
+    except (EngineError, OSError) as error:
+        _log.warning("what a command changed in %s is not known: %s", change.path, error)
+        return None

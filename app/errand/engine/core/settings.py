@@ -1,0 +1,424 @@
+"""Settings: each a declared field, stored as JSON; file, wire and dialogs derive from it."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from errand.engine.core.addresses import check_address
+from errand.engine.core.errors import ConfigurationError, InvalidParams
+from errand.engine.core.file_names import is_secret
+from errand.engine.core.messages import ThinkingLevel
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.engine import SandboxMode
+from errand.protocol.settings import Setting
+from errand.regular_file import atomic_writer, read_regular
+
+_ABILITIES = ("tools", "images", "thinking")
+_UNKNOWN = "-"
+
+_LARGEST = 1_000_000
+_MOST_MINUTES = 1_000_000
+_Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+_Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
+_Kind = Literal["string", "integer", "number", "boolean", "null"]
+_SERVERS = ("model_servers", "mcp_servers")
+_ADDRESSES = ("default_api_base", "proxy_url", "vector_server")
+_KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModel:
+    """A model defined by the user. Prices are US dollars per million tokens. `abilities` is None if not stated."""
+
+    id: str
+    context_tokens: int | None
+    input_price: float | None
+    output_price: float | None
+    abilities: frozenset[str] | None
+
+
+def parse(text: str) -> tuple[OwnModel, ...]:
+    """Parse the setting's rows, separated by newlines or `;`. Raises `InvalidParams` that names the row."""
+    rows = (words for row in re.split(r"[\n;]", text) if (words := row.partition("#")[0].split()))
+    return tuple(_model(words) for words in rows)
+
+
+def hosts_of(text: str) -> tuple[str, ...]:
+    """Parse the setting `network_hosts`."""
+    return tuple(host for part in re.split(r"[\s,;]", text) if (host := part.strip().lower()))
+
+
+def folders_of(text: str, title: str = "Writable folders") -> tuple[Path, ...]:
+    """Parse a setting that lists folders. Raises `InvalidParams` that names the folder."""
+    named = [part.strip() for part in re.split(r"[\n;]", text) if part.strip()]
+    folders = tuple(Path(os.path.normpath(os.path.expanduser(name))) for name in named)
+    for name, folder in zip(named, folders, strict=True):
+        if not folder.is_absolute():
+            raise InvalidParams(f"{title}, “{name[:80]}”: begin it with / or ~/.")
+    return folders
+
+
+def writable_folders_of(text: str) -> tuple[Path, ...]:
+    """Parse the setting `writable_folders`. Raises `InvalidParams` that names the folder."""
+    folders = folders_of(text)
+    for folder in folders:
+        if Path.home().is_relative_to(folder) or is_secret(str(folder)) or _is_of_the_system(folder):
+            raise InvalidParams(f"Writable folders, “{folder}”: it holds what commands must not change.")
+    return folders
+
+
+def _is_of_the_system(folder: Path) -> bool:
+    return any(folder.is_relative_to(one) for one in ("/etc", "/sys", "/proc", "/boot", "/dev", "/usr", "/bin", "/lib"))
+
+
+def _model(words: list[str]) -> OwnModel:
+    provider, _, name = words[0].partition("/")
+    if not provider or not name:
+        raise _invalid_row(words, "it begins with an id such as ollama/qwen3")
+    if len(words) < 4:
+        raise _invalid_row(words, "after the id come context tokens and two prices, or - for what is not known")
+    abilities = set(words[4:])
+    if unknown := abilities - {*_ABILITIES, "text"}:
+        raise _invalid_row(words, f"{min(unknown)!r} is none of {', '.join(_ABILITIES)}, text")
+    context = _number(words, words[1])
+    return OwnModel(
+        words[0],
+        None if context is None else int(context),
+        _number(words, words[2]),
+        _number(words, words[3]),
+        frozenset(abilities) if abilities else None,
+    )
+
+
+def _number(words: list[str], word: str) -> float | None:
+    if word == _UNKNOWN:
+        return None
+    if not re.fullmatch(r"\d{1,12}(\.\d{1,9})?", word):
+        raise _invalid_row(words, f"{word!r} is not a number from 0 up; - stands for what is not known")
+    return float(word)
+
+
+def _invalid_row(words: list[str], reason: str) -> InvalidParams:
+    return InvalidParams(f"Own models, “{' '.join(words)[:80]}”: {reason}.")
+
+
+def _setting(title: str, text: str) -> msgspec.Meta:
+    return msgspec.Meta(title=title, description=text)
+
+
+class ModelServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A user-defined model server. Its `id` is the provider in the ids of its models, and never changes."""
+
+    id: str
+    name: str
+    address: str
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server of the Model Context Protocol: a `command` that is started, or a `url` that is opened.
+
+    Values of `env`, `headers` and `client_secret` refer to stored keys and variables as `${NAME}`. `client_id` is that
+    of a program that the person registered at the server's authorization server, with `callback_port`.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    url: str = ""
+    env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    sandbox: bool = False
+    enabled: bool = True
+    timeout_s: float = 60.0
+    client_id: str = ""
+    client_secret: str = ""
+    callback_port: int = 0
+
+
+class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings with their defaults. `model_servers` and `mcp_servers` have separate wire methods."""
+
+    model_servers: tuple[ModelServer, ...] = ()
+    mcp_servers: tuple[McpServer, ...] = ()
+    default_model: Annotated[
+        str, _setting("Default model", "Model id `provider/model`; empty picks the first found.")
+    ] = ""
+    default_api_base: Annotated[
+        str, _setting("Default base URL", "Base URL for `openai_compatible/…` models; empty for none.")
+    ] = ""
+    fallback_models: Annotated[
+        str,
+        _setting("Fallback models", "Model ids, with commas between: asked in turn when a model's provider fails."),
+    ] = ""
+    own_models: Annotated[
+        str,
+        _setting(
+            "Own models",
+            "Models the lists do not know, with ; between: id, context tokens, dollars for a million tokens in and "
+            "out, what it can: `ollama/qwen3 40960 0 0 tools images thinking`. A - stands for what is not known.",
+        ),
+    ] = ""
+    proxy_url: Annotated[
+        str,
+        _setting("Shared models", "Address of the machine that shares its models for `proxy/…`; empty for none."),
+    ] = ""
+    thinking_level: Annotated[
+        ThinkingLevel,
+        _setting("Thinking level", "How long models think that can: off, minimal, low, medium, high, xhigh."),
+    ] = "off"
+    max_turns: Annotated[
+        int, msgspec.Meta(ge=1, le=1_000_000), _setting("Turns", "Turns of a task before it asks to go on.")
+    ] = 50
+    max_minutes: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=_MOST_MINUTES),
+        _setting("Minutes", "Minutes of a task before it asks to go on; 0 for no limit."),
+    ] = 30.0
+    budget_usd: Annotated[
+        _Dollars, _setting("Budget", "US dollars of a task before it asks to go on; 0 for no limit.")
+    ] = 0.0
+    max_tokens: Annotated[
+        _Tokens, _setting("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit.")
+    ] = 0
+    day_budget_usd: Annotated[
+        _Dollars,
+        _setting("Budget of a day", "US dollars of all tasks in a day before they ask to go on; 0 for no limit."),
+    ] = 0.0
+    day_max_tokens: Annotated[
+        _Tokens,
+        _setting("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit."),
+    ] = 0
+    summarise_at: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=0.95),
+        _setting(
+            "Summarise at",
+            "Share of what a model can read at which the older part of a conversation is summarised: 0.8 is four "
+            "fifths; 0 to never summarise.",
+        ),
+    ] = 0.8
+    context_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=1_000_000_000),
+        _setting(
+            "Context of other models", "Tokens that a model can read of which that is not known, such as a local one."
+        ),
+    ] = 0
+    seconds_between_calls: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=3_600),
+        _setting("Pause between calls", "Least time between two model calls of a task."),
+    ] = 0.0
+    ask_timeout: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=_MOST_MINUTES),
+        _setting(
+            "Time limit of asks",
+            "Minutes until what waits for you is denied, a question stays unanswered, and a limit ends the task; 0 for "
+            "no limit.",
+        ),
+    ] = 0.0
+    command_sandbox: Annotated[
+        SandboxMode,
+        _setting(
+            "Sandbox",
+            "Commands in a sandbox can change only the workspace, and see no keys: auto uses the strongest that works "
+            "here (bubblewrap, else Landlock, else none), required runs no command without one, off uses none.",
+        ),
+    ] = "auto"
+    network_hosts: Annotated[
+        str,
+        _setting(
+            "Hosts inside",
+            "Hosts of the local network or of this machine that commands with the network may reach, with commas "
+            "between: `localhost:5432, *.intra.example`. Public hosts are open to them.",
+        ),
+    ] = ""
+    writable_folders: Annotated[
+        str,
+        _setting(
+            "Writable folders",
+            "Folders besides the workspace that commands in the sandbox may change, with ; between; ~ is your home.",
+        ),
+    ] = ""
+    embedding_folder: Annotated[
+        str,
+        _setting(
+            "Embedding model",
+            "Folder with the files of all-MiniLM-L6-v2 (ONNX); empty is `embedding` in the data directory.",
+        ),
+    ] = ""
+    recall_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=20_000),
+        _setting(
+            "Recall",
+            "Tokens of earlier conversations that an agent may be given with a message, because they seem to bear on "
+            "it; 0 for none.",
+        ),
+    ] = 1_500
+    not_remembered_folders: Annotated[
+        str,
+        _setting(
+            "Folders not remembered",
+            "Conversations that work in these folders, or below them, are left out of memory; with ; between.",
+        ),
+    ] = ""
+    not_recalled_folders: Annotated[
+        str,
+        _setting(
+            "Folders without recall",
+            "Agents that work in these folders, or below them, are given nothing from memory; with ; between.",
+        ),
+    ] = ""
+    keep_vectors: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=100_000_000),
+        _setting("Vectors", "The newest entries of memory that can be found by their meaning; 0 for all."),
+    ] = 0
+    keep_vectors_days: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=36_500),
+        _setting("Age of vectors", "Days for which entries can be found by their meaning; 0 for ever."),
+    ] = 0
+    vector_server: Annotated[
+        str,
+        _setting(
+            "Vector server",
+            "Address of a Qdrant server that keeps the vectors of memory; empty to keep them on this machine. Its key "
+            "is that of the provider qdrant. Takes effect at the next start.",
+        ),
+    ] = ""
+    keep_changes_days: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=3_650),
+        _setting("Undo of changes", "Days for which what tasks replaced in files is kept, to undo their changes."),
+    ] = 30
+    database_url: Annotated[
+        str,
+        _setting(
+            "Database",
+            "postgresql://user@host/database; empty for a file in the data directory. Takes effect at the next start.",
+        ),
+    ] = ""
+
+
+class Settings:
+    """The current settings. `set` replaces `values` as a whole."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.values = _read(file)
+
+    def all(self) -> tuple[Setting, ...]:
+        defaults = SettingValues()
+        return tuple(
+            Setting(
+                name=field.name,
+                title=_meta(field.name).title or field.name,
+                help=_meta(field.name).description or "",
+                kind=_kind(field.name),
+                value=_as_json(getattr(self.values, field.name)),
+                default=_as_json(getattr(defaults, field.name)),
+                choices=_choices(field.name),
+                minimum=_minimum(field.name),
+            )
+            for field in msgspec.structs.fields(SettingValues)
+            if field.name not in _SERVERS
+        )
+
+    def set(self, name: str, value: JsonValue) -> None:
+        """Validate, store atomically, then apply. `InvalidParams` names the problem."""
+        current: JsonObject = msgspec.to_builtins(self.values)
+        if name not in current or name in _SERVERS:
+            names = ", ".join(other for other in current if other not in _SERVERS)
+            raise InvalidParams(f"There is no setting {name!r}. Settings are: {names}.")
+        try:
+            values = msgspec.convert({**current, name: value}, SettingValues)
+        except msgspec.ValidationError as error:
+            reason = str(error).partition(" - at ")[0].replace("`", "")
+            raise InvalidParams(f"Setting {name}: {reason}.") from error
+        parse(values.own_models)
+        writable_folders_of(values.writable_folders)
+        folders_of(values.not_remembered_folders, "Folders not remembered")
+        folders_of(values.not_recalled_folders, "Folders without recall")
+        if name in _ADDRESSES:
+            check_address(str(value))
+        self._store(values)
+
+    def set_model_servers(self, servers: tuple[ModelServer, ...]) -> None:
+        self._store(msgspec.structs.replace(self.values, model_servers=servers))
+
+    def set_mcp_servers(self, servers: tuple[McpServer, ...]) -> None:
+        self._store(msgspec.structs.replace(self.values, mcp_servers=servers))
+
+    def _store(self, values: SettingValues) -> None:
+        _write(self._file, values)
+        self.values = values
+
+
+def _read(file: Path) -> SettingValues:
+    try:
+        values = msgspec.convert(_migrated(read_regular(file, _LARGEST)), SettingValues)
+        parse(values.own_models)
+    except FileNotFoundError:
+        return SettingValues()
+    except (msgspec.DecodeError, InvalidParams) as error:
+        raise ConfigurationError(f"The settings file {file} is not right: {error}. Mend it or move it away.") from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"The settings file {file} cannot be read: {error.strerror}. Mend it or move it away."
+        ) from error
+    return values
+
+
+def _migrated(data: bytes) -> JsonObject:
+    """The stored values in their present form: the sandbox was a switch, and off was its default."""
+    stored = msgspec.json.decode(data, type=JsonObject)
+    if isinstance(stored.get("command_sandbox"), bool):
+        stored["command_sandbox"] = "required" if stored["command_sandbox"] else "auto"
+    return stored
+
+
+def _write(file: Path, values: SettingValues) -> None:
+    data = msgspec.json.format(msgspec.json.encode(values), indent=2)
+    if len(data) > _LARGEST:
+        raise InvalidParams(f"All settings together may have {_LARGEST:,} bytes. Nothing was changed.")
+    try:
+        # If the user replaced the file with a link, write the link's target.
+        with atomic_writer(Path(os.path.realpath(file)), overwrite=True) as new:
+            new.write(data)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The settings file {file} cannot be written: {error.strerror}. Nothing was changed."
+        ) from error
+
+
+def _meta(name: str) -> msgspec.Meta:
+    return _metas(name)[-1]
+
+
+def _minimum(name: str) -> float | None:
+    return next((meta.ge for meta in _metas(name) if meta.ge is not None), None)
+
+
+def _metas(name: str) -> list[msgspec.Meta]:
+    hint = get_type_hints(SettingValues, include_extras=True)[name]
+    return [note for note in get_args(hint)[1:] if isinstance(note, msgspec.Meta)]
+
+
+def _kind(name: str) -> _Kind:
+    hint = get_type_hints(SettingValues)[name]
+    return "string" if get_origin(hint) is Literal else _KINDS[hint]
+
+
+def _choices(name: str) -> tuple[str, ...]:
+    hint = get_type_hints(SettingValues)[name]
+    return tuple(str(choice) for choice in get_args(hint)) if get_origin(hint) is Literal else ()
+
+
+def _as_json(value: str | float | bool) -> JsonValue:
+    return value

@@ -1,0 +1,249 @@
+"""Numbers events, commits them with the changes they describe, then sends them to clients in order.
+
+Streamed deltas are coalesced.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from errand.engine.storage.event_writes import event_writes
+from errand.engine.storage.records import events
+from errand.engine.storage.sqlite.journal import Journal, JournalChange
+from errand.engine.storage.sqlite.statements import Write
+from errand.engine.tools.call_display import event_with_displays
+from errand.listeners import Listeners
+from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.conversations import Node
+from errand.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta, ToolOutput
+from errand.protocol.methods import Notice
+
+# Only the end of a running call's output is sent; the result has all of it.
+_MOST_OUTPUT = 64 * 1024
+
+# Node id and block, or task and call id with -1: models reuse call ids across tasks.
+_Key: TypeAlias = tuple[str, int]
+
+# Two frames of a 60 Hz screen: text looks continuous, and 20 streams of 100 tokens/s make 600 messages/s, not 2,000.
+_FLUSH_SECONDS = 0.033
+
+# Number of events available for replay; older clients take a snapshot. The log stores every node a second time.
+_MOST_EVENTS = 20_000
+_PRUNE_EVERY = 1_000
+
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class _Pending:
+    first: Delta
+    pieces: list[str]
+    after: int
+
+
+class DeltaStream:
+    """Joins the deltas of about 33 ms and sends them; knows the text already sent of streaming nodes."""
+
+    def __init__(self, listeners: "Listeners[[Delta, bytes]]", committed: int) -> None:
+        """`committed` is the newest event sent to the listeners."""
+        self._listeners = listeners
+        self._committed = committed
+        self._pending: dict[_Key, _Pending] = {}
+        self._sent: dict[_Key, tuple[TextDelta, list[str]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_flush_due = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._pending
+
+    def add(self, delta: Delta, after: int) -> None:
+        """Send `delta`, joined with what follows for the same block or call, once event number `after` is committed."""
+        key = _key(delta)
+        pending = self._pending.get(key)
+        if pending is None or _replaces(delta):
+            self._drop_from(key) if _replaces(delta) else None
+            self._pending[key] = _Pending(delta, [delta.text], after)
+        else:
+            pending.pieces.append(delta.text)
+        if self._timer is None and not self._is_flush_due:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.send)
+
+    def committed(self, sequence: int) -> None:
+        """Event number `sequence` was sent. A delta must not overtake the event that announced its node."""
+        self._committed = sequence
+        if self._is_flush_due:
+            self.send()
+
+    def send(self) -> None:
+        """Send what may be sent now, one delta for each block and call; the rest follows its event."""
+        self.close()
+        ready = [(key, pending) for key, pending in self._pending.items() if pending.after <= self._committed]
+        for key, pending in ready:
+            del self._pending[key]
+            first, text = pending.first, "".join(pending.pieces)
+            if isinstance(first, TextDelta):
+                self._sent.setdefault(key, (first, []))[1].append(text)
+                delta = msgspec.structs.replace(first, text=text)
+            else:
+                delta = msgspec.structs.replace(first, text=text[-_MOST_OUTPUT:])
+            data = _ENCODER.encode(Notice("delta", delta))
+            self._listeners.notify(delta, data)
+        self._is_flush_due = bool(self._pending)
+
+    def text_so_far(self, conversation_id: str | None) -> list[TextDelta]:
+        """The text already sent of streaming nodes, from offset 0; None means all conversations.
+
+        For a client that connects in the middle.
+        """
+        return [
+            msgspec.structs.replace(first, offset=0, text="".join(pieces))
+            for first, pieces in self._sent.values()
+            if conversation_id in (None, first.conversation_id)
+        ]
+
+    def finish(self, node: Node) -> None:
+        """Drop the deltas of a node that is complete: the node itself has the text."""
+        if node.status == "streaming":
+            return
+        self._drop_from((node.id, 0))
+        for block in node.blocks:
+            if isinstance(block, ToolResultBlock):
+                self._pending.pop(_call_key(node.task_id or "", block.call_id), None)
+
+    def close(self) -> None:
+        """Stop the timer. Unsent deltas are dropped: they are not part of the stored log."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _drop_from(self, start: _Key) -> None:
+        """Drop a node's blocks from one on: a retry voids the later ones too."""
+        for kept in (self._pending, self._sent):
+            for key in [key for key in kept if key[0] == start[0] and key[1] >= start[1]]:
+                del kept[key]
+
+
+def _key(delta: Delta) -> _Key:
+    return (delta.node_id, delta.block) if isinstance(delta, TextDelta) else _call_key(delta.task_id, delta.call_id)
+
+
+def _call_key(task_id: str, call_id: str) -> _Key:
+    return (f"{task_id} {call_id}", -1)
+
+
+def _replaces(delta: Delta) -> bool:
+    """True if it voids earlier deltas of the same key: a reply starts again; output is always sent as a whole."""
+    return isinstance(delta, ToolOutput) or delta.offset == 0
+
+
+class Frame:
+    """The notice of an event for the wire, encoded on first use and shared by all clients."""
+
+    __slots__ = ("_data", "_notice")
+
+    def __init__(self, notice: Notice) -> None:
+        self._notice = notice
+        self._data: bytes | None = None
+
+    @property
+    def data(self) -> bytes:
+        if self._data is None:
+            self._data = _ENCODER.encode(self._notice)
+        return self._data
+
+
+def event_frame(record: EventRecord) -> Frame:
+    """The notice of a stored event: in what clients get, each call has its display."""
+    return Frame(Notice("event", msgspec.structs.replace(record, event=event_with_displays(record.event))))
+
+
+class EventListener(Protocol):
+    """A client connection. Called in order; must not block."""
+
+    def on_event(self, record: EventRecord, frame: Frame) -> None: ...
+
+    def on_delta(self, delta: Delta, data: bytes) -> None:
+        """`data` is the notice for the wire."""
+        ...
+
+
+class EventLog:
+    """The engine's event log. `head` is the newest number assigned, `committed` the newest sent to clients.
+
+    `deltas` sends streamed text, which is not stored.
+    """
+
+    def __init__(
+        self, journal: Journal, epoch: str, head: int, note: Callable[[int], None] = lambda sequence: None
+    ) -> None:
+        """`note` is called with the number of each stored event."""
+        self.epoch = epoch
+        self.head = head
+        self.committed = head
+        self._journal = journal
+        self._note = note
+        self._on_event = Listeners[[EventRecord, Frame]]()
+        self._on_delta = Listeners[[Delta, bytes]]()
+        self.deltas = DeltaStream(self._on_delta, head)
+
+    @property
+    def client_count(self) -> int:
+        return len(self._on_delta)
+
+    def publish(
+        self,
+        event: Event,
+        *,
+        also: tuple[Write, ...] = (),
+        on_commit: Callable[[], None] | None = None,
+        after: JournalChange | None = None,
+    ) -> JournalChange:
+        """Number the event and queue its writes; clients get it after the commit. Does not wait.
+
+        `also` is committed atomically with it. `on_commit` is called after the commit, before a later `flush` returns.
+        An event is never sent if it, or the change `after`, fails to be stored: its number is skipped.
+        """
+        record = EventRecord(sequence=self.head + 1, epoch=self.epoch, event=event)
+        *first, last = (*also, *event_writes(record))
+        last = replace(last, on_commit=lambda: self._on_commit(record, on_commit))
+        change = self._journal.put(*first, last, after=after)
+        self.head = record.sequence
+        if self.head % _PRUNE_EVERY == 0:
+            self._journal.put(events.prune(_MOST_EVENTS))
+        if isinstance(event, TaskMessage):
+            self.deltas.finish(event.node)
+        return change
+
+    async def flush(self, *, durable: bool = True) -> None:
+        """Return when all events so far are committed, see `Journal.flush`. Raises `StorageError` on failure."""
+        await self._journal.flush(durable=durable)
+
+    def follow(self, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `listener` with every event from now on, once it is stored; returns the unsubscriber."""
+        return self._on_event.add(lambda record, frame: listener(record.event))
+
+    def attach(self, listener: EventListener) -> Callable[[], None]:
+        """Pass every event and delta from now on to `listener`; returns the unsubscriber."""
+        removers = (self._on_event.add(listener.on_event), self._on_delta.add(listener.on_delta))
+
+        def remove() -> None:
+            for remover in removers:
+                remover()
+
+        return remove
+
+    def _on_commit(self, record: EventRecord, then: Callable[[], None] | None) -> None:
+        self.committed = record.sequence
+        self._note(record.sequence)
+        try:
+            if then is not None:
+                then()
+        finally:
+            try:
+                self._on_event.notify(record, event_frame(record))
+            finally:
+                self.deltas.committed(record.sequence)

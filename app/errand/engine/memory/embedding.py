@@ -1,0 +1,300 @@
+"""Embeds texts: 384 numbers for each, by a model in a process that starts with the first texts."""
+
+import asyncio
+import os
+import re
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.ids import new_id
+from errand.engine.memory import embedding_child
+from errand.engine.sandbox.launch import prepare_launch
+from errand.engine.tools.base import ToolError, Vector
+from errand.engine.tools.processes import marks, spawn
+from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from errand.environment import without_secrets
+from errand.paths import Paths
+
+DIMENSIONS = 384
+IDLE_S = 60.0
+MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+_PACKAGE = "fastembed"
+MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
+MODEL_SOURCE = "https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx"
+_LONGEST_S = 60.0
+# The model reads 256 tokens, about 1,000 characters of English; what no tokenizer would reach is not sent.
+_LONGEST_TEXT = 4_096
+_WHITE_SPACE = re.compile(r"[ \t\r\n]+")
+# Texts are sent in batches that take about 0.1 s: a query waits for one at most. Long ones gain nothing from company.
+_BATCH, _BATCH_BYTES = 8, 1_024
+# While throttled, background texts get a fifth of the time.
+_REST = 4.0
+_LARGEST_ANSWER = 16 * 1024 * 1024
+# Nothing is fetched: without a network the library would try for 39 s.
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+_NO_ANSWER = (asyncio.IncompleteReadError, msgspec.DecodeError, OSError)
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    ready: bool = False
+    vectors: tuple[Vector, ...] | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    child: spawn.Child
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    owner: str
+    folder: Path
+
+
+class Embedder:
+    """One for the engine; several calls take turns, batch by batch. The process ends `idle_s` after its last use.
+
+    `folder` is where the model lies now. While `throttled` (tasks run), background texts leave the processor free for
+    most of the time.
+    """
+
+    def __init__(self, folder: Callable[[], Path], idle_s: float = IDLE_S) -> None:
+        self._folder = folder
+        self._idle_s = idle_s
+        self.throttled = False
+        self._process: _Process | None = None
+        self._lock = asyncio.Lock()
+        self._idle: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._urgent = 0
+        self._none_urgent = asyncio.Event()
+        self._none_urgent.set()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.child.pid if self._process is not None else None
+
+    async def embed(self, texts: tuple[str, ...], cancel: CancelSignal, background: bool = False) -> tuple[Vector, ...]:
+        """A vector of 384 numbers for each text, of length 1. Of a long text, the first 256 tokens count.
+
+        With `background`, all other calls go first, and `throttled` applies. Raises `ToolError`, which says how to get
+        what is missing; also when `cancel` is set, which ends the process.
+        """
+        work = asyncio.get_running_loop().create_task(self._embed_all(texts, background))
+        unsubscribe = cancel.subscribe(lambda: _cancel(work))
+        try:
+            return await work
+        except asyncio.CancelledError as error:
+            if cancel.is_set:
+                raise ToolError("Operation aborted") from error
+            raise
+        finally:
+            unsubscribe()
+
+    async def close(self) -> None:
+        """End the process. Calls that wait or come later fail."""
+        self._is_closed = True
+        self._stop_idle()
+        await self._end()
+        async with self._lock:  # what uses the process, or ends it, has seen that it is gone
+            self._stop_idle()
+
+    async def _embed_all(self, texts: tuple[str, ...], background: bool) -> tuple[Vector, ...]:
+        """The shortest first: texts of one batch are padded to its longest."""
+        cut = [_cut(text) for text in texts]
+        found: dict[int, Vector] = {}
+        with nullcontext() if background else self._urgently():
+            for batch in _batches([len(data) for data in cut]):
+                if background:
+                    await self._none_urgent.wait()
+                began = time.monotonic()
+                vectors = await self._embed(tuple(cut[number].decode() for number in batch))
+                found.update(zip(batch, vectors, strict=True))
+                if background and self.throttled and len(found) < len(texts):
+                    await asyncio.sleep(_REST * (time.monotonic() - began))
+        return tuple(found[number] for number in range(len(texts)))
+
+    @contextmanager
+    def _urgently(self) -> Generator[None]:
+        self._urgent += 1
+        self._none_urgent.clear()
+        try:
+            yield
+        finally:
+            self._urgent -= 1
+            if not self._urgent:
+                self._none_urgent.set()
+
+    async def _embed(self, texts: tuple[str, ...]) -> tuple[Vector, ...]:
+        async with self._lock:
+            if self._is_closed:
+                raise ToolError("The engine ends: no more texts are embedded.")
+            self._stop_idle()
+            try:
+                async with asyncio.timeout(_LONGEST_S):
+                    answer = await self._asked(texts)
+            except TimeoutError as error:
+                await self._end()
+                raise ToolError(
+                    f"The process that embeds texts gave no answer in {_LONGEST_S:.0f} s. Try again when the machine "
+                    "is less busy."
+                ) from error
+            except _NO_ANSWER as error:
+                await self._end()
+                raise ToolError(
+                    "The process that embeds texts has ended. The machine may lack memory: close other programs."
+                ) from error
+            except BaseException:
+                await self._end()
+                raise
+            self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
+        if answer.vectors is None:
+            raise ToolError(f"The texts could not be embedded: {answer.error}")
+        if len(answer.vectors) != len(texts) or any(len(vector) != DIMENSIONS for vector in answer.vectors):
+            raise ToolError(
+                f"The model in {self._folder()} is another one than all-MiniLM-L6-v2: get it from {MODEL_SOURCE}."
+            )
+        return answer.vectors
+
+    async def _asked(self, texts: tuple[str, ...]) -> _Answer:
+        """Asks once more if the process of earlier calls was ended meanwhile, by somebody or for want of memory."""
+        was_there = self._process is not None
+        try:
+            return await self._ask(texts)
+        except _NO_ANSWER:
+            if not was_there:
+                raise
+            await self._end()
+            return await self._ask(texts)
+
+    async def _ask(self, texts: tuple[str, ...]) -> _Answer:
+        process = await self._ready()
+        data = msgspec.json.encode(texts)
+        process.writer.write(struct.pack(">I", len(data)) + data)
+        await process.writer.drain()
+        return await _read(process.reader)
+
+    async def _ready(self) -> _Process:
+        process, folder = self._process, self._folder()
+        if process is not None and not process.child.exit.done() and process.folder == folder:
+            return process
+        await self._end()
+        packages = await asyncio.to_thread(_installed, folder)
+        process = self._process = await _started(folder, packages)
+        answer = await _read(process.reader)
+        if not answer.ready:
+            raise ToolError(f"The model in {folder} cannot be loaded: {answer.error}")
+        return process
+
+    async def _end_when_idle(self) -> None:
+        await asyncio.sleep(self._idle_s)
+        async with self._lock:
+            self._idle = None
+            await self._end()
+
+    def _stop_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    async def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        await ProcessSweep(process.owner).end()
+        process.writer.close()
+        for pipe in (process.child.stdout, process.child.stderr):
+            pipe.discard()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(process.child.exit), 1.0)
+
+
+def _cancel(work: "asyncio.Task[tuple[Vector, ...]]") -> None:
+    work.cancel()
+
+
+def _cut(text: str) -> bytes:
+    """What of a text is sent: characters that are not valid in UTF-8 are replaced."""
+    return _WHITE_SPACE.sub(" ", text[: 4 * _LONGEST_TEXT])[:_LONGEST_TEXT].encode(errors="replace")
+
+
+def _batches(sizes: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The numbers of texts with these sizes, in batches of like sizes, the smallest first."""
+    batch: list[int] = []
+    for number in sorted(range(len(sizes)), key=lambda number: sizes[number]):
+        if batch and (len(batch) == _BATCH or (len(batch) + 1) * sizes[number] > _BATCH_BYTES):
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def is_installed() -> bool:
+    """True if the package that runs the model is there."""
+    return find_spec(_PACKAGE) is not None
+
+
+def folder_of_model(setting: str, paths: Paths) -> Path:
+    """The folder that a person set, else that of the data directory."""
+    return Path(setting).expanduser() if setting else paths.embedding
+
+
+def _installed(folder: Path) -> Path:
+    """The folder in which the package lies. Raises `ToolError` that says how to get what is missing."""
+    found = find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        raise ToolError(
+            "Embedding needs the package fastembed, which is not installed. Install it into Errand's own Python: "
+            "pip install 'errand-desktop[memory]'",
+            "fastembed is not installed",
+        )
+    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
+    if missing:
+        raise ToolError(
+            f"There is no embedding model in {folder}: {', '.join(missing)} is missing. Download the files of "
+            f"{MODEL_SOURCE} into it, or set `embedding_folder` to where they are.",
+            "no embedding model",
+        )
+    return Path(found.origin).parents[1]
+
+
+async def _started(folder: Path, packages: Path) -> _Process:
+    """The process, whose model is being loaded. It runs our code and the library alone, so it has no sandbox."""
+    adopt_orphans()
+    command = [sys.executable, "-I", embedding_child.__file__, str(folder), str(packages)]
+    launch = await prepare_launch(command, folder, {**without_secrets(os.environ), **_OFFLINE}, None)
+    owner = new_id("embedding")
+    mark = marks.new_mark(owner)
+    ours, theirs = socket.socketpair()
+    try:
+        child = spawn.start(launch, mark, _ignore, _ignore, theirs.fileno())
+    except (OSError, ValueError) as error:
+        ours.close()
+        marks.forget((mark,))
+        raise ToolError(f"The process that embeds texts could not be started: {error}") from error
+    finally:
+        theirs.close()
+        launch.close()
+    reader, writer = await asyncio.open_connection(sock=ours)
+    return _Process(child, reader, writer, owner, folder)
+
+
+async def _read(reader: asyncio.StreamReader) -> _Answer:
+    (size,) = struct.unpack(">I", await reader.readexactly(4))
+    if size > _LARGEST_ANSWER:
+        raise ToolError("The process that embeds texts answered with too much.")
+    return msgspec.json.decode(await reader.readexactly(size), type=_Answer)
+
+
+def _ignore(data: bytes) -> None:
+    pass

@@ -1,0 +1,240 @@
+"""The facts that travel along: checks, adds, changes and removes them, and selects those for a task."""
+
+import asyncio
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from errand.engine.core.errors import Conflict, InvalidParams, NotFound
+from errand.engine.core.ids import new_id
+from errand.engine.event_log import EventLog
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import events, memory_log
+from errand.engine.tools.base import Proposal
+from errand.engine.tools.plain_text import without_hidden
+from errand.protocol.conversations import Position
+from errand.protocol.events import FactRemoved, FactUpdate
+from errand.protocol.facts import LONGEST_FACT, Fact, FactScope, FactStatus
+from errand.protocol.memory import MemoryAction
+from errand.protocol.tasks import Task
+from errand.redaction import Redactor
+
+MOST_PINNED = 100
+# Proposals have a limit of their own, so that agents cannot use up what people may pin.
+MOST_PROPOSED = 50
+MOST_PROPOSED_BY_TASK = 5
+
+# They reverse the direction of what follows.
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@dataclass(frozen=True, slots=True)
+class FactDraft:
+    """A checked fact that has no id yet. `folder` is a real path, empty for the other scopes."""
+
+    text: str
+    scope: FactScope
+    folder: str = ""
+    conversation_id: str = ""
+    node_id: str = ""
+
+
+def checked_text(given: str) -> str:
+    """The text in one line, without characters that nobody sees. Raises `InvalidParams` with the reason."""
+    text = " ".join(without_hidden(given).split())
+    if not text:
+        raise InvalidParams("text: a fact is a sentence or a short paragraph; this one is empty.")
+    if len(text) > LONGEST_FACT:
+        raise InvalidParams(
+            f"text: more than {LONGEST_FACT} characters. A fact is a sentence or a short paragraph; longer "
+            "instructions for a folder belong into its AGENTS.md."
+        )
+    for character in text:
+        if unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS:
+            raise InvalidParams(f"text: it has the control character U+{ord(character):04X}. Leave it out.")
+    return text
+
+
+def checked_folder(scope: FactScope, folder: str | None) -> str:
+    """The folder of a fact with this scope. Raises `InvalidParams` if there is none, or one that does not belong."""
+    if scope == "folder" and not folder:
+        raise InvalidParams("folder: name the folder that the fact is about by its absolute path.")
+    if scope != "folder" and folder:
+        raise InvalidParams(f"folder: only a fact with the scope `folder` has one, not one with `{scope}`.")
+    return folder or ""
+
+
+class Facts:
+    """All facts. Each change is stored with its line in the audit before a method returns."""
+
+    def __init__(self, log: EventLog, database: Database, redactor: Redactor) -> None:
+        self._log = log
+        self._database = database
+        self._redactor = redactor
+        # Between the check and the commit.
+        self._lock = asyncio.Lock()
+
+    async def all(self) -> tuple[Fact, ...]:
+        """Pinned and proposed ones, oldest first."""
+        return await self._database.facts.all()
+
+    async def for_task(self, workspace: Path) -> tuple[Fact, ...]:
+        """The pinned facts for a task in this folder, oldest first, without secrets."""
+        chosen = [
+            fact
+            for fact in await self.all()
+            if fact.status == "pinned" and (fact.scope != "folder" or workspace.is_relative_to(fact.folder))
+        ]
+        # About a millisecond for each.
+        return await asyncio.to_thread(self._without_secrets, chosen) if chosen else ()
+
+    def _without_secrets(self, chosen: Sequence[Fact]) -> tuple[Fact, ...]:
+        return tuple(msgspec.structs.replace(fact, text=self._redactor(fact.text)) for fact in chosen)
+
+    def has_secret(self, text: str) -> bool:
+        return self._redactor(text) != text
+
+    async def pin(self, draft: FactDraft, fact_id: str, by: str) -> Fact:
+        """Pin a new fact under this id. One with the id is returned as it is; an equal one is pinned instead."""
+        async with self._lock:
+            known = await self.all()
+            existing = _with_id(known, fact_id) or _equal(known, draft.text, draft.scope, draft.folder)
+            if existing is None:
+                fact = _new(fact_id, draft, "pinned", by)
+                return await self._save(fact, "pinned", by, known)
+            if existing.status == "pinned":
+                return existing
+            return await self._save(msgspec.structs.replace(existing, status="pinned"), "accepted", by, known)
+
+    async def change(
+        self, fact_id: str, by: str, *, text: str | None, scope: FactScope | None, folder: str | None
+    ) -> Fact:
+        """Change what is not None, and accept a proposed fact. Raises `NotFound`, and `Conflict` if it equals another.
+
+        `folder` is a real path, for the scope `folder`.
+        """
+        async with self._lock:
+            known = await self.all()
+            before = _with_id(known, fact_id)
+            if before is None:
+                raise _not_there(fact_id)
+            scope = before.scope if scope is None else scope
+            if folder is None and scope == "folder":
+                folder = before.folder
+            folder = checked_folder(scope, folder)
+            text = before.text if text is None else text
+            fact = msgspec.structs.replace(before, status="pinned", text=text, scope=scope, folder=folder)
+            if fact == before:
+                return before
+            other = _equal(known, fact.text, fact.scope, fact.folder)
+            if other is not None and other.id != fact.id:
+                raise Conflict("There is the same fact already. Remove one of the two.")
+            return await self._save(fact, "edited" if before.status == "pinned" else "accepted", by, known)
+
+    async def unpin(self, fact_id: str, by: str) -> None:
+        """Remove a fact, or decline a proposed one. Raises `NotFound`."""
+        async with self._lock:
+            fact = _with_id(await self.all(), fact_id)
+            if fact is None:
+                raise _not_there(fact_id)
+            action = "unpinned" if fact.status == "pinned" else "declined"
+            await self._supersede(FactRemoved(fact_id=fact.id), fact, action, by)
+
+    async def propose(self, draft: FactDraft, by: str) -> tuple[Fact, bool]:
+        """Store it until a person accepts it; an equal fact is returned instead, with False.
+
+        Raises `Conflict` if too many proposals wait.
+        """
+        async with self._lock:
+            known = await self.all()
+            existing = _equal(known, draft.text, draft.scope, draft.folder)
+            if existing is not None:
+                return existing, False
+            fact = _new(new_id("fact"), draft, "proposed", by)
+            return await self._save(fact, "proposed", by, known), True
+
+    async def _save(self, fact: Fact, action: MemoryAction, by: str, known: tuple[Fact, ...]) -> Fact:
+        others = sum(one.status == fact.status and one.id != fact.id for one in known)
+        if fact.status == "pinned" and others >= MOST_PINNED:
+            raise Conflict(f"{MOST_PINNED} facts are pinned, which is the most. Remove one first, or join some.")
+        if fact.status == "proposed" and others >= MOST_PROPOSED:
+            raise Conflict(f"{MOST_PROPOSED} proposed facts wait for a person already, which is the most.")
+        if _with_id(known, fact.id) is not None:
+            await self._supersede(FactUpdate(fact=fact), fact, action, by)
+        else:
+            self._log.publish(FactUpdate(fact=fact), also=(memory_log.add(action, by, _about(fact)),))
+            await self._log.flush()
+        return fact
+
+    async def _supersede(self, event: FactUpdate | FactRemoved, fact: Fact, action: MemoryAction, by: str) -> None:
+        """Earlier texts of the fact leave the event log: a client that replays it needs only the newest state."""
+        earlier = map(events.delete, await self._database.events.of_fact(fact.id))
+        self._log.publish(event, also=(*earlier, memory_log.add(action, by, _about(fact))))
+        await self._log.flush()
+
+
+class FactProposals:
+    """What the agent of one task proposes. `position` is where it is now."""
+
+    def __init__(self, facts: Facts, task: Task, agent: str, position: Callable[[], Position]) -> None:
+        self._facts = facts
+        self._workspace = task.workspace
+        self._agent = agent
+        self._position = position
+        self._count = 0
+
+    async def propose(self, text: str, scope: FactScope) -> Proposal:
+        """Store a fact until a person accepts it. Raises `InvalidParams` and `Conflict` with what is wrong."""
+        text, place = checked_text(text), self._position()
+        if self._facts.has_secret(text):
+            raise InvalidParams("text: it holds what looks like a key or a password. Those are never remembered.")
+        if self._count >= MOST_PROPOSED_BY_TASK:
+            raise Conflict(
+                f"This task has proposed {MOST_PROPOSED_BY_TASK} facts, which is the most. Go on with the work."
+            )
+        folder = self._workspace if scope == "folder" else ""
+        draft = FactDraft(text, scope, folder, place.conversation_id, place.node_id or "")
+        self._count += 1  # before the wait: calls of one reply run in parallel
+        is_new = False
+        try:
+            fact, is_new = await self._facts.propose(draft, self._agent)
+        finally:
+            self._count -= not is_new
+        return "new" if is_new else "waiting" if fact.status == "proposed" else "pinned"
+
+
+def _new(fact_id: str, draft: FactDraft, status: FactStatus, by: str) -> Fact:
+    return Fact(
+        id=fact_id,
+        scope=draft.scope,
+        text=draft.text,
+        status=status,
+        at=datetime.now(UTC),
+        folder=draft.folder,
+        by=by,
+        conversation_id=draft.conversation_id,
+        node_id=draft.node_id,
+    )
+
+
+def _with_id(known: tuple[Fact, ...], fact_id: str) -> Fact | None:
+    return next((fact for fact in known if fact.id == fact_id), None)
+
+
+def _equal(known: tuple[Fact, ...], text: str, scope: FactScope, folder: str) -> Fact | None:
+    """One that says the same for the same place, in capitals or not."""
+    sought = (text.casefold(), scope, folder)
+    return next((fact for fact in known if (fact.text.casefold(), fact.scope, fact.folder) == sought), None)
+
+
+def _not_there(fact_id: str) -> NotFound:
+    return NotFound(f"There is no fact {fact_id!r}. It may have been removed meanwhile.")
+
+
+def _about(fact: Fact) -> str:
+    """For the audit, so without the text."""
+    return f"{fact.id} ({fact.folder or fact.scope})"

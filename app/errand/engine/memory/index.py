@@ -1,0 +1,317 @@
+"""The words of entries, in a SQLite file that can be made again at any time. Call its methods in one thread."""
+
+import re
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.vectors.base import VectorFilter
+from errand.protocol.blocks import MemoryRole
+
+# Below it, a turn is often an answer whose words stand in its neighbours.
+SHORT_WORDS = 40
+_LONGEST_NEIGHBOUR = 400
+_WORD = re.compile(r"\w+")
+_IN_ONE_STATEMENT = 500
+_LOOSE = "loose"
+# A file of another version is thrown away and made again.
+_VERSION = 1
+
+_OPEN = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;"
+_SCHEMA = f"""
+BEGIN;
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, conversation_id TEXT NOT NULL,
+    position INTEGER NOT NULL, speaker TEXT NOT NULL, role TEXT NOT NULL, at REAL NOT NULL, folder TEXT NOT NULL,
+    words INTEGER NOT NULL, text TEXT NOT NULL, vector TEXT NOT NULL DEFAULT 'wanted'
+);
+CREATE UNIQUE INDEX entries_in_order ON entries (conversation_id, position);
+CREATE INDEX entries_by_time ON entries (at);
+CREATE INDEX entries_by_vector ON entries (vector, number);
+CREATE VIRTUAL TABLE entry_words USING fts5(
+    text, content='', tokenize='porter unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE window_words USING fts5(
+    text, content='', tokenize='porter unicode61 remove_diacritics 2'
+);
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO state VALUES ('identity', hex(randomblob(16)));
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""
+_ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words"
+_INDEXED = f"{_ENTRY}, vector = 'made'"
+_HEAD = "conversation_id, position, number, role, at"
+_AT = """
+    WITH wanted (c, p) AS (VALUES {places}) SELECT {columns} FROM wanted JOIN entries ON conversation_id = c
+    AND position = p{also}
+"""
+
+V = TypeVar("V")
+
+Place: TypeAlias = tuple[str, int]
+# `wanted`: to be made; `failed`: the model made none that can be used; `pruned`: removed, and not made again.
+VectorState: TypeAlias = Literal["wanted", "made", "failed", "pruned"]
+
+
+class IndexOutdated(Exception):
+    """The file is of another version of the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedEntry:
+    """An entry at its `position` in its conversation; `words` is how many it has."""
+
+    entry: MemoryEntry
+    position: int
+    words: int
+    has_vector: bool = False
+
+    @property
+    def place(self) -> Place:
+        return self.entry.conversation_id, self.position
+
+
+class EntryHead(NamedTuple):
+    """An entry without its text, in the order of conversations; `at` is in seconds since 1970."""
+
+    conversation_id: str
+    position: int
+    number: int
+    role: MemoryRole
+    at: float
+
+
+class WordIndex:
+    """Raises `sqlite3.Error`, and `IndexOutdated` when a file of another version is opened."""
+
+    def __init__(self, file: Path) -> None:
+        self.connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        try:
+            version = self._one("PRAGMA user_version")
+            if version not in (0, _VERSION):
+                raise IndexOutdated
+            self.connection.executescript(_OPEN if version else f"{_OPEN}{_SCHEMA}")
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def add(self, entries: Iterable[MemoryEntry]) -> None:
+        """In order of time within each conversation. Entries that are there already are left as they are."""
+        with Transaction(self.connection):
+            for entry in entries:
+                self._add(entry)
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove entries, and their words from the windows of their neighbours."""
+        for part in _parts(numbers):
+            with Transaction(self.connection):
+                self._remove(self.entries(part))
+                self.set_state(_LOOSE, "1")
+
+    def compact_if_loose(self) -> None:
+        """Overwrite what removed entries left in the file. Takes seconds for 100,000 entries."""
+        if not self.state(_LOOSE):
+            return
+        for table in ("entry_words", "window_words"):
+            self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.set_state(_LOOSE, "")
+
+    def entries(
+        self, numbers: Iterable[int], condition: str = "", values: Sequence[str | float] = ()
+    ) -> list[IndexedEntry]:
+        """Those of these numbers for which the condition holds, too."""
+        also = f" AND {condition}" if condition else ""
+        return [
+            one
+            for part in _parts(numbers)
+            for one in self.select(f"number IN ({_marks(part)}){also}", (*part, *values))
+        ]
+
+    def heads(self, numbers: Iterable[int]) -> list[EntryHead]:
+        return [
+            EntryHead(*row)
+            for part in _parts(numbers)
+            for row in self.connection.execute(f"SELECT {_HEAD} FROM entries WHERE number IN ({_marks(part)})", part)
+        ]
+
+    def heads_beside(self, heads: Iterable[EntryHead], where: VectorFilter | None = None) -> list[EntryHead]:
+        """Those of the turns before and after each that the filter lets through."""
+        beside = {(head.conversation_id, head.position + step) for head in heads for step in (-1, 1)}
+        return [EntryHead(*row) for rows in self._at(beside, _HEAD, where) for row in rows]
+
+    def at_places(self, places: Iterable[Place]) -> list[IndexedEntry]:
+        """The entries at these positions of conversations, where there are any."""
+        return [_indexed(row) for rows in self._at(places, _INDEXED) for row in rows]
+
+    def select(self, condition: str, values: Sequence[str | int | float]) -> list[IndexedEntry]:
+        """The entries for which an SQL condition holds; it may end with an order and a limit."""
+        rows = self.connection.execute(f"SELECT {_INDEXED} FROM entries WHERE {condition}", values)
+        return list(map(_indexed, rows))
+
+    def next_number(self) -> int:
+        """A number that no entry ever had."""
+        return int(self._one("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'entries'"))
+
+    def identity(self) -> str:
+        """That of this file: one that is made anew has another, and gives the same numbers to other entries."""
+        return self.state("identity")
+
+    def state(self, name: str) -> str:
+        """What was noted under a name; empty if nothing was."""
+        row = self.connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def set_state(self, name: str, value: str) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
+
+    def known(self, ids: Collection[str]) -> frozenset[str]:
+        """Those of these ids that have an entry."""
+        found = (
+            self.connection.execute(f"SELECT id FROM entries WHERE id IN ({_marks(part)})", part)
+            for part in _parts(ids)
+        )
+        return frozenset(row[0] for rows in found for row in rows)
+
+    def _at(self, places: Iterable[Place], columns: str, where: VectorFilter | None = None) -> list[sqlite3.Cursor]:
+        condition, values = sql_condition(where)
+        also = f" AND {condition}" if condition else ""
+        return [
+            self.connection.execute(
+                _AT.format(places=", ".join(["(?, ?)"] * len(part)), columns=columns, also=also),
+                [*(value for place in part for value in place), *values],
+            )
+            for part in _parts(places)
+        ]
+
+    def _one(self, query: str) -> int:
+        return int(self.connection.execute(query).fetchone()[0])
+
+    def _add(self, entry: MemoryEntry) -> None:
+        if self.known((entry.id,)):
+            return
+        before = self.select("conversation_id = ? ORDER BY position DESC LIMIT 1", (entry.conversation_id,))
+        added = IndexedEntry(entry, before[0].position + 1 if before else 0, len(_WORD.findall(entry.text)))
+        if before:
+            self._drop_windows(before)
+        self.connection.execute(
+            f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                entry.number,
+                entry.id,
+                entry.conversation_id,
+                entry.speaker,
+                entry.role,
+                entry.at.timestamp(),
+                entry.text,
+                entry.folder,
+                added.position,
+                added.words,
+            ),
+        )
+        self._insert("entry_words", entry.number, _own(entry))
+        self._insert_windows((*before, added))
+
+    def _remove(self, removed: Sequence[IndexedEntry]) -> None:
+        gone = {one.place for one in removed}
+        around = {(conversation_id, at + step) for conversation_id, at in gone for step in (-1, 1)} - gone
+        left = self.at_places(around)
+        self._drop_windows((*left, *removed))
+        for one in removed:
+            self._delete("entry_words", one.entry.number, _own(one.entry))
+        self.connection.execute(
+            f"DELETE FROM entries WHERE number IN ({_marks(removed)})", [one.entry.number for one in removed]
+        )
+        self._insert_windows(left)
+
+    def _insert_windows(self, entries: Sequence[IndexedEntry]) -> None:
+        for one, window in self._windows(entries):
+            self._insert("window_words", one.entry.number, window)
+
+    def _drop_windows(self, entries: Sequence[IndexedEntry]) -> None:
+        """Before anything changes: without its content, FTS5 must be told what it is to remove."""
+        for one, window in self._windows(entries):
+            self._delete("window_words", one.entry.number, window)
+
+    def _windows(self, entries: Sequence[IndexedEntry]) -> list[tuple[IndexedEntry, str]]:
+        """The text of each short entry with its neighbours."""
+        short = [one for one in entries if one.words < SHORT_WORDS]
+        places = {(one.entry.conversation_id, one.position + step) for one in short for step in (-1, 1)}
+        near = {one.place: _own(one.entry)[:_LONGEST_NEIGHBOUR] for one in self.at_places(places)}
+        windows: list[tuple[IndexedEntry, str]] = []
+        for one in short:
+            conversation_id, at = one.place
+            before, after = near.get((conversation_id, at - 1), ""), near.get((conversation_id, at + 1), "")
+            windows.append((one, "\n".join((before, _own(one.entry), after))))
+        return windows
+
+    def _insert(self, table: str, number: int, text: str) -> None:
+        self.connection.execute(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", (number, text))
+
+    def _delete(self, table: str, number: int, text: str) -> None:
+        self.connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text))
+
+
+class Transaction:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._connection.execute("COMMIT")
+        elif self._connection.in_transaction:  # a full disk has ended it already
+            self._connection.execute("ROLLBACK")
+
+
+def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
+    """The filter as an SQL condition on entries, and its values. Empty without a condition."""
+    if where is None:
+        return "", []
+    conditions: list[str] = []
+    values: list[str | float] = []
+    for column, wanted in (
+        ("conversation_id", where.conversations),
+        ("folder", where.folders),
+        ("role", where.kinds),
+    ):
+        if wanted:
+            conditions.append(f"{column} IN ({_marks(wanted)})")
+            values += wanted
+    if where.not_conversations:
+        conditions.append(f"conversation_id NOT IN ({_marks(where.not_conversations)})")
+        values += where.not_conversations
+    for sign, moment in ((">=", where.after), ("<", where.before)):
+        if moment is not None:
+            conditions.append(f"at {sign} ?")
+            values.append(moment)
+    return " AND ".join(conditions), values
+
+
+def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int]) -> IndexedEntry:
+    number, key, conversation, speaker, role, at, text, folder, position, words, has_vector = row
+    entry = MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder)
+    return IndexedEntry(entry, position, words, bool(has_vector))
+
+
+def _own(entry: MemoryEntry) -> str:
+    return f"{entry.speaker}\n{entry.text}"
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _parts(values: Iterable[V]) -> Iterable[tuple[V, ...]]:
+    every = tuple(values)
+    return (every[start : start + _IN_ONE_STATEMENT] for start in range(0, len(every), _IN_ONE_STATEMENT))

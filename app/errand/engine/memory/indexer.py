@@ -1,0 +1,312 @@
+"""Fills the index of words from the record, in the background, and follows what is said and deleted."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from errand.engine.core.errors import EngineError
+from errand.engine.memory.entries import entry_of
+from errand.engine.memory.index import WordIndex
+from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
+from errand.engine.storage.database import Database
+from errand.engine.storage.records.nodes import NumberedNode
+from errand.protocol.conversations import Conversation, Node
+from errand.protocol.events import ConversationDeleted, ConversationUpdate, Event, TaskMessage
+
+_logger = logging.getLogger(__name__)
+
+# A slice takes some milliseconds of a thread.
+_NODES = 25
+# What is said within this time is indexed together.
+_GATHER_S = 0.3
+# While tasks run, indexing the past gets a quarter of the time.
+_REST = 3.0
+_AGAIN_S = 30.0
+_AT_ONCE = 500
+_MARK = "mark"
+_MOST_AGENTS = 1_000
+
+
+class Indexer:
+    """`remembers` says whether a conversation is remembered, `redact` hides secrets, `is_busy` that tasks run.
+
+    Its mark, the newest node below which all are indexed, is stored in the index itself: a killed engine goes on
+    there. If the node of the mark is no longer that node (another database, a restored copy), all is made again.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        index: IndexThread,
+        remembers: Callable[[Conversation], bool],
+        redact: Callable[[str], str],
+        is_busy: Callable[[], bool],
+    ) -> None:
+        self.problem = ""
+        self.on_added: Callable[[], None] = lambda: None
+        self.on_removed: Callable[[Sequence[int]], None] = lambda numbers: None
+        self._database = database
+        self._index = index
+        self._remembers = remembers
+        self._redact = redact
+        self._is_busy = is_busy
+        # The nodes up to here were looked at; `_reached` is the highest that this ever was.
+        self._position = self._reached = 0
+        self._generation = -1
+        self._wake = asyncio.Event()
+        self._finished: dict[str, None] = {}
+        self._streaming: set[str] = set()
+        self._deleted: dict[str, None] = {}
+        self._changed: dict[str, None] = {}
+        # The workspace of conversations, and whether they are remembered, as it was noted.
+        self._known: dict[str, tuple[str, bool]] = {}
+        # The first nodes of imports that are not whole yet: their nodes come without events.
+        self._held: dict[str, int] = {}
+        self._from_start = False
+        self._turn = asyncio.Lock()
+
+    async def to_index(self) -> int:
+        """How many nodes and deleted or changed conversations are not looked at yet."""
+        # Counted before the nodes: while these are, a change may be followed by going back to its first node.
+        finished, others = len(self._finished), len(self._deleted) + len(self._changed)
+        ahead = await self._database.nodes.count_after(0 if self._begins_anew else self._position)
+        return max(ahead, finished) + others
+
+    def follow(self, event: Event) -> None:
+        """Called with each event once it is stored."""
+        if isinstance(event, TaskMessage) and event.node.status != "streaming":
+            self._finished[event.node.id] = None
+        elif isinstance(event, ConversationDeleted):
+            self._deleted[event.conversation_id] = None
+        elif isinstance(event, ConversationUpdate):
+            one = event.conversation
+            if self._known.get(one.id) == (one.workspace, one.remembers) and one.id not in self._held:
+                return
+            self._changed[one.id] = None
+        else:
+            return
+        self._wake.set()
+
+    def read_again(self) -> None:
+        """Look at everything again, since what is remembered has changed. What is indexed is passed over."""
+        self._from_start = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            began = time.monotonic()
+            try:
+                async with self._turn:
+                    has_more = await self._round()
+                self.problem = ""
+            except IndexUnavailable as error:
+                self.problem = str(error)
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            except EngineError as error:  # the database cannot be read now
+                self.problem = str(error)
+                _logger.warning("memory waits: %s", error)
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            if has_more:
+                await asyncio.sleep(_REST * (time.monotonic() - began) if self._is_busy() else 0)
+            elif not self._has_waiting:  # checked and cleared in one step: nothing that is told meanwhile is missed
+                self._wake.clear()
+                if not self._is_busy():
+                    await self._compact()
+                await self._wake.wait()
+                await asyncio.sleep(_GATHER_S)
+
+    async def forget(self, node_ids: Sequence[str]) -> int:
+        """Remove the entries of these nodes; returns how many. What the nodes still say is indexed anew."""
+        removed = 0
+        async with self._turn:  # a slice under way may have read what they said before
+            for at in range(0, len(node_ids), _AT_ONCE):
+                ids = node_ids[at : at + _AT_ONCE]
+                removed += await self.remove(f"id IN ({', '.join('?' * len(ids))})", ids)
+        self._finished.update(dict.fromkeys(node_ids))
+        self._wake.set()
+        return removed
+
+    async def _compact(self) -> None:
+        """What was removed leaves its words in the file until then."""
+        try:
+            await self._index.run(WordIndex.compact_if_loose)
+        except IndexUnavailable as error:
+            _logger.warning("the index of memory was not made compact: %s", error)
+
+    async def remove(self, condition: str, values: Sequence[str]) -> int:
+        """Remove the entries for which an SQL condition holds; returns how many."""
+        numbers = await self._index.run(partial(_remove, condition, values))
+        if numbers:
+            self.on_removed(numbers)
+        return len(numbers)
+
+    @property
+    def _has_waiting(self) -> bool:
+        return bool(self._finished or self._deleted or self._changed or self._begins_anew)
+
+    @property
+    def _begins_anew(self) -> bool:
+        return self._from_start or self._generation != self._index.generation
+
+    async def _round(self) -> bool:
+        """One slice; True if there is more to read."""
+        if self._generation != self._index.generation:
+            await self._resume()
+        if self._from_start:
+            self._from_start = False
+            self._position = 0
+            await self._find_unwanted()
+        for conversation_id in tuple(self._changed):
+            await self._follow_change(conversation_id)
+            del self._changed[conversation_id]
+        for conversation_id in tuple(self._deleted):
+            await self._remove_conversation(conversation_id)
+            del self._deleted[conversation_id]
+        finished = tuple(self._finished)[:_NODES]
+        earlier = await self._database.nodes.numbered(finished, self._reached) if finished else ()
+        position, later = await self._database.nodes.after(self._position, _NODES)
+        await self._add(earlier, later)
+        for node_id in finished:
+            del self._finished[node_id]
+        has_more = position > self._position or len(finished) == _NODES
+        self._position, self._reached = position, max(self._reached, position)
+        return has_more
+
+    async def _follow_change(self, conversation_id: str) -> None:
+        """It was switched, moved to another folder, or an import of it is whole."""
+        conversation = await self._database.conversations.get(conversation_id)
+        if conversation is None:
+            return
+        self._known[conversation_id] = conversation.workspace, conversation.remembers
+        if not self._remembers(conversation):
+            self._deleted[conversation_id] = None
+            return
+        await self._index.run(partial(_move, conversation_id, conversation.workspace))
+        held = self._held.pop(conversation_id, None)
+        if held is not None or not await self._index.run(partial(_has_entries, conversation_id)):
+            first = held or await self._database.nodes.first_number(conversation_id)
+            if first is not None:
+                self._position = min(self._position, first - 1)
+        self.on_added()
+
+    async def _remove_conversation(self, conversation_id: str) -> None:
+        await self.remove("conversation_id = ?", (conversation_id,))
+        self._known.pop(conversation_id, None)
+        self._held.pop(conversation_id, None)
+        # Numbers of deleted nodes are given again.
+        newest = await self._database.nodes.newest_up_to(self._position)
+        self._position = newest[0] if newest else 0
+        self._reached = min(self._reached, self._position)
+        mark = newest if newest is not None and not self._streaming and not self._held else None
+        await self._index.run(partial(_lower_mark, self._position, mark))
+
+    async def _resume(self) -> None:
+        generation = self._index.generation
+        mark = await self._index.run(_mark)
+        if mark is not None and await self._database.nodes.newest_up_to(mark[0]) != mark:
+            await self._index.clear()
+            generation, mark = self._index.generation, None
+        self._generation = generation  # an older one than now if a damaged file was just thrown away: once more then
+        self._position = self._reached = mark[0] if mark is not None else 0
+        await self._find_unwanted()
+
+    async def _find_unwanted(self) -> None:
+        """The conversations that were deleted while no engine looked, and those that are not remembered any more."""
+        for conversation_id in await self._index.run(_conversations):
+            conversation = await self._database.conversations.get(conversation_id)
+            if conversation is None or not self._remembers(conversation):
+                self._deleted[conversation_id] = None
+
+    async def _add(self, earlier: Sequence[NumberedNode], later: Sequence[NumberedNode]) -> None:
+        both = (*earlier, *later)
+        self._streaming.difference_update(one.node.id for one in both)
+        self._streaming.update(one.node.id for one in both if one.node.status == "streaming")
+        finished = [one for one in both if one.node.status != "streaming"]
+        folders: dict[str, str] = {}
+        names: dict[str, str] = {}
+        for one in finished:
+            conversation_id = one.node.conversation_id
+            if conversation_id in folders:
+                continue
+            conversation = await self._database.conversations.get(conversation_id)
+            if conversation is None:  # it is being imported, or deleted
+                self._held[conversation_id] = min(one.number, self._held.get(conversation_id, one.number))
+            elif self._remembers(conversation):
+                self._known[conversation_id] = conversation.workspace, conversation.remembers
+                folders[conversation_id] = conversation.workspace
+                names |= await self._names(conversation)
+        wanted = [one.node for one in finished if one.node.conversation_id in folders]
+        mark = later[-1] if later and not self._streaming and not self._held else None
+        if wanted or mark is not None:
+            added = await self._index.run(partial(self._write, self._generation, wanted, folders, names, mark))
+            if added:
+                self.on_added()
+
+    def _write(
+        self,
+        generation: int,
+        nodes: Sequence[Node],
+        folders: Mapping[str, str],
+        names: Mapping[str, str],
+        mark: NumberedNode | None,
+        index: WordIndex,
+    ) -> int:
+        """Add the entries of these nodes, in the thread of the index; returns how many are new."""
+        if self._index.generation != generation:  # thrown away meanwhile: all is read again
+            return 0
+        known = index.known([node.id for node in nodes])
+        number = index.next_number()
+        made = (
+            entry_of(node, number + at, folders[node.conversation_id], names, self._redact)
+            for at, node in enumerate(nodes)
+            if node.id not in known
+        )
+        entries = [entry for entry in made if entry is not None]
+        index.add(entries)
+        if mark is not None:
+            index.set_state(_MARK, f"{mark.number} {mark.node.id}")
+        return len(entries)
+
+    async def _names(self, conversation: Conversation) -> Mapping[str, str]:
+        agents = await self._database.agents.list(conversation.id, _MOST_AGENTS)
+        return {one.id: one.name for one in (*conversation.former, *agents)}
+
+
+def _remove(condition: str, values: Sequence[str], index: WordIndex) -> tuple[int, ...]:
+    numbers = tuple(one.entry.number for one in index.select(condition, values))
+    index.remove(numbers)
+    return numbers
+
+
+def _move(conversation_id: str, folder: str, index: WordIndex) -> None:
+    """Its entries belong to another folder, by which vectors are filtered too."""
+    index.connection.execute(
+        "UPDATE entries SET folder = ?, vector = iif(vector = 'made', 'wanted', vector) "
+        "WHERE conversation_id = ? AND folder <> ?",
+        (folder, conversation_id, folder),
+    )
+
+
+def _has_entries(conversation_id: str, index: WordIndex) -> bool:
+    return bool(index.select("conversation_id = ? LIMIT 1", (conversation_id,)))
+
+
+def _mark(index: WordIndex) -> tuple[int, str] | None:
+    number, _, node_id = index.state(_MARK).partition(" ")
+    return (int(number), node_id) if number.isdecimal() else None
+
+
+def _lower_mark(position: int, mark: tuple[int, str] | None, index: WordIndex) -> None:
+    """The node of the mark may be gone; without a new one, all is looked at again after a restart."""
+    stored = _mark(index)
+    if stored is not None and stored[0] >= position:
+        index.set_state(_MARK, f"{mark[0]} {mark[1]}" if mark is not None else "")
+
+
+def _conversations(index: WordIndex) -> tuple[str, ...]:
+    return tuple(row[0] for row in index.connection.execute("SELECT DISTINCT conversation_id FROM entries"))

@@ -1,0 +1,237 @@
+"""Memory as the rest of the engine uses it: what reads it, and its upkeep in the background."""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from errand.engine.background import Background
+from errand.engine.core.errors import ConfigurationError, InvalidParams, StorageError
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import Settings
+from errand.engine.event_log import EventLog
+from errand.engine.memory import vector_states
+from errand.engine.memory.embedding import DIMENSIONS, Embedder, is_installed
+from errand.engine.memory.index import WordIndex
+from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
+from errand.engine.memory.indexer import Indexer
+from errand.engine.memory.model_download import ModelDownload
+from errand.engine.memory.passages import VECTORS_OF
+from errand.engine.memory.reader import MemoryReader
+from errand.engine.memory.rules import MemoryRules
+from errand.engine.memory.search import MemorySearch, Semantics
+from errand.engine.memory.vector_filler import VectorFiller
+from errand.engine.memory.vectors.base import VectorStore
+from errand.engine.memory.vectors.embedded import EmbeddedVectors
+from errand.engine.memory.vectors.server import ServerVectors
+from errand.engine.models.http_pool import HttpPool
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import memory_log
+from errand.paths import Paths
+from errand.protocol.memory import MemoryPruneParams, MemoryStatsResult
+
+_RESTART_S = 60.0
+_PRUNE_EVERY_S = 3_600.0
+
+
+class Memory:
+    """One for the engine; `reader` searches it. `is_busy` is set once there are tasks; until then nothing runs."""
+
+    def __init__(
+        self,
+        database: Database,
+        log: EventLog,
+        settings: Settings,
+        paths: Paths,
+        redact: Callable[[str], str],
+        semantics: Semantics,
+        download: ModelDownload,
+        problem: str = "",
+    ) -> None:
+        self.is_busy: Callable[[], bool] = lambda: False
+        self.download = download
+        self._database = database
+        self._log = log
+        self._settings = settings
+        self._paths = paths
+        self._vectors = semantics.vectors
+        self._problem = problem
+        self._rules = rules = MemoryRules(settings)
+        self._index = index = IndexThread(paths.memory / "memory.db")
+        self._indexer = Indexer(database, index, rules.remembers, redact, lambda: self.is_busy())
+        self._filler = VectorFiller(index, semantics, self._has_model, lambda: self.is_busy())
+        self._indexer.on_added = self._filler.wake
+        self._indexer.on_removed = self._filler.remove
+        search = MemorySearch(index, semantics, self._filler)
+        self.reader = MemoryReader(index, search, download, database.conversations, rules, settings, redact)
+        self._background: Background | None = None
+        self._warming: asyncio.Task[None] | None = None
+
+    def start(self, background: Background) -> None:
+        """Follow the record from now on, and catch up with what is in it."""
+        self._background = background
+        self._log.follow(self._indexer.follow)
+        self.download.subscribe(lambda state: self._filler.wake() if state.status == "ready" else None)
+        background.keep(self._indexer.run, "memory of words", _RESTART_S)
+        background.keep(self._filler.run, "vectors of memory", _RESTART_S)
+        background.keep(self._keep_pruning, "pruning of vectors", _PRUNE_EVERY_S)
+
+    async def close(self) -> None:
+        await self.download.cancel()
+        await self._vectors.close()
+        await self._index.close()
+
+    def warm_up(self) -> None:
+        """Get ready, in the background, for what is recalled with the next message."""
+        if self._background is not None and (self._warming is None or self._warming.done()):
+            self._warming = self._background.start(self.reader.warm_up(), "loading of the embedding model")
+
+    async def stats(self) -> MemoryStatsResult:
+        counts = await self._index.run(vector_states.counts)
+        sizes = await asyncio.to_thread(_sizes, self._paths.memory)
+        return MemoryStatsResult(
+            entries=sum(counts.values()),
+            vectors=counts.get("made", 0),
+            to_index=await self._indexer.to_index(),
+            to_embed=counts.get("wanted", 0),
+            pruned=counts.get("pruned", 0),
+            index_bytes=sizes[0],
+            vector_bytes=sizes[1],
+            model=self.download.model(),
+            problem=self._indexer.problem or self._filler.problem or self._problem or _failure(counts),
+        )
+
+    def download_model(self) -> None:
+        """As a person wants it. Raises `InvalidParams` without the package that runs it."""
+        if not is_installed():
+            raise InvalidParams(self.download.model().reason)
+        self.download.start(by_person=True)
+
+    async def rebuild(self, by: str) -> None:
+        """Throw the indexes away; they are made again in the background. The vectors follow: they are of another."""
+        await self._index.clear()
+        self._indexer.read_again()
+        self._database.journal.put(memory_log.add("rebuilt", by, "all indexes"))
+        await self._database.journal.flush()
+
+    async def prune(self, params: MemoryPruneParams, by: str) -> int:
+        """Remove vectors; returns how many entries lost theirs. Raises `InvalidParams` if nothing is named."""
+        if params.before is None and params.keep is None and params.conversation_id is None:
+            raise InvalidParams("Name a time, how many to keep, or a conversation.")
+        if params.keep is not None and params.keep < 0:
+            raise InvalidParams(f"keep: {params.keep}; from 0 up.")
+        numbers = await self._index.run(partial(vector_states.prune, params))
+        if numbers:
+            self._filler.remove(numbers)
+            self._database.journal.put(memory_log.add("pruned", by, f"{len(numbers)} vectors"))
+            await self._database.journal.flush()
+        return len(numbers)
+
+    async def forget_entries(self, node_ids: Sequence[str]) -> int:
+        """Remove the entries of these nodes, and what the file still has of them; returns how many there were.
+
+        What the nodes still say is indexed anew. Raises `StorageError` if the index cannot be changed.
+        """
+        try:
+            removed = await self._indexer.forget(node_ids)
+            await self._index.run(WordIndex.compact_if_loose)
+        except IndexUnavailable as error:
+            raise StorageError(
+                f"Forgotten, but not in memory: {error} To forget it again completes that, and so does the next start "
+                "of the engine."
+            ) from error
+        return removed
+
+    def rules_changed(self) -> None:
+        """Other conversations or folders are to be remembered than before."""
+        self._rules.changed()
+        self._indexer.read_again()
+        self._filler.wake()
+
+    def _has_model(self) -> bool:
+        """Starts the download at the first use."""
+        if is_installed():
+            self.download.start()
+        return self.download.model().status == "ready"
+
+    async def _keep_pruning(self) -> None:
+        while True:
+            values = self._settings.values
+            if values.keep_vectors_days or values.keep_vectors:
+                before = datetime.now(UTC) - timedelta(days=values.keep_vectors_days)
+                params = MemoryPruneParams(
+                    before=before if values.keep_vectors_days else None, keep=values.keep_vectors or None
+                )
+                await self.prune(params, "the settings")
+            await asyncio.sleep(_PRUNE_EVERY_S)
+
+
+async def open_memory(
+    database: Database,
+    log: EventLog,
+    settings: Settings,
+    paths: Paths,
+    keys: KeyStore,
+    embedder: Embedder,
+    stack: AsyncExitStack,
+) -> Memory:
+    """Memory as the settings want it; `stack` closes it. Nothing runs before `Memory.start`."""
+    pool = HttpPool()
+    stack.push_async_callback(pool.close)
+    vectors, problem = await _store_of_vectors(database, settings, paths, keys, pool)
+    download = ModelDownload(lambda: settings.values.embedding_folder, paths, pool)
+    memory = Memory(database, log, settings, paths, keys.redactor, Semantics(embedder, vectors), download, problem)
+    stack.push_async_callback(memory.close)
+    return memory
+
+
+async def _store_of_vectors(
+    database: Database, settings: Settings, paths: Paths, keys: KeyStore, pool: HttpPool
+) -> tuple[VectorStore, str]:
+    """The store that the settings name, and why it is another one; each database has its own collection."""
+    here = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
+    server = settings.values.vector_server
+    if not server:
+        return here, ""
+    key = await keys.get("qdrant", ("QDRANT_API_KEY",))
+    secret, collection = key.value if key is not None else "", f"errand_{database.epoch}"
+    try:
+        store = ServerVectors(pool, server, DIMENSIONS, VECTORS_OF, api_key=secret, collection=collection)
+    except ConfigurationError as error:
+        return (
+            here,
+            f"The vectors are kept on this machine, because the setting “Vector server” cannot be used: {error}",
+        )
+    return store, ""
+
+
+def _failure(counts: Mapping[str, int]) -> str:
+    if not (failed := counts.get("failed", 0)):
+        return ""
+    return (
+        f"The embedding model failed on {failed:,} {'entries' if failed > 1 else 'entry'}, found by words alone now. "
+        "Download the model again, then rebuild memory."
+    )
+
+
+def _sizes(folder: Path) -> tuple[int, int]:
+    """Bytes of the index of words, and of the vectors."""
+    words = sum(_size(file) for file in folder.glob("memory.db*"))
+    inside = (Path(place, name) for place, _, names in os.walk(folder / "vectors") for name in names)
+    return words, sum(map(_size, inside))
+
+
+def _size(file: Path) -> int:
+    """The bytes that it takes on the disk: files of the vectors are mostly holes."""
+    try:
+        found = file.lstat()
+    except OSError:
+        return 0
+    if not stat.S_ISREG(found.st_mode):
+        return 0
+    return found.st_size if sys.platform == "win32" else found.st_blocks * 512

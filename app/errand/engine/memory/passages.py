@@ -1,0 +1,71 @@
+"""The vectors of an entry: one of a short entry, one for each passage of a long one."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.memory.embedding import MODEL_NAME, Embedder
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.vectors.base import MOST_PARTS, VectorPoint
+from errand.engine.tools.base import Vector
+
+# About 100 words (decision 55): the model reads 150 to 200, and a vector of many says little of each.
+_LENGTH = 600
+# A little more is not worth a second vector.
+_LONGEST = 850
+# A store of vectors that were made otherwise is thrown away.
+VECTORS_OF = f"{MODEL_NAME}, passages of {_LENGTH} characters"
+_ENDS = tuple(map(re.compile, (r"\n\s*", r"(?<=[.!?])\s+", r"\s+")))
+
+
+async def embed_entries(
+    entries: Sequence[MemoryEntry], embedder: Embedder, *, background: bool = False
+) -> list[VectorPoint]:
+    """The points of these entries. Raises `ToolError`."""
+    texts = [(entry, part, text) for entry in entries for part, text in enumerate(embedded_texts(entry))]
+    vectors = await embedder.embed(tuple(text for _, _, text in texts), CancelSignal(), background)
+    return [point_of(entry, vector, part) for (entry, part, _), vector in zip(texts, vectors, strict=True)]
+
+
+def point_of(entry: MemoryEntry, vector: Vector, part: int = 0) -> VectorPoint:
+    at = entry.at.timestamp()
+    return VectorPoint(entry.number, vector, entry.conversation_id, entry.folder, entry.role, at, part)
+
+
+def embedded_texts(entry: MemoryEntry) -> list[str]:
+    """What its vectors are made of: questions name people and days, and the text alone rarely does."""
+    head = f"{entry.speaker} ({entry.at:%A, %d %B %Y}): "
+    return [head + passage for passage in passages(entry.text)]
+
+
+def count_passages(text: str) -> int:
+    """Those of a very long text are longer, and the model does not read all of them."""
+    return 1 if len(text) <= _LONGEST else min(MOST_PARTS, round(len(text) / _LENGTH))
+
+
+def passages(text: str) -> list[str]:
+    """The parts of a text, of like lengths, that end with a line or a sentence if one ends near."""
+    starts = _starts(text)
+    return [text[start:end] for start, end in pairwise((*starts, len(text)))]
+
+
+def start_of(text: str, part: int) -> int:
+    """Where a passage begins; the last for a part that it has not."""
+    return _starts(text)[: part + 1][-1]
+
+
+def _starts(text: str) -> list[int]:
+    starts = [0]
+    for left in range(count_passages(text), 1, -1):
+        length = (len(text) - starts[-1]) // left
+        starts.append(_end_near(text, starts[-1] + length, length // 3))
+    return starts
+
+
+def _end_near(text: str, wanted: int, reach: int) -> int:
+    for end in _ENDS:
+        places = [match.end() for match in end.finditer(text, wanted - reach, wanted + reach)]
+        if places:
+            return min(places, key=lambda place: abs(place - wanted))
+    return wanted

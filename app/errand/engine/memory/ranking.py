@@ -1,0 +1,183 @@
+"""Orders what was found: one score from a handful of features."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import nlargest
+from math import inf
+from operator import mul
+from typing import NamedTuple
+
+from errand.engine.memory.index import EntryHead, IndexedEntry
+from errand.engine.memory.question import Question, count_new_words, has_asked_form, share_of_questions
+from errand.engine.memory.word_hits import WordHits
+
+
+class Features(NamedTuple):
+    """What speaks for an entry, each from 0 to 1. As weights: how much each counts."""
+
+    meaning: float
+    """How near its vector is to the question's, between the farthest and the nearest candidate."""
+    words: float
+    """BM25, over the best: rare words of the question that occur in it, or if it is short in it and its neighbours."""
+    near: float
+    """The best hit of its conversation, less with each turn between: what is near a hit is on its subject."""
+    session: float
+    """The best hits of its conversation, over the best conversation: several hits in one are no chance."""
+    news: float
+    """How much it says that the question does not: what only repeats the question does not answer it."""
+    telling: float
+    """How much of it is no question: what only asks the same seldom is the answer."""
+    day: float
+    """It is of a day that the question names."""
+    form: float
+    """It has what the question asks for: a time, a number or a name."""
+    speaker: float
+    """The question says "I", and a person said it: people tell of themselves what they ask for later."""
+
+
+# Between the fits on the histories of the split `tune` (`python -m tests.benchmarks.memory --tune`) as they are and
+# with their turns joined to long ones, to the nearest 0.05 (decision 51).
+WEIGHTS = Features(
+    meaning=1.0,
+    words=0.7,
+    near=0.85,
+    session=0.75,
+    news=0.8,
+    telling=0.55,
+    day=1.0,
+    form=0.5,
+    speaker=0.4,
+)
+_FADE = 0.8
+_OF_NEIGHBOURS = 0.8
+_BEST_OF_SESSION = 3
+_MANY_NEW_WORDS = 15
+# Texts are read of those only that may come first.
+READ = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    found: IndexedEntry
+    features: Features
+    score: float
+
+
+def rank(
+    question: Question,
+    heads: Sequence[EntryHead],
+    words: WordHits,
+    nearness: Mapping[int, float],
+    read: Callable[[Iterable[int]], Iterable[IndexedEntry]],
+    most: int = READ,
+    weights: Features = WEIGHTS,
+) -> list[Candidate]:
+    """The best, in their order: at most as many as are read. `read` gives the entries of some numbers.
+
+    `nearness` has the cosines of the nearest entries, empty without a model.
+    """
+    in_order = sorted(heads)
+    unread = _unread(question, in_order, words, nearness)
+    scored = (
+        (_score(features, weights), head.number, features) for head, features in zip(in_order, unread, strict=True)
+    )
+    best = {number: features for _, number, features in nlargest(most, scored)}
+    return sorted((_read(question, one, best[one.entry.number], weights) for one in read(best)), key=_order)
+
+
+def first_scores(words: WordHits, nearness: Mapping[int, float]) -> dict[int, float]:
+    """What can be said of entries by their numbers before anything of them is read."""
+    scores = _spread(nearness)
+    for shares in (_shares(words.own), _shares(words.window)):
+        for number, share in shares.items():
+            scores[number] = scores.get(number, 0.0) + share
+    return scores
+
+
+def _unread(
+    question: Question, heads: Sequence[EntryHead], words: WordHits, nearness: Mapping[int, float]
+) -> list[Features]:
+    """The features of entries in the order of conversations, without those for which their text is read."""
+    word_share = _word_share(words)
+    # Without a model, words are all there is: those of the entry itself stand for its meaning.
+    meaning = _spread(nearness) or _shares(words.own)
+    base = [meaning.get(head.number, 0.0) + word_share.get(head.number, 0.0) for head in heads]
+    sessions = _sessions(heads, base)
+    by_person, names_days = question.is_about_asker, question.names_days
+    return [
+        Features(
+            meaning=meaning.get(head.number, 0.0),
+            words=word_share.get(head.number, 0.0),
+            near=near,
+            session=sessions[head.conversation_id],
+            news=0.0,
+            telling=0.0,
+            day=float(names_days and question.means(datetime.fromtimestamp(head.at, UTC).date())),
+            form=0.0,
+            speaker=float(by_person and head.role == "user"),
+        )
+        for head, near in zip(heads, _near(heads, base), strict=True)
+    ]
+
+
+def _read(question: Question, found: IndexedEntry, features: Features, weights: Features) -> Candidate:
+    text = found.entry.text
+    features = features._replace(
+        news=min(1.0, count_new_words(question, text) / _MANY_NEW_WORDS),
+        telling=1.0 - share_of_questions(text),
+        form=float(has_asked_form(question, text)),
+    )
+    return Candidate(found, features, _score(features, weights))
+
+
+def _score(features: Features, weights: Features) -> float:
+    return sum(map(mul, features, weights))
+
+
+def _order(candidate: Candidate) -> tuple[float, int]:
+    """Of equals the newest first."""
+    return -candidate.score, -candidate.found.entry.number
+
+
+def _spread(scores: Mapping[int, float]) -> dict[int, float]:
+    if not scores:
+        return {}
+    lowest, highest = min(scores.values()), max(scores.values())
+    return {number: (score - lowest) / ((highest - lowest) or 1.0) for number, score in scores.items()}
+
+
+def _shares(scores: Mapping[int, float]) -> dict[int, float]:
+    highest = max(scores.values(), default=0.0) or inf
+    return {number: score / highest for number, score in scores.items()}
+
+
+def _word_share(words: WordHits) -> dict[int, float]:
+    own = _shares(words.own)
+    window = {number: share * _OF_NEIGHBOURS for number, share in _shares(words.window).items()}
+    return window | {number: max(share, window.get(number, 0.0)) for number, share in own.items()}
+
+
+def _near(heads: Sequence[EntryHead], base: Sequence[float]) -> list[float]:
+    """For each, the best hit of its conversation before or after it, less with each turn between."""
+    near = [0.0] * len(heads)
+    for places in (range(len(heads)), range(len(heads) - 1, -1, -1)):
+        best, conversation, position, own = 0.0, "", 0, 0.0
+        for place in places:
+            head = heads[place]
+            if head.conversation_id == conversation:
+                best = max(best * _FADE, own / 2) * _FADE ** (abs(head.position - position) - 1)
+                near[place] = max(near[place], best)
+            else:
+                best, conversation = 0.0, head.conversation_id
+            position, own = head.position, base[place]
+    return near
+
+
+def _sessions(heads: Sequence[EntryHead], base: Sequence[float]) -> dict[str, float]:
+    scores = dict[str, list[float]]()
+    for head, score in zip(heads, base, strict=True):
+        scores.setdefault(head.conversation_id, []).append(score)
+    best = {key: sum(sorted(values, reverse=True)[:_BEST_OF_SESSION]) for key, values in scores.items()}
+    highest = max(best.values(), default=0.0) or inf
+    return {key: score / highest for key, score in best.items()}

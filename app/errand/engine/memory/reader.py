@@ -1,0 +1,208 @@
+"""What memory is asked for: a search, what bears on a message, a list, one entry."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import msgspec
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.core.settings import Settings
+from errand.engine.memory.entries import MemoryEntry
+from errand.engine.memory.index import IndexedEntry, sql_condition
+from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
+from errand.engine.memory.model_download import ModelDownload
+from errand.engine.memory.passages import start_of
+from errand.engine.memory.question import Question, read_question
+from errand.engine.memory.relevance import bearing, excerpt, within
+from errand.engine.memory.rules import MemoryRules
+from errand.engine.memory.search import Found, MemorySearch
+from errand.engine.memory.vectors.base import VectorFilter
+from errand.engine.storage.records.conversations import ConversationStore
+from errand.protocol.memory import (
+    MemoryFilter,
+    MemoryItem,
+    MemoryListParams,
+    MemoryListResult,
+    MemorySearchParams,
+    MemorySearchResult,
+)
+
+# Of an item in a list.
+_LONGEST = 600
+# The places among what an agent is given with a message, and how long it may wait for them.
+_RECALLED = 10
+_PATIENCE_S = 1.0
+_CHARACTERS_A_TOKEN = 4
+# Hits that `skip` drops are replaced by others.
+_SPARE = 40
+_MOST = 100
+
+
+class MemoryReader:
+    """Shows entries of conversations that are there and are remembered, without keys that became known meanwhile."""
+
+    def __init__(
+        self,
+        index: IndexThread,
+        search: MemorySearch,
+        download: ModelDownload,
+        conversations: ConversationStore,
+        rules: MemoryRules,
+        settings: Settings,
+        redact: Callable[[str], str],
+    ) -> None:
+        self._index = index
+        self._search = search
+        self._download = download
+        self._conversations = conversations
+        self._rules = rules
+        self._settings = settings
+        self._redact = redact
+        self.may_recall = rules.may_recall
+
+    async def search(
+        self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool] = lambda item: False
+    ) -> MemorySearchResult:
+        """Without those that `skip` names: their text is not read yet then."""
+        if not 1 <= params.limit <= _MOST:
+            raise InvalidParams(f"limit: {params.limit}; from 1 to {_MOST}.")
+        question = read_question(params.text)
+        remark = self._why_words_alone()
+        found = await self._search.find(
+            question, params.limit + _SPARE, cancel, vector_filter(params.where), by_meaning=not remark
+        )
+        hits = await self._hits(found, question, params.limit, skip)
+        return MemorySearchResult(hits=hits, remark=remark or found.remark)
+
+    async def recall(
+        self, message: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
+    ) -> tuple[MemoryItem, ...]:
+        """What seems to bear on a message, best first, within the budget that the settings give.
+
+        Nothing of the conversations `without`, nor what `skip` names. Waits a second for the model, and two in all.
+        """
+        budget = self._settings.values.recall_tokens * _CHARACTERS_A_TOKEN
+        question = read_question(message)
+        if not budget or not question.words:
+            return ()
+        where = VectorFilter(not_conversations=without) if without else None
+        by_meaning = not self._why_words_alone()
+        try:
+            async with asyncio.timeout(2 * _PATIENCE_S):
+                found = await self._search.find(
+                    question, _RECALLED + _SPARE, cancel, where, by_meaning=by_meaning, patience_s=_PATIENCE_S
+                )
+                candidates = await asyncio.to_thread(bearing, question, found.candidates, found.nearness)
+                hits = await self._hits(replace(found, candidates=candidates), question, _RECALLED, skip)
+        except TimeoutError:  # the index is being made compact, or the machine is very busy
+            return ()
+        return within(hits, budget)
+
+    async def warm_up(self) -> None:
+        """Load the model and the vectors, which rest after a while, if there is a model and recall is wanted."""
+        if self._settings.values.recall_tokens and not self._why_words_alone():
+            with suppress(IndexUnavailable):
+                await self._search.find(read_question(""), 1, CancelSignal())
+
+    async def page(self, params: MemoryListParams) -> MemoryListResult:
+        condition, values = sql_condition(vector_filter(params.where))
+        if params.before_number is not None:
+            condition = f"{condition} AND number < ?" if condition else "number < ?"
+            values = [*values, params.before_number]
+        query = f"{condition or 'true'} ORDER BY number DESC LIMIT ?"
+        found = await self._index.run(lambda index: index.select(query, (*values, params.limit + 1)))
+        page = found[: params.limit]
+        items = await self._items(page, len(page), lambda entry: entry.text[:_LONGEST])
+        return MemoryListResult(items=items, has_more=len(found) > params.limit)
+
+    async def get(self, number: int) -> MemoryItem:
+        """With its whole text. Raises `NotFound`."""
+        found = await self._index.run(lambda index: index.entries((number,)))
+        items = await self._items(found, 1, lambda entry: entry.text)
+        if not items:
+            raise NotFound(f"There is no entry {number} in memory. It may have been deleted, or indexed anew.")
+        return items[0]
+
+    def _why_words_alone(self) -> str:
+        """Empty if there is a model, so that meanings can be searched too."""
+        model = self._download.model()
+        if model.status == "ready" and not model.reason:
+            return ""
+        if model.status == "downloading":
+            share = f"{100 * model.done / model.total:.0f} %" if model.total else "0 %"
+            return f"Only words were searched: the embedding model is downloaded ({share})."
+        missing = "The embedding model is not downloaded yet: errand memory download"
+        return f"Only words were searched. {model.reason or missing}"
+
+    async def _hits(
+        self, found: Found, question: Question, limit: int, skip: Callable[[MemoryItem], bool]
+    ) -> tuple[MemoryItem, ...]:
+        """With the part of each text that fits the question best."""
+
+        def show(entry: MemoryEntry) -> str:
+            nearest = found.passages.get(entry.number, 0)
+            return excerpt(entry.text, question, _LONGEST, start_of(entry.text, nearest) if nearest else 0)
+
+        scores = {one.found.entry.number: one.score for one in found.candidates}
+        items = await self._items([one.found for one in found.candidates], limit, show, skip)
+        return tuple(msgspec.structs.replace(item, score=round(scores[item.number], 4)) for item in items)
+
+    async def _items(
+        self,
+        found: Sequence[IndexedEntry],
+        limit: int,
+        show: Callable[[MemoryEntry], str],
+        skip: Callable[[MemoryItem], bool] = lambda item: False,
+    ) -> tuple[MemoryItem, ...]:
+        """The first that are not skipped. `show` gives what is wanted of a text."""
+        titles = await self._titles({one.entry.conversation_id for one in found})
+        shown: list[tuple[MemoryItem, MemoryEntry]] = []
+        for one in found:
+            if len(shown) == limit:
+                break
+            item = _item(one, titles) if one.entry.conversation_id in titles else None
+            if item is not None and not skip(item):
+                shown.append((item, one.entry))
+
+        def complete() -> tuple[MemoryItem, ...]:
+            return tuple(msgspec.structs.replace(item, text=self._redact(show(entry))) for item, entry in shown)
+
+        return await asyncio.to_thread(complete) if shown else ()
+
+    async def _titles(self, conversation_ids: Collection[str]) -> dict[str, str]:
+        """Of those that are remembered."""
+        found = await self._conversations.named(conversation_ids)
+        return {one.id: one.title for one in found if self._rules.remembers(one)}
+
+
+def vector_filter(where: MemoryFilter) -> VectorFilter | None:
+    if where == MemoryFilter():
+        return None
+    return VectorFilter(
+        conversations=where.conversation_ids,
+        folders=where.folders,
+        kinds=where.roles,
+        after=where.after.timestamp() if where.after is not None else None,
+        before=where.before.timestamp() if where.before is not None else None,
+    )
+
+
+def _item(found: IndexedEntry, titles: Mapping[str, str]) -> MemoryItem:
+    """Without its text."""
+    entry = found.entry
+    return MemoryItem(
+        number=entry.number,
+        node_id=entry.id,
+        conversation_id=entry.conversation_id,
+        conversation_title=titles[entry.conversation_id],
+        role=entry.role,
+        speaker=entry.speaker,
+        at=entry.at,
+        text="",
+        length=len(entry.text),
+        folder=entry.folder,
+        has_vector=found.has_vector,
+    )

@@ -1,0 +1,42 @@
+"""Which conversations are remembered, and which are given what memory has."""
+
+import os
+from pathlib import Path
+
+from errand.engine.core.settings import Settings, folders_of
+from errand.protocol.conversations import Conversation
+
+
+class MemoryRules:
+    """The switches of each conversation, and the folders that the settings leave out."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folders: dict[str, frozenset[Path]] = {}
+
+    def remembers(self, conversation: Conversation) -> bool:
+        return conversation.remembers and not self._is_below(
+            conversation.workspace, self._settings.values.not_remembered_folders
+        )
+
+    def may_recall(self, conversation: Conversation) -> bool:
+        return conversation.recalls and not self._is_below(
+            conversation.workspace, self._settings.values.not_recalled_folders
+        )
+
+    def changed(self) -> None:
+        """Look at the folders anew: one of the same name may be a link now."""
+        self._folders.clear()
+
+    def _is_below(self, workspace: str, setting: str) -> bool:
+        if not workspace or not setting:
+            return False
+        if setting not in self._folders:
+            self._folders[setting] = _folders(setting)
+        return any(Path(workspace).is_relative_to(folder) for folder in self._folders[setting])
+
+
+def _folders(setting: str) -> frozenset[Path]:
+    """As they are written and without links: workspaces are stored without."""
+    written = folders_of(setting)
+    return frozenset((*written, *(Path(os.path.realpath(folder)) for folder in written)))

@@ -1,0 +1,196 @@
+"""Makes the vectors of entries in the background, the newest first, and removes those that are not wanted."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+
+from errand.engine.memory.embedding import Embedder
+from errand.engine.memory.index import IndexedEntry, WordIndex
+from errand.engine.memory.index_thread import IndexThread, IndexUnavailable
+from errand.engine.memory.passages import count_passages, embed_entries
+from errand.engine.memory.search import Semantics
+from errand.engine.memory.vector_states import set_states, states, want_all, wanted
+from errand.engine.memory.vectors.base import (
+    VectorPoint,
+    VectorsDamaged,
+    VectorsError,
+    VectorsMismatch,
+    VectorStore,
+    has_direction,
+)
+from errand.engine.tools.base import ToolError
+
+_logger = logging.getLogger(__name__)
+
+# What is embedded before it is stored: about five seconds of work.
+_PASSAGES = 64
+# What cannot be done now is tried again after this time, or when the state of the model changes.
+_AGAIN_S = 60.0
+# A store of vectors is made fast again when so many are new.
+_MANY = 2_000
+
+
+class VectorFiller:
+    """`is_ready` says whether there is a model, `is_busy` that tasks run: then the processor is left to them."""
+
+    def __init__(
+        self, index: IndexThread, semantics: Semantics, is_ready: Callable[[], bool], is_busy: Callable[[], bool]
+    ) -> None:
+        self.problem = ""
+        self._index = index
+        self._embedder: Embedder = semantics.embedder
+        self._vectors: VectorStore = semantics.vectors
+        self._is_ready = is_ready
+        self._is_busy = is_busy
+        self._wake = asyncio.Event()
+        self._unwanted: list[int] = []
+        self._note = index.file.with_name("vectors.of")
+        self._checking = asyncio.Lock()
+        self._checked = ""
+        self._checked_in = -1
+        self._is_suspect = False
+        self._new = 0
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def suspect(self) -> None:
+        """A search found the store damaged: look at it soon."""
+        self._checked = ""
+        self._is_suspect = True
+        self._wake.set()
+
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove these vectors soon, and again after a restart if they are still there."""
+        self._unwanted += numbers
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        began_again = -_AGAIN_S
+        while True:
+            self._wake.clear()
+            try:
+                await self._work()
+                self.problem = ""
+            except (VectorsDamaged, VectorsMismatch) as error:
+                _logger.warning("the vectors of memory are made again: %s", error)
+                if time.monotonic() - began_again < _AGAIN_S:  # it did not help
+                    self.problem = str(error)
+                    await asyncio.sleep(_AGAIN_S)
+                began_again = time.monotonic()
+                await self._start_again()
+                continue
+            except (ToolError, VectorsError, IndexUnavailable, OSError) as error:
+                self.problem = str(error)
+            try:
+                await asyncio.wait_for(self._wake.wait(), _AGAIN_S if self.problem else None)
+            except TimeoutError:
+                continue
+
+    async def _work(self) -> None:
+        await self._remove_unwanted()
+        if self._is_suspect:
+            self._is_suspect = False
+            await self.check()
+        identity, entries = await self._index.run(partial(wanted, _PASSAGES))
+        while entries and self._is_ready():  # which starts the download at the first use
+            await self.check()
+            self._embedder.throttled = self._is_busy()
+            chosen = [one.entry for one in _first(entries)]
+            points = await embed_entries(chosen, self._embedder, background=True)
+            await self._store(identity, [entry.number for entry in chosen], points)
+            await self._remove_unwanted()
+            identity, entries = await self._index.run(partial(wanted, _PASSAGES))
+        if self._new >= _MANY:
+            await self._vectors.optimise()
+            self._new = 0
+
+    async def _store(self, identity: str, numbers: Sequence[int], points: Sequence[VectorPoint]) -> None:
+        """Whole entries: what is noted as made has all its vectors."""
+        failed = {point.number for point in points if not has_direction(point.vector)}
+        made = [number for number in numbers if number not in failed]
+        async with self._checking:
+            if identity != self._checked:  # the index was made anew meanwhile: these numbers mean others now
+                return
+            await self._vectors.upsert([point for point in points if point.number not in failed])
+            noted = await self._index.run(partial(set_states, identity, made, "made"))
+            self._unwanted += [number for number in made if number not in noted]  # forgotten or pruned meanwhile
+            if failed:
+                _logger.warning("the model made no vector that can be used of the entries %s", sorted(failed))
+                await self._index.run(partial(set_states, identity, sorted(failed), "failed"))
+        self._new += len(points)
+
+    async def _remove_unwanted(self) -> None:
+        if self._unwanted and not await asyncio.to_thread(_read, self._note):
+            self._unwanted.clear()  # there never was a vector
+        if self._unwanted:
+            await self.check()  # which may find more
+        if numbers := tuple(self._unwanted):
+            await self._vectors.delete(numbers)
+            del self._unwanted[: len(numbers)]
+
+    async def check(self) -> None:
+        """Make the store agree with the index, once for each index: before that its numbers mean nothing.
+
+        A killed engine may have left them different; an index that was made anew numbers its entries anew. Raises a
+        `VectorsError`, and `IndexUnavailable`.
+        """
+        async with self._checking:
+            generation = self._index.generation
+            if self._checked and self._checked_in == generation:  # the index thread is busy with the same search
+                return
+            identity = await self._index.run(WordIndex.identity)
+            if identity == self._checked:
+                self._checked_in = generation
+                return
+            if await asyncio.to_thread(_read, self._note) != identity:
+                await self._begin(identity)
+            else:
+                await self._compare(identity)
+            self._checked, self._checked_in = identity, generation
+
+    async def _compare(self, identity: str) -> None:
+        stored = await self._vectors.numbers()
+        noted = await self._index.run(states)
+        # One that is wanted is replaced: it may have been stored just before the engine was killed.
+        self._unwanted += [number for number in stored if noted.get(number, "pruned") == "pruned"]
+        lost = [number for number, state in noted.items() if state == "made" and number not in stored]
+        if lost:
+            await self._index.run(partial(set_states, identity, lost, "wanted"))
+
+    async def _begin(self, identity: str) -> None:
+        """With an empty store. The note comes last: a killed engine begins once more."""
+        self._unwanted.clear()
+        await self._vectors.clear()
+        await self._index.run(want_all)
+        await asyncio.to_thread(self._note.write_text, identity)
+
+    async def _start_again(self) -> None:
+        try:
+            async with self._checking:
+                identity = await self._index.run(WordIndex.identity)
+                await self._begin(identity)
+                self._checked = identity
+            self.problem = ""
+        except (VectorsError, IndexUnavailable, OSError) as error:
+            self.problem = str(error)
+            await asyncio.sleep(_AGAIN_S)
+
+
+def _first(entries: Sequence[IndexedEntry]) -> Sequence[IndexedEntry]:
+    """As many as are embedded at once, at least one."""
+    sums = accumulate(count_passages(one.entry.text) for one in entries)
+    return entries[: max(1, sum(total <= _PASSAGES for total in sums))]
+
+
+def _read(note: Path) -> str:
+    """The index that the vectors belong to; empty if there is no note."""
+    try:
+        return note.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""

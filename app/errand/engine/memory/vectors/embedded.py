@@ -1,0 +1,384 @@
+"""Vectors on this machine, in a folder: Qdrant's embedded engine in a process that starts with the first call."""
+
+import asyncio
+import base64
+import os
+import signal
+import socket
+import stat
+import struct
+import sys
+from array import array
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from errand.engine.core.ids import new_id
+from errand.engine.memory.vectors.base import (
+    VectorFilter,
+    VectorHit,
+    VectorPoint,
+    VectorsDamaged,
+    VectorsError,
+    VectorsInUse,
+    VectorsMismatch,
+    VectorsUnavailable,
+    VectorsUntrusted,
+    check_point,
+    check_vector,
+    conditions,
+    id_of,
+    ids_of,
+    nearest_entries,
+    numbers_of,
+    surplus_ids,
+)
+from errand.engine.sandbox.launch import prepare_launch
+from errand.engine.tools.base import Vector
+from errand.engine.tools.processes import marks, spawn
+from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from errand.environment import without_secrets
+from errand.local_trust import own_user
+
+IDLE_S = 300.0
+_PACKAGE = "qdrant_edge"
+_CHILD = Path(__file__).with_name("embedded_child.py")
+_BATCH = 64
+_IDS = 10_000
+_OPENING_S = 30.0
+_CALL_S = 30.0
+_OPTIMISE_S = 900.0
+_CLOSING_S = 3.0
+_MOST_WAITING = 256
+_LARGEST_ANSWER = 4 * 1024 * 1024
+# How a process ends that reads a damaged file. SIGBUS has another number on macOS.
+_CRASHES = tuple(-number for number in (signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGSEGV, 7, 10))
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    kind: str = ""
+    error: str = ""
+    hits: tuple[tuple[int, float], ...] = ()
+    ids: tuple[int, ...] = ()
+    following: int | None = None
+    count: int = 0
+
+
+class EmbeddedVectors:
+    """A `VectorStore` in `folder`, which is made if it is missing. The process ends `idle_s` after the last call."""
+
+    def __init__(self, folder: Path, dimensions: int, model: str, idle_s: float = IDLE_S) -> None:
+        self._folder = folder
+        self._dimensions = dimensions
+        self._model = model
+        self._idle_s = idle_s
+        self._process: _Process | None = None
+        self._lock = asyncio.Lock()
+        self._opening: asyncio.Task[_Process] | None = None
+        self._idle: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """That of the process, while it runs."""
+        return None if self._process is None or self._process.has_ended else self._process.pid
+
+    async def upsert(self, points: Sequence[VectorPoint]) -> None:
+        for point in points:
+            check_point(point, self._dimensions)
+        remaining = iter(points)
+        while batch := tuple(islice(remaining, _BATCH)):
+            await self._ask({"op": "upsert", "points": [_stored(point) for point in batch]})
+        await self._delete(surplus_ids(points))
+
+    async def search(self, vector: Vector, limit: int, where: VectorFilter | None = None) -> tuple[VectorHit, ...]:
+        check_vector(vector, self._dimensions)
+        request = {"op": "search", "vector": _packed(vector), "where": conditions(where)}
+
+        async def nearest(amount: int) -> Sequence[tuple[int, float]]:
+            return (await self._ask({**request, "limit": amount})).hits
+
+        return await nearest_entries(limit, nearest)
+
+    async def delete(self, numbers: Collection[int]) -> None:
+        await self._delete(ids_of(numbers))
+
+    async def numbers(self) -> frozenset[int]:
+        found: set[int] = set()
+        following: int | None = 0
+        while following is not None:
+            answer = await self._ask({"op": "ids", "start": following, "limit": _IDS})
+            found.update(numbers_of(answer.ids))
+            following = answer.following
+        return frozenset(found)
+
+    async def count(self) -> int:
+        return (await self._ask({"op": "count"})).count
+
+    async def optimise(self) -> None:
+        await self._ask({"op": "optimise"}, _OPTIMISE_S)
+
+    async def clear(self) -> None:
+        async with self._lock:
+            await self._end()
+            await self._opened(clear=True)
+
+    async def close(self) -> None:
+        self._closed = True
+        self._stop_idle()
+        async with self._lock:
+            await self._end()
+
+    async def _delete(self, ids: Iterable[int]) -> None:
+        remaining = iter(ids)
+        while batch := tuple(islice(remaining, _IDS)):
+            await self._ask({"op": "delete", "ids": batch})
+
+    async def _ask(self, request: dict[str, object], longest_s: float = _CALL_S) -> _Answer:
+        process = await self._ready()
+        self._stop_idle()
+        try:
+            return await process.ask(request, longest_s)
+        finally:
+            if not process.is_busy and not self._closed:
+                self._stop_idle()
+                self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
+
+    async def _ready(self) -> "_Process":
+        """The process with the index open. One that is being started goes on when the call is cancelled."""
+        async with self._lock:
+            if self._process is not None and self._process.has_ended:
+                await self._end()
+            return self._process or await self._opened(clear=False)
+
+    async def _opened(self, *, clear: bool) -> "_Process":
+        if self._closed:
+            raise VectorsUnavailable("The index of vectors has been closed.")
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_task(self._open(clear=clear))
+        opening = self._opening
+        try:
+            return await asyncio.shield(opening)
+        finally:
+            if opening.done():
+                self._opening = None
+
+    async def _open(self, *, clear: bool) -> "_Process":
+        await asyncio.to_thread(_check_folder, self._folder)
+        process = await _started(self._folder)
+        try:
+            await process.ask({"dimensions": self._dimensions, "model": self._model, "clear": clear}, _OPENING_S)
+        except VectorsError as error:
+            await process.end()
+            if process.was_late:
+                raise VectorsDamaged("The index of vectors did not open in time. Rebuild it.") from error
+            raise
+        self._process = process
+        return process
+
+    async def _end(self) -> None:
+        if self._opening is not None:  # its caller was cancelled
+            with suppress(VectorsError):
+                await asyncio.shield(self._opening)
+            self._opening = None
+        if self._process is not None:
+            await self._process.end()
+            self._process = None
+
+    async def _end_when_idle(self) -> None:
+        await asyncio.sleep(self._idle_s)
+        async with self._lock:
+            if self._process is not None and not self._process.is_busy:
+                self._idle = None
+                await self._end()
+
+    def _stop_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+
+class _Process:
+    """Answers come in the order of the questions, so a cancelled question needs no message."""
+
+    def __init__(
+        self,
+        child: spawn.Child,
+        owner: str,
+        said: deque[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self.was_late = False
+        self._is_ending = False
+        self._child = child
+        self._owner = owner
+        self._said = said
+        self._reader = reader
+        self._writer = writer
+        self._waiting: deque[asyncio.Future[_Answer]] = deque()
+        self._reading = asyncio.get_running_loop().create_task(self._read())
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._is_ending or self._reading.done() or self._child.exit.done()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._waiting)
+
+    async def ask(self, request: dict[str, object], longest_s: float) -> _Answer:
+        if len(self._waiting) >= _MOST_WAITING:
+            raise VectorsUnavailable("The index of vectors is busy. Try again later.")
+        if self.has_ended:
+            raise VectorsUnavailable("The process of the index of vectors has ended. Try again.")
+        data = msgspec.json.encode(request)
+        answered = asyncio.get_running_loop().create_future()
+        self._waiting.append(answered)
+        self._writer.write(struct.pack(">I", len(data)) + data)
+        try:
+            async with asyncio.timeout(longest_s):
+                with suppress(ConnectionError):
+                    await self._writer.drain()
+                answer = await answered
+        except TimeoutError as error:
+            self.was_late = True
+            await ProcessSweep(self._owner).end()
+            raise VectorsUnavailable(f"The index of vectors did not answer in {longest_s:.0f} s.") from error
+        if answer.kind:
+            raise _refusal(answer)
+        return answer
+
+    async def end(self) -> None:
+        """Let it write what it holds and end; kill it if it takes too long."""
+        self._is_ending = True
+        self._writer.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._child.exit), _CLOSING_S)
+        await ProcessSweep(self._owner).end()
+        await self._reading
+        for pipe in (self._child.stdout, self._child.stderr):
+            pipe.discard()
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                (size,) = struct.unpack(">I", await self._reader.readexactly(4))
+                if size > _LARGEST_ANSWER:
+                    break
+                answer = msgspec.json.decode(await self._reader.readexactly(size), type=_Answer)
+                answered = self._waiting.popleft()
+                if not answered.done():
+                    answered.set_result(answer)
+        except (asyncio.IncompleteReadError, msgspec.DecodeError, OSError):
+            pass
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._child.exit), _CLOSING_S)
+        ended = self._child.exit.result() if self._child.exit.done() else 0
+        for answered in self._waiting:
+            if not answered.done():
+                answered.set_exception(_crash(ended, b"".join(self._said).decode(errors="replace")[-300:].strip()))
+        self._waiting.clear()
+
+
+async def _started(folder: Path) -> _Process:
+    """The process, which waits to be told what to open. It has no sandbox: it runs our code and the library alone."""
+    if sys.platform == "win32":
+        raise VectorsUnavailable("The index of vectors on this machine does not run on Windows. Use a Qdrant server.")
+    if find_spec(_PACKAGE) is None:
+        raise VectorsUnavailable(
+            "The index of vectors needs the package qdrant-edge-py, which is not installed. Install it into Errand's "
+            "own Python: pip install 'errand-desktop[vectors]'"
+        )
+    adopt_orphans()
+    command = [sys.executable, "-I", str(_CHILD), str(folder)]
+    launch = await prepare_launch(command, folder, without_secrets(os.environ), None)
+    owner = new_id("vectors")
+    mark = marks.new_mark(owner)
+    said: deque[bytes] = deque(maxlen=4)
+    ours, theirs = socket.socketpair()
+    try:
+        child = spawn.start(launch, mark, _ignore, said.append, theirs.fileno())
+    except (OSError, ValueError) as error:
+        ours.close()
+        marks.forget((mark,))
+        raise VectorsUnavailable(f"The process of the index of vectors could not be started: {error}") from error
+    finally:
+        theirs.close()
+        launch.close()
+    reader, writer = await asyncio.open_connection(sock=ours)
+    return _Process(child, owner, said, reader, writer)
+
+
+def _check_folder(folder: Path) -> None:
+    """Make the folder if it is missing. Raises `VectorsUntrusted` if others could have put something into it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_own(folder)
+        for root, folders, files in os.walk(folder):
+            for name in (*folders, *files):
+                _check_own(Path(root, name))
+    except FileNotFoundError:
+        pass  # the process of another engine is at work here: it has the lock
+    except OSError as error:
+        raise VectorsUnavailable(f"The folder of the index of vectors cannot be used: {error}") from error
+
+
+def _check_own(path: Path) -> None:
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise VectorsUntrusted(f"{path} is a link: the index of vectors is not opened. Remove the link.")
+    if found.st_uid != own_user():
+        raise VectorsUntrusted(f"{path} belongs to another user: the index of vectors is not opened. Remove it.")
+    if found.st_mode & stat.S_IWOTH:
+        raise VectorsUntrusted(f"Everybody may write to {path}: the index of vectors is not opened. Remove it.")
+
+
+def _refusal(answer: _Answer) -> VectorsError:
+    match answer.kind:
+        case "mismatch":
+            return VectorsMismatch(f"The index of vectors is of another model: {answer.error}. Rebuild it.")
+        case "in_use":
+            return VectorsInUse("Another process uses the index of vectors. End the other Errand.")
+        case "failed":
+            return VectorsUnavailable(f"The index of vectors cannot be used: {answer.error}.")
+        case "full":
+            return VectorsUnavailable(f"The disk is too full for the index of vectors: {answer.error}.")
+        case _:
+            return VectorsDamaged(f"The index of vectors cannot be read: {answer.error}. Rebuild it.")
+
+
+def _crash(code: int, said: str) -> VectorsError:
+    """`said` is the end of what the process wrote on its standard error."""
+    how = f"its process ended with {code}{f', {said}' if said else ''}"
+    if code in _CRASHES:
+        return VectorsDamaged(f"The index of vectors cannot be read: {how}. Rebuild it.")
+    return VectorsUnavailable(f"The index of vectors does not answer: {how}. Try again.")
+
+
+def _stored(point: VectorPoint) -> dict[str, object]:
+    return {
+        "id": id_of(point),
+        "vector": _packed(point.vector),
+        "conversation": point.conversation_id,
+        "folder": point.folder,
+        "kind": point.kind,
+        "at": point.at,
+    }
+
+
+def _packed(vector: Vector) -> str:
+    return base64.b64encode(array("f", vector).tobytes()).decode()
+
+
+def _ignore(data: bytes) -> None:
+    pass

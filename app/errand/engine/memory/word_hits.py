@@ -1,0 +1,56 @@
+"""Full text: the entries that have the words of a question, with their scores."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from errand.engine.memory.index import WordIndex, sql_condition
+from errand.engine.memory.vectors.base import VectorFilter
+
+# Of a question, the words that the fewest entries have: common ones only blur the order.
+_RAREST_WORDS = 8
+_MOST_HITS = 300
+_BEST = """
+    SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ?{also} ORDER BY bm25({table}) LIMIT ?
+"""
+_AMONG = " AND rowid IN (SELECT number FROM entries WHERE {condition})"
+
+
+@dataclass(frozen=True, slots=True)
+class WordHits:
+    """Scores (BM25) by the number of entries: of their own words, and of short entries with their neighbours."""
+
+    own: Mapping[int, float]
+    window: Mapping[int, float]
+
+
+def word_hits(words: Sequence[str], index: WordIndex, where: VectorFilter | None = None) -> WordHits:
+    """The best for the rarest of these words, among the entries that the filter lets through."""
+    match = " OR ".join(_quoted(word) for word in _rarest(words, index))
+    if not match:
+        return WordHits({}, {})
+    return WordHits(_best("entry_words", match, index, where), _best("window_words", match, index, where))
+
+
+def _rarest(words: Sequence[str], index: WordIndex) -> list[str]:
+    counts = {word: _count(word, index) for word in dict.fromkeys(words)}
+    found = [word for word, count in counts.items() if count]
+    return sorted(found, key=lambda word: counts[word])[:_RAREST_WORDS]
+
+
+def _count(word: str, index: WordIndex) -> int:
+    counted = "SELECT count(*) FROM entry_words WHERE entry_words MATCH ?"
+    return int(index.connection.execute(counted, (_quoted(word),)).fetchone()[0])
+
+
+def _best(
+    table: Literal["entry_words", "window_words"], match: str, index: WordIndex, where: VectorFilter | None
+) -> dict[int, float]:
+    condition, values = sql_condition(where)
+    query = _BEST.format(table=table, also=_AMONG.format(condition=condition) if condition else "")
+    rows = index.connection.execute(query, (match, *values, _MOST_HITS))
+    return {int(number): float(score) for number, score in rows}
+
+
+def _quoted(word: str) -> str:
+    return '"' + word.replace('"', " ") + '"'

@@ -1,0 +1,91 @@
+"""Anthropic's Messages API: the address, the headers and the fields of a request."""
+
+from errand.engine.core.messages import AssistantMessage, ThinkingLevel, UserMessage
+from errand.engine.models.anthropic.request import has_own_thinking, messages_with_marks, tool_definitions, with_mark
+from errand.engine.models.anthropic.stream import MessageReader
+from errand.engine.models.base import ModelRequest
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.model_facts import ModelFacts
+from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.reply.builder import ReplyBuilder
+from errand.protocol.base import JsonObject
+
+_PATH = "/v1/messages"
+_VERSION = "2023-06-01"
+# The API requires a limit; for models whose limit is unknown, one that all of the last years accept.
+_MAX_TOKENS = 8_192
+# Tokens of thought for models that are not told an effort instead; the least that is accepted is 1,024.
+_BUDGETS: dict[ThinkingLevel, int] = {"minimal": 1_024, "low": 1_024, "medium": 2_048, "high": 4_096, "xhigh": 8_192}
+_LEAST_BUDGET = 1_024
+
+
+class MessagesApi:
+    """An `ApiFormat`."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    def urls(self, base: str) -> tuple[str, ...]:
+        return (base.removesuffix(_PATH).removesuffix("/v1") + _PATH,)
+
+    def headers(self, key: str | None) -> dict[str, str]:
+        return {"anthropic-version": _VERSION} | ({"x-api-key": key} if key else {})
+
+    def body(self, request: ModelRequest) -> JsonObject:
+        options = request.options
+        known = model_facts.facts(request.model)
+        most = options.max_tokens or (known.output_tokens if known is not None else None) or _MAX_TOKENS
+        thinking = _thinking_fields(request, known, most)
+        thinks = bool(thinking) or (known is not None and known.always_thinks)
+        body: JsonObject = {
+            "model": request.model.partition("/")[2],
+            "max_tokens": most,
+            "messages": messages_with_marks(request, self._provider, thinks=thinks),
+            "stream": True,
+        }
+        if request.system_prompt:
+            body["system"] = [with_mark({"type": "text", "text": request.system_prompt})]
+        if request.tools:
+            body["tools"] = tool_definitions(request.tools)
+        if options.temperature is not None and not thinks:  # a thinking model accepts none
+            body["temperature"] = options.temperature
+        return body | thinking
+
+    def reader(self, builder: ReplyBuilder) -> MessageReader:
+        return MessageReader(builder, self._provider.title)
+
+
+def _thinking_fields(request: ModelRequest, known: ModelFacts | None, max_tokens: int) -> JsonObject:
+    """How much the model is to think: an effort for newer models and unknown ones, a number of tokens for older."""
+    level = request.options.thinking_level
+    if level == "off" or (known is not None and not known.reasons):
+        return {}
+    if known is None or known.takes_effort:
+        # Without `display` the thoughts come without their text.
+        return {
+            "thinking": {"type": "adaptive", "display": "summarized"},
+            "output_config": {"effort": _effort(level, known)},
+        }
+    budget = min(_BUDGETS[level], max_tokens - 1)
+    if budget < _LEAST_BUDGET or not _may_think(request):
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _effort(level: ThinkingLevel, known: ModelFacts | None) -> str:
+    if level == "minimal":
+        return "low"
+    return "high" if level == "xhigh" and (known is None or level not in known.efforts) else level
+
+
+def _may_think(request: ModelRequest) -> bool:
+    """False in the middle of work that was begun without a thought of this model: older ones refuse that."""
+    for message in reversed(request.messages):
+        match message:
+            case AssistantMessage():
+                return not message.tool_calls or has_own_thinking(message, request.model)
+            case UserMessage():
+                return True
+            case _:
+                continue
+    return True

@@ -1,0 +1,261 @@
+"""The available models: providers with keys, local servers, the default model, and a test request."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING
+
+from errand.engine.core.addresses import display_address, is_in_the_clear
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import ConfigurationError, EngineError
+from errand.engine.core.messages import AssistantMessage, user_text
+from errand.engine.core.secrets import Key
+from errand.engine.core.settings import SettingValues
+from errand.engine.models.base import ChatModel, ModelOptions, ModelRequest, ReplyEnd
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
+from errand.engine.models.catalog.model_lists import ListSource
+from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider
+from errand.engine.models.catalog.server_probe import ProbeResult, ask, probe
+from errand.engine.models.factory import ModelFactory
+from errand.engine.models.recovery.retry import RetryPolicy
+from errand.protocol import settings as wire
+from errand.protocol.settings import ModelTestResult
+
+if TYPE_CHECKING:
+    from errand.engine.models.catalog.server_probe import LocalServer
+
+
+LONGEST_S = 20.0
+# Some models think before they answer, which counts towards this limit.
+_MOST_TOKENS = 256
+_PROMPT = "This is a test of the connection. Reply with the word OK and nothing else."
+
+_MILLION = 1_000_000
+# Callers wait for the list: a custom server that is down must not delay it.
+_QUICK_TIMEOUT_S = 1.5
+_PATIENCE_S = 15.0
+
+
+async def try_model(model: ChatModel, model_id: str, longest_s: float = LONGEST_S) -> ModelTestResult:
+    """Send a short prompt to the model. Cancelling this ends the request."""
+    begun = time.monotonic()
+    cancel = CancelSignal()
+    timer = asyncio.get_running_loop().call_later(longest_s, cancel.set)
+    try:
+        reply = await _reply(model, model_id, cancel)
+    finally:
+        timer.cancel()
+    seconds = time.monotonic() - begun
+    if cancel.is_set:
+        text = f"There was no complete answer within {longest_s:g} s. It may be overloaded; try again later."
+    else:
+        text = reply.error or f"{model_id.partition('/')[2]} answered in {seconds:.1f} s."
+    return ModelTestResult(ok=reply.error is None, model=model_id, text=text, seconds=seconds)
+
+
+async def _reply(model: ChatModel, model_id: str, cancel: CancelSignal) -> AssistantMessage:
+    options = ModelOptions(max_tokens=_MOST_TOKENS)
+    request = ModelRequest(model_id, "", (user_text(_PROMPT),), options=options)
+    async with aclosing(model.stream(request, cancel)) as events:
+        async for event in events:
+            if isinstance(event, ReplyEnd):
+                return event.message
+    raise EngineError("The model's stream ended without a final message.")
+
+
+class AvailableModels:
+    """Searches for local servers on the first call."""
+
+    def __init__(
+        self,
+        factory: ModelFactory,
+        model_facts: KnownModelFacts,
+        providers: ProviderDirectory,
+        settings: Callable[[], SettingValues],
+    ) -> None:
+        self._factory = factory
+        self._model_facts = model_facts
+        self._providers = providers
+        self._settings = settings
+        self._servers: tuple[LocalServer, ...] | None = None
+        self._probed_addresses: dict[str, str] = {}
+
+    async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
+        """Providers, their models and the default model.
+
+        Searches for local servers on the first call and with `refresh`. With `fetch`, the model lists of all providers
+        with a key are fetched and stored.
+        """
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._find_local_servers(refresh))
+            if refresh and not fetch:
+                group.create_task(self._refresh_custom_servers(_QUICK_TIMEOUT_S))
+        if fetch:
+            await self._fetch()
+            await self._refresh_custom_servers(_PATIENCE_S)
+        self._model_facts.refresh()
+        rows = [await self._describe(provider) for provider in self._providers.all()]
+        ready = [row.name for row in rows if row.ready]
+        models = [_describe_model(provider, name) for provider in ready for name in self._names(provider)]
+        return wire.ModelListResult(providers=tuple(rows), models=tuple(models), default=await self.default_model())
+
+    async def default_model(self) -> str | None:
+        """The model to use if none is named: of the first provider with a key, else of the first server.
+
+        Custom servers take precedence over servers that were found.
+        """
+        for provider in PROVIDERS:
+            if provider.default_model and await self._key(provider):
+                return f"{provider.name}/{provider.default_model}"
+        listing = self._model_facts.listings.of("proxy")
+        if listing is not None and listing.models and self._factory.base_url(self._providers.of("proxy/any")):
+            return f"proxy/{listing.models[0].name}"
+        for own in self._providers.own():
+            listing = self._model_facts.listings.of(own.name)
+            if listing is not None and listing.models:
+                return f"{own.name}/{listing.models[0].name}"
+        await self._find_local_servers(refresh=False)
+        for server in self._servers or ():
+            if server.models:
+                return f"{server.provider.name}/{server.models[0]}"
+        return None
+
+    async def test(self, provider_name: str, model_id: str | None) -> wire.ModelTestResult:
+        """Send one real request, without retries. Raises `ConfigurationError` for an unknown provider or model."""
+        provider = self._providers.of((model_id or f"{provider_name}/any").removeprefix(REACT))
+        if provider.name != provider_name:
+            raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
+        wanted = model_id or await self._model_to_test(provider)
+        from errand.engine.models.recovery.driver import RecoveringModel
+        from errand.engine.models.recovery.source import ModelSource
+
+        tried = self._factory.make(provider, default_api_base(wanted, self._settings()), None)
+        source = ModelSource(tried, estimates_usage=provider.kind != "scripted")
+        model = RecoveringModel(source, RetryPolicy(attempts=1))
+        try:
+            return await try_model(model, wanted)
+        finally:
+            await model.close()
+
+    async def _model_to_test(self, provider: Provider) -> str:
+        """The model that tasks would use."""
+        if provider.default_model:
+            return f"{provider.name}/{provider.default_model}"
+        listing = self._model_facts.listings.of(provider.name)
+        if listing is not None and listing.models:
+            return f"{provider.name}/{listing.models[0].name}"
+        await self._find_local_servers(refresh=True)
+        server = self._server(provider.name)
+        if server is not None and server.models:
+            return f"{provider.name}/{server.models[0]}"
+        if provider.is_local and server is None:
+            base = self._factory.base_url(provider)
+            raise ConfigurationError(f"{provider.title} does not answer at {base}: {provider.start_hint}.")
+        raise ConfigurationError(f"{provider.title}: no model is known to try. Name one.")
+
+    async def probe(self, address: str, key: str | None) -> ProbeResult:
+        """Fetch the model list of an address; stores nothing."""
+        return await probe(self._factory.connections.session, address, key)
+
+    def store_answer(self, provider: str, answer: ProbeResult) -> None:
+        """Store the newest answer of a custom server."""
+        listings = self._model_facts.listings
+        if answer.models is None:
+            listings.errors[provider] = answer.text
+        else:
+            with suppress(OSError):  # otherwise it is valid until the engine ends
+                listings.store(provider, answer.models)
+        self._model_facts.refresh(again=True)
+
+    def forget(self, provider: str) -> None:
+        with suppress(OSError):
+            self._model_facts.listings.forget(provider)
+        self._model_facts.refresh(again=True)
+
+    async def _refresh_custom_servers(self, longest_s: float) -> None:
+        """Fetch the model lists of the custom servers. A server that does not answer in time keeps its list."""
+        session = self._factory.connections.session
+        rows = [(row, await self._key(row)) for row in self._providers.own()]
+        asked = (ask(session, row.base_url, key.value if key else None, longest_s) for row, key in rows)
+        for (row, _), answer in zip(rows, await asyncio.gather(*asked), strict=True):
+            if row in self._providers.own():  # it may have been changed during the request
+                self.store_answer(row.name, answer)
+
+    async def _find_local_servers(self, refresh: bool) -> None:
+        bases = {row.name: self._factory.base_url(row) for row in PROVIDERS if row.is_local}
+        if refresh or self._servers is None or bases != self._probed_addresses:
+            from errand.engine.models.catalog.server_probe import local_servers
+
+            self._servers, self._probed_addresses = await local_servers(self._factory.connections.session, bases), bases
+
+    def _server(self, name: str) -> "LocalServer | None":
+        return next((server for server in self._servers or () if server.provider.name == name), None)
+
+    def _names(self, provider: str) -> tuple[str, ...]:
+        server = self._server(provider)
+        listing = self._model_facts.listings.of(provider)
+        listed = tuple(model.name for model in listing.models) if listing else model_facts.chat_models(provider)
+        return tuple(dict.fromkeys((*self._model_facts.own_names(provider), *(server.models if server else listed))))
+
+    async def _fetch(self) -> None:
+        sources: list[ListSource] = []
+        for provider in PROVIDERS:
+            base = self._factory.base_url(provider)
+            base = f"{base.rstrip('/').removesuffix('/api')}/api" if provider.kind == "proxy" and base else base
+            if (base or provider.list_url) and (key := await self._key(provider)) is not None:
+                sources.append(ListSource(provider, base, key.value))
+        await self._model_facts.listings.refresh(self._factory.connections.session, sources)
+        self._model_facts.refresh(again=True)
+
+    async def _key(self, provider: Provider) -> Key | None:
+        """The provider's key. An unreadable key counts as none here; using it raises the error."""
+        if not provider.takes_key:
+            return None
+        try:
+            return await self._factory.key(provider)
+        except ConfigurationError:
+            return None
+
+    async def _describe(self, provider: Provider) -> wire.Provider:
+        key = await self._key(provider)
+        server = self._server(provider.name)
+        source: wire.KeySource = key.source if key else "none" if provider.needs_key else "not_needed"
+        base = server.base_url if server else self._factory.base_url(provider)
+        return wire.Provider(
+            name=provider.name,
+            title=provider.title,
+            key_source=source,
+            key_variable=provider.key_variables[0] if provider.key_variables else "",
+            api_base=display_address(base),
+            local=provider.is_local,
+            ready=self._is_ready(provider, key),
+            listed_at=listing.at if (listing := self._model_facts.listings.of(provider.name)) else None,
+            list_error=self._model_facts.listings.errors.get(provider.name, ""),
+            in_the_clear=is_in_the_clear(base),
+            own=provider.own,
+        )
+
+    def _is_ready(self, provider: Provider, key: Key | None) -> bool:
+        if provider.kind == "proxy" and not self._factory.base_url(provider):
+            return False
+        has_key = provider.needs_key and key is not None
+        return provider.own or has_key or self._server(provider.name) is not None or provider.kind == "scripted"
+
+
+def _describe_model(provider: str, name: str) -> wire.Model:
+    model_id = f"{provider}/{name}"
+    known = model_facts.facts(model_id)
+    if known is None:
+        return wire.Model(id=model_id, provider=provider)
+    return wire.Model(
+        id=model_id,
+        provider=provider,
+        context_tokens=known.context_tokens,
+        input_price=None if known.prices.input is None else known.prices.input * _MILLION,
+        output_price=None if known.prices.output is None else known.prices.output * _MILLION,
+        tools=known.calls_tools,
+        images=known.sees,
+        thinking=known.thinks,
+    )

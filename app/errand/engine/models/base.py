@@ -1,0 +1,164 @@
+"""`ChatModel` and `ModelProvider`, their request, and the events of a streamed reply."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol, TypeAlias
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import AssistantContent, AssistantMessage, ModelMessage, ThinkingLevel
+from errand.engine.models.failures import FailedAttempt, FailureKind
+from errand.protocol.base import JsonObject
+from errand.protocol.notices import NoticeData
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool as described to the model; `parameters` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """Settings of one model call. `session_id` lets a provider keep its prompt cache for a conversation."""
+
+    api_key: str | None = field(default=None, repr=False)
+    thinking_level: ThinkingLevel = "off"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class ModelRequest:
+    """One model call. `model` is the id `provider/model`. The purpose is not sent."""
+
+    model: str
+    system_prompt: str
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    options: ModelOptions = ModelOptions()
+    purpose: Literal["reply", "summary"] = "reply"
+
+
+class PartialReply(Protocol):
+    """The message so far. `text` and `content` may be joined on each access."""
+
+    @property
+    def content(self) -> tuple[AssistantContent, ...]: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStart:
+    """The first event of a reply. `partial` is the message so far, here and in the events below."""
+
+    partial: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStart:
+    kind: Literal["text", "thinking", "tool_call"]
+    content_index: int
+    partial: PartialReply
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDelta:
+    """More of a block: text, thinking, or a piece of a tool call's raw JSON arguments."""
+
+    kind: Literal["text", "thinking", "tool_call"]
+    content_index: int
+    delta: str
+    partial: PartialReply
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEnd:
+    kind: Literal["text", "thinking", "tool_call"]
+    content_index: int
+    partial: PartialReply
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The attempt failed; the next one starts after `delay_s`. Discard everything streamed so far."""
+
+    attempt: int
+    max_attempts: int
+    delay_s: float
+    reason: str
+    partial: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNotice:
+    """A notice for the user about how this reply is made, such as a change of model. Precedes all content."""
+
+    data: NoticeData
+    partial: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class RetryLater:
+    """A provider's rate limit that ends by itself; `reason` is a short text for the user.
+
+    `at` is when the limit ends, None if the provider did not say.
+    """
+
+    reason: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnd:
+    """The last event. A failed or aborted reply is a message too: stop reason error or aborted, with `error` set.
+
+    `failure` is why it failed, None if no provider was at fault. `retry_later`: the same request may be sent again
+    after a wait that is too long for a model call.
+    """
+
+    message: AssistantMessage
+    retry_later: RetryLater | None = None
+    failure: FailureKind | None = None
+
+
+ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice | ReplyEnd
+AttemptEvent: TypeAlias = ModelEvent | FailedAttempt
+
+
+class ModelProvider(Protocol):
+    """Sends requests to one provider. `recovery/driver.py` makes a `ChatModel` of it."""
+
+    def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
+        """Send the request once: `ReplyStart`, block events, then `ReplyEnd` or `FailedAttempt` as the last event.
+
+        Errors of the provider, the network or the model are never raised. When `stop` is set, the request is closed at
+        once and the reply ends as aborted. Tool calls are assembled by id; arguments that are not a JSON object set
+        `ToolCall.invalid`.
+        """
+        ...
+
+
+class ChatModel(Protocol):
+    """A model that always ends a reply, with an error if necessary. Created once, shared by concurrent tasks."""
+
+    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        """Stream one reply: `ReplyStart`, block events, `ReplyEnd` last.
+
+        Errors of the provider, the network or the model are never raised: they end as a `ReplyEnd` whose message has
+        the stop reason error. When `cancel` is set, the request is closed at once and the reply ends with the stop
+        reason aborted and the content so far. A reply beyond the limits of `reply/content.py` is closed too: it ends
+        with the stop reason length, the content so far and `cut`. Tool calls are assembled by id; arguments that are
+        not a JSON object set `ToolCall.invalid`.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close connections; active streams end as aborted."""
+        ...

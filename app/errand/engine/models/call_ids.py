@@ -1,0 +1,81 @@
+"""Tool calls and their results as providers accept them: ids, names, and which calls have a result."""
+
+import hashlib
+import re
+
+from errand.engine.core.messages import AssistantMessage, ModelMessage, ToolCall, ToolResultMessage
+from errand.engine.models.catalog.providers import CallIdForm, Provider, provider_name
+
+# Strict providers require a result for each call.
+NO_RESULT = "(no result was recorded)"
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_FORMS: dict[CallIdForm, re.Pattern[str]] = {
+    "plain": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+    "nine": re.compile(r"[A-Za-z0-9]{9}"),
+    # Its thought signatures refer to its own ids, which are sent back unchanged.
+    "gemini": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+}
+_LENGTHS: dict[CallIdForm, int] = {"plain": 40, "nine": 9, "gemini": 40}
+
+
+class CallIdMapper:
+    """Maps call ids to the provider's form; follows the messages of one request in order."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._used: set[str] = set()
+        # The last number that made an id unique: some servers give each call the same id.
+        self._numbers: dict[str, int] = {}
+        self._open: dict[str, list[str]] = {}
+
+    def of_reply(self, message: AssistantMessage) -> tuple[list[tuple[ToolCall, str]], bool]:
+        """The calls of a reply with their ids, and whether the ids are independent of the reply's position."""
+        named: list[tuple[ToolCall, str]] = []
+        is_independent = True
+        self._open = {}
+        for call in message.tool_calls:
+            formed = self._in_provider_form(call.id, message.model)
+            given = self._unique(call.id, formed, message.model)
+            is_independent = is_independent and given == formed
+            self._open.setdefault(call.id, []).append(given)
+            named.append((call, given))
+        return named, is_independent
+
+    def of_result(self, message: ToolResultMessage) -> str | None:
+        """The id of the call that a result answers; None if the last reply has no such call."""
+        given = self._open.get(message.tool_call_id)
+        return given.pop(0) if given else None
+
+    def _unique(self, call_id: str, formed: str, model: str) -> str:
+        number, given = self._numbers.get(call_id, 1), formed
+        while given in self._used:
+            number += 1
+            given = self._in_provider_form(f"{call_id} {number}", model)
+        self._used.add(given)
+        self._numbers[call_id] = number
+        return given
+
+    def _in_provider_form(self, call_id: str, model: str) -> str:
+        form = self._provider.call_ids
+        is_own = form == "gemini" and provider_name(model) == self._provider.name
+        if is_own or _FORMS[form].fullmatch(call_id):
+            return call_id
+        return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[: _LENGTHS[form]]
+
+
+def answered_calls(messages: tuple[ModelMessage, ...], index: int) -> set[str]:
+    """The calls of the reply at `index` that have a result before the next reply."""
+    answered: set[str] = set()
+    for at in range(index + 1, len(messages)):
+        message = messages[at]
+        if isinstance(message, AssistantMessage):
+            break
+        if isinstance(message, ToolResultMessage):
+            answered.add(message.tool_call_id)
+    return answered
+
+
+def sendable_name(call: ToolCall) -> str:
+    """The name of a call in the characters that providers accept."""
+    return _NOT_IN_NAMES.sub("_", call.name)[:64] or "_"

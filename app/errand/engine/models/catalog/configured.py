@@ -1,0 +1,91 @@
+"""The providers and models of this installation: catalog rows plus settings and fetched lists."""
+
+import difflib
+import re
+from collections.abc import Callable
+
+from errand.engine.core import settings
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.settings import ModelServer, OwnModel, SettingValues
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.model_lists import ModelListCache
+from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider, find
+
+_SCRIPT_NAME = re.compile(r"\w[\w.-]*")
+
+
+class ProviderDirectory:
+    """The known providers; custom servers come first."""
+
+    def __init__(self, settings: Callable[[], SettingValues]) -> None:
+        self._settings = settings
+
+    def all(self) -> tuple[Provider, ...]:
+        return (*self.own(), *PROVIDERS)
+
+    def own(self) -> tuple[Provider, ...]:
+        return tuple(custom_provider(server) for server in self._settings().model_servers)
+
+    def find(self, name: str) -> Provider | None:
+        return next((row for row in self.own() if row.name == name), None) or find(name)
+
+    def of(self, model_id: str) -> Provider:
+        """The provider of a model id. Raises `ConfigurationError`, with advice, for an invalid id."""
+        name, _, model = model_id.partition("/")
+        if not name or not model:
+            raise ConfigurationError(f"{model_id!r} is not a model id: write provider/model, such as openai/gpt-5.4.")
+        provider = self.find(name)
+        if provider is not None:
+            if provider.kind == "scripted" and not _SCRIPT_NAME.fullmatch(model):
+                raise ConfigurationError(f"{model!r} is not the name of a script.")
+            return provider
+        if model_facts.is_known_provider(name):
+            # Some use credentials of the machine instead of a key, which the library finds by itself.
+            keys, ids = (f"{name.upper()}_API_KEY",), "gemini" if name.startswith("vertex") else "plain"
+            return Provider(name, name, "litellm", keys, price_prefix=name, key_optional=True, call_ids=ids)
+        names = [row.name for row in self.all()]
+        near = difflib.get_close_matches(name, names, 1)
+        hint = f"Did you mean {near[0]}/{model}?" if near else f"Providers are: {', '.join(names)}."
+        raise ConfigurationError(f"There is no provider named {name!r}. {hint}")
+
+
+def custom_provider(server: ModelServer) -> Provider:
+    return Provider(server.id, server.name, "openai_compatible", base_url=server.address, own=True)
+
+
+def default_api_base(model_id: str, settings: SettingValues) -> str | None:
+    """Only for models of no known provider: another provider's key must not be sent to this address."""
+    return settings.default_api_base or None if model_id.removeprefix(REACT).startswith("openai_compatible/") else None
+
+
+class KnownModelFacts:
+    """Keeps `model_facts` up to date: call `refresh` before reading it."""
+
+    def __init__(self, settings: Callable[[], SettingValues], listings: ModelListCache) -> None:
+        self.listings = listings
+        self._settings = settings
+        self._own = ""
+        self._own_ids: tuple[tuple[str, str, str], ...] = ()
+        self.refresh(again=True)
+
+    def refresh(self, *, again: bool = False) -> None:
+        """Apply the current setting and model lists."""
+        text = self._settings().own_models
+        if again or text != self._own:
+            self._own = text
+            own = settings.parse(text)
+            self._own_ids = tuple(model.id.partition("/") for model in own)
+            model_facts.register({model.id: _own_facts(model) for model in own}, self.listings.facts())
+
+    def own_names(self, provider: str) -> tuple[str, ...]:
+        """The models of a provider that the setting `own_models` describes."""
+        return tuple(name for of, _, name in self._own_ids if of == provider)
+
+
+def _own_facts(model: OwnModel) -> model_facts.ModelFacts:
+    def can(ability: str) -> bool | None:
+        return None if model.abilities is None else ability in model.abilities
+
+    return model_facts.parse_facts(
+        model.context_tokens, model.input_price, model.output_price, can("tools"), can("images"), can("thinking")
+    )

@@ -1,0 +1,239 @@
+"""Prices, context sizes and capabilities of known models, from litellm's file without importing litellm."""
+
+import functools
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from errand.engine.core.messages import Usage
+from errand.engine.models.catalog import providers
+
+_FILE = "model_prices_and_context_window_backup.json"
+_MILLION = 1_000_000
+# Thresholds, in thousands of input tokens, above which some models have other prices.
+_THRESHOLDS = (100, 128, 200, 272, 512)
+# This provider's higher price includes the threshold; the others' applies above it.
+_INCLUSIVE = "xai"
+
+
+class _Row(msgspec.Struct):
+    """The fields that are used; prices are per token."""
+
+    litellm_provider: str = ""
+    mode: str = ""
+    max_input_tokens: int | float | str | None = None
+    max_output_tokens: int | float | str | None = None
+    input_cost_per_token: float | str | None = None
+    output_cost_per_token: float | str | None = None
+    cache_read_input_token_cost: float | str | None = None
+    cache_creation_input_token_cost: float | str | None = None
+    supports_function_calling: bool | str | None = None
+    supports_reasoning: bool | str | None = None
+    supports_vision: bool | str | None = None
+    supports_none_reasoning_effort: bool | str | None = None
+    supports_minimal_reasoning_effort: bool | str | None = None
+    supports_xhigh_reasoning_effort: bool | str | None = None
+    supports_adaptive_thinking: bool | str | None = None
+    thinking_always_on: bool | str | None = None
+
+
+_PRICES = {
+    "input": "input_cost_per_token",
+    "output": "output_cost_per_token",
+    "cache_read": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+}
+_TieredRow = msgspec.defstruct(
+    "_TieredRow",
+    [
+        (f"{name}_above_{threshold}k_tokens", float | str | None, None)
+        for name in _PRICES.values()
+        for threshold in _THRESHOLDS
+    ],
+    bases=(_Row,),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars per token; None if there is no separate price."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def with_defaults(self, base: "Prices") -> "Prices":
+        """These prices, with missing ones taken from `base`."""
+        return Prices(
+            base.input if self.input is None else self.input,
+            base.output if self.output is None else self.output,
+            base.cache_read if self.cache_read is None else self.cache_read,
+            base.cache_write if self.cache_write is None else self.cache_write,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """The known facts of one model; None means unknown.
+
+    `tiers` are other prices for the whole call, each from a number of input tokens on, lowest first. `reasons`: the
+    model is known to think; `thinks`: whether it does, if that is known. `takes_effort`: a Claude that is told an
+    effort, where older ones are given a number of tokens; `always_thinks`: it cannot be told not to.
+    """
+
+    context_tokens: int | None
+    output_tokens: int | None
+    prices: Prices
+    tiers: tuple[tuple[int, Prices], ...]
+    calls_tools: bool | None
+    sees: bool | None
+    reasons: bool
+    efforts: frozenset[str]
+    thinks: bool | None = None
+    takes_effort: bool = False
+    always_thinks: bool = False
+
+    def cost(self, usage: Usage) -> float | None:
+        """US dollars of one call; None if the price is unknown.
+
+        If a provider charges less at night, the day price is used, so a cost limit is reached early rather than late.
+        """
+        prices = self.prices
+        for first, dearer in self.tiers:
+            if usage.input_tokens >= first:
+                prices = dearer.with_defaults(prices)
+        if prices.input is None or prices.output is None:
+            return None
+        read = prices.input if prices.cache_read is None else prices.cache_read
+        write = prices.input if prices.cache_write is None else prices.cache_write
+        fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
+        return (
+            fresh * prices.input
+            + usage.cache_read_tokens * read
+            + usage.cache_write_tokens * write
+            + usage.output_tokens * prices.output
+        )
+
+
+_own: dict[str, ModelFacts] = {}
+_listed: dict[str, ModelFacts] = {}
+
+
+def parse_facts(
+    context_tokens: int | None,
+    input_price: float | None,
+    output_price: float | None,
+    tools: bool | None,
+    images: bool | None,
+    thinking: bool | None,
+) -> ModelFacts:
+    """Facts from a setting or a provider's list; prices are per million tokens."""
+    into = None if input_price is None else input_price / _MILLION
+    out = None if output_price is None else output_price / _MILLION
+    prices = Prices(into, out)
+    return ModelFacts(context_tokens, None, prices, (), tools, images, bool(thinking), frozenset(), thinking)
+
+
+def register(own: Mapping[str, ModelFacts], listed: Mapping[str, ModelFacts]) -> None:
+    """Set the facts from the settings, which override the file, and from model lists, which only complement it.
+
+    Global to the process, like the file.
+    """
+    global _own, _listed
+    _own, _listed = ({providers.bare_id(name): known for name, known in table.items()} for table in (own, listed))
+
+
+def facts(model_id: str) -> ModelFacts | None:
+    """The known facts of `provider/model`. The first call reads the file (about 15 ms)."""
+    bare = providers.bare_id(model_id)
+    return _own.get(bare) or _from_file(bare) or _listed.get(bare)
+
+
+@functools.cache
+def _from_file(model_id: str) -> ModelFacts | None:
+    provider, _, name = model_id.partition("/")
+    row = providers.find(provider)
+    prefix = row.price_prefix if row else provider
+    if not prefix:
+        return None
+    table = _table()
+    found = table.get(f"{prefix}/{name}") or table.get(name)
+    return _facts(found) if found is not None and found.litellm_provider == prefix else None
+
+
+def with_cost(model_id: str, usage: Usage) -> Usage:
+    """The usage with its cost, unless the provider reported the cost or the price is unknown."""
+    if usage.cost_usd or not (usage.input_tokens or usage.output_tokens):
+        return usage
+    known = facts(model_id)
+    cost = known.cost(usage) if known else None
+    return usage if cost is None else replace(usage, cost_usd=cost)
+
+
+def chat_models(provider: str) -> tuple[str, ...]:
+    """Names of the provider's chat models with tool calls, in the order of the file."""
+    row = providers.find(provider)
+    prefix = row.price_prefix if row else provider
+    names = (
+        name.removeprefix(f"{prefix}/")
+        for name, found in _table().items()
+        if found.litellm_provider == prefix and found.mode == "chat" and found.supports_function_calling is True
+    )
+    return tuple(dict.fromkeys(names)) if prefix else ()
+
+
+def is_known_provider(name: str) -> bool:
+    """True if litellm's file has models of this provider."""
+    return any(row.litellm_provider == name for row in _table().values())
+
+
+@functools.cache
+def _table() -> dict[str, _Row]:
+    found = importlib.util.find_spec("litellm")
+    if found is None or found.origin is None:
+        return {}
+    file = Path(found.origin).with_name(_FILE)
+    if not file.is_file():
+        return {}
+    rows = msgspec.json.decode(file.read_bytes(), type=dict[str, _TieredRow])
+    return {name: row for name, row in rows.items() if isinstance(row, _Row) and row.mode in ("chat", "responses")}
+
+
+def _facts(row: _Row) -> ModelFacts:
+    levels = {
+        "none": row.supports_none_reasoning_effort,
+        "minimal": row.supports_minimal_reasoning_effort,
+        "xhigh": row.supports_xhigh_reasoning_effort,
+    }
+    context, longest = _number(row.max_input_tokens), _number(row.max_output_tokens)
+    above = 0 if row.litellm_provider == _INCLUSIVE else 1
+    tiers = ((threshold * 1000 + above, _prices(row, f"_above_{threshold}k_tokens")) for threshold in _THRESHOLDS)
+    return ModelFacts(
+        int(context) if context else None,
+        int(longest) if longest else None,
+        _prices(row, ""),
+        tuple(tier for tier in tiers if tier[1] != Prices()),
+        _flag(row.supports_function_calling),
+        _flag(row.supports_vision),
+        row.supports_reasoning is True,
+        frozenset(level for level, has in levels.items() if has is True),
+        _flag(row.supports_reasoning),
+        row.supports_adaptive_thinking is True,
+        row.thinking_always_on is True,
+    )
+
+
+def _prices(row: _Row, suffix: str) -> Prices:
+    return Prices(**{kind: _number(getattr(row, f"{name}{suffix}")) for kind, name in _PRICES.items()})
+
+
+def _flag(value: bool | str | None) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _number(value: float | str | None) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

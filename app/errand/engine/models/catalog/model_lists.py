@@ -1,0 +1,227 @@
+"""Model lists fetched from providers, stored with their date."""
+
+import asyncio
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from errand.engine.core.input_limits import price, window_size
+from errand.engine.models.catalog.model_facts import ModelFacts, parse_facts
+from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.failures import error_text
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.settings import Model
+from errand.redaction import Redactor
+from errand.regular_file import read_regular
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_LIMIT_S = 15.0
+_MOST_BYTES = 4 * 1024 * 1024
+_MOST_MODELS = 2000
+_LARGEST_KEPT = 64 * 1024 * 1024
+# Listed models that are not chat models.
+_NO_CHAT = re.compile(
+    r"embed|tts|whisper|dall-e|moderation|transcribe|realtime|rerank|sora|imagen|veo|-image|ocr|audio|speech|babbage|davinci",
+    re.IGNORECASE,
+)
+
+
+class ListedModel(msgspec.Struct, frozen=True):
+    """One model of a list. Prices are US dollars per million tokens."""
+
+    name: str
+    context_tokens: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+    tools: bool | None = None
+    images: bool | None = None
+
+    def facts(self) -> ModelFacts:
+        return parse_facts(self.context_tokens, self.input_price, self.output_price, self.tools, self.images, None)
+
+
+class ModelList(msgspec.Struct, frozen=True):
+    """The list of one provider, and when it was fetched."""
+
+    at: datetime
+    models: tuple[ListedModel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListSource:
+    """A provider whose list can be fetched, with its address and key."""
+
+    provider: Provider
+    base_url: str
+    key: str
+
+
+class ModelListCache:
+    """All fetched lists. `errors` has the reason, by provider, if the last refresh failed and the old list stays."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.errors: dict[str, str] = {}
+        self._file = file
+        self._lists = _read(file)
+
+    def of(self, provider: str) -> ModelList | None:
+        return self._lists.get(provider)
+
+    def store(self, provider: str, models: tuple[ListedModel, ...]) -> None:
+        """Store the list of a custom server. Raises `OSError` if it cannot be saved."""
+        self.errors.pop(provider, None)
+        self._lists[provider] = ModelList(datetime.now(UTC), models[:_MOST_MODELS])
+        _write(self._file, self._lists)
+
+    def forget(self, provider: str) -> None:
+        self.errors.pop(provider, None)
+        if self._lists.pop(provider, None) is not None:
+            _write(self._file, self._lists)
+
+    def facts(self) -> dict[str, ModelFacts]:
+        """Facts by model id."""
+        return {f"{name}/{model.name}": model.facts() for name, found in self._lists.items() for model in found.models}
+
+    async def refresh(self, session: "aiohttp.ClientSession", sources: list[ListSource]) -> None:
+        """Fetch all lists concurrently; the old list stays if that fails."""
+        found = await asyncio.gather(*(_ask(session, source) for source in sources))
+        self.errors = {}
+        for source, result in zip(sources, found, strict=True):
+            if isinstance(result, str):
+                self.errors[source.provider.name] = result
+            else:
+                self._lists[source.provider.name] = result
+        try:
+            _write(self._file, self._lists)
+        except OSError as error:
+            for source, result in zip(sources, found, strict=True):
+                if isinstance(result, ModelList):
+                    text = f"The list of {source.provider.title} is good until the engine ends: it could not be saved"
+                    self.errors[source.provider.name] = f"{text} ({error.strerror})."
+
+
+def _read(file: Path | None) -> dict[str, ModelList]:
+    """The stored lists; empty if the file cannot be read, since they can be fetched again."""
+    if file is None:
+        return {}
+    try:
+        return msgspec.json.decode(read_regular(file, _LARGEST_KEPT), type=dict[str, ModelList])
+    except (OSError, ValueError):
+        return {}
+
+
+def _write(file: Path | None, lists: dict[str, ModelList]) -> None:
+    if file is None:
+        return
+    new = file.with_suffix(".new")
+    new.write_bytes(msgspec.json.format(msgspec.json.encode(lists), indent=1))
+    os.replace(new, file)
+
+
+def _list_address(source: ListSource) -> str:
+    base = source.base_url.rstrip("/")
+    if source.provider.kind == "anthropic":
+        return f"{base.removesuffix('/v1')}/v1/models?limit=1000"
+    return source.provider.list_url or f"{base}/models"
+
+
+async def _ask(session: "aiohttp.ClientSession", source: ListSource) -> ModelList | str:
+    """The list, or the reason for its failure."""
+    import aiohttp
+
+    from errand.engine.models.http_pool import BodyTooLong, proxy_for, read_body
+
+    url = _list_address(source)
+    try:
+        async with (
+            asyncio.timeout(_LIMIT_S),
+            session.get(url, headers=_headers(source), proxy=proxy_for(url), allow_redirects=False) as response,
+        ):
+            whole = await read_body(response, _MOST_BYTES)
+            body = await asyncio.to_thread(Redactor(source.key).hide_bytes, whole)
+            if response.status != 200:
+                said = error_text(body)
+                return f"{source.provider.title} gave no list ({response.status}): {said}"
+            models = only_chat_models(models_of(msgspec.json.decode(body)))
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        return f"{source.provider.title} could not be reached; the list from before is kept."
+    except BodyTooLong:
+        return f"{source.provider.title} sent a list without end; the old one is kept."
+    except (ValueError, RecursionError):
+        return f"{source.provider.title} sent something that is not a list of models."
+    return ModelList(datetime.now(UTC), models[:_MOST_MODELS])
+
+
+def _headers(source: ListSource) -> dict[str, str]:
+    match source.provider.name:
+        case "anthropic":
+            return {"x-api-key": source.key, "anthropic-version": "2023-06-01"}
+        case "gemini":
+            return {"x-goog-api-key": source.key}
+        case _:
+            return {"Authorization": f"Bearer {source.key}"}
+
+
+def models_of(answer: JsonValue) -> tuple[ListedModel, ...]:
+    """The models in `{"data": […]}`, `{"models": […]}` or a bare list; ValueError for anything else."""
+    if isinstance(answer, dict) and not {"data", "models"} & set(answer):
+        raise ValueError("no list of models")
+    rows = answer.get("data") or answer.get("models") or [] if isinstance(answer, dict) else answer
+    if not isinstance(rows, list):
+        raise ValueError("no list of models")
+    found = (model for row in rows if isinstance(row, dict) and (model := _listed(row)) is not None)
+    return tuple({model.name: model for model in found}.values())
+
+
+def only_chat_models(models: tuple[ListedModel, ...]) -> tuple[ListedModel, ...]:
+    return tuple(model for model in models if not _NO_CHAT.search(model.name))
+
+
+def _listed(row: JsonObject) -> ListedModel | None:
+    name = row.get("id") or row.get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    if "contextTokens" in row:  # from `errand share-models`
+        return _from_shared_model(msgspec.convert(row, Model))
+    names = ("context_length", "max_context_length", "inputTokenLimit", "max_model_len")  # the last one is vLLM's
+    context = next((row[name] for name in names if row.get(name)), None)
+    pricing, abilities = _object(row.get("pricing")), _object(row.get("capabilities"))
+    inputs = _object(row.get("architecture")).get("input_modalities")
+    takes = row.get("supported_parameters")
+    return ListedModel(
+        name=name.removeprefix("models/"),
+        context_tokens=window_size(context),
+        input_price=_per_million(pricing.get("prompt")),
+        output_price=_per_million(pricing.get("completion")),
+        tools="tools" in takes if isinstance(takes, list) else _flag(abilities.get("function_calling")),
+        images="image" in inputs if isinstance(inputs, list) else _flag(abilities.get("vision")),
+    )
+
+
+def _from_shared_model(model: Model) -> ListedModel:
+    window = window_size(model.context_tokens)
+    return ListedModel(model.id, window, price(model.input_price), price(model.output_price), model.tools, model.images)
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _flag(value: JsonValue) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _per_million(a_token: JsonValue) -> float | None:
+    """OpenRouter gives dollars per token as text, and -1 for variable prices."""
+    try:
+        value = price(float(a_token) * 1_000_000) if isinstance(a_token, str) else None
+    except ValueError:
+        return None
+    return None if value is None else round(value, 6)

@@ -1,0 +1,210 @@
+"""Finds model servers on local ports and fetches the model list of an address."""
+
+import asyncio
+import errno
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from errand.engine.core.addresses import check_address, is_loopback
+from errand.engine.core.errors import InvalidParams
+from errand.engine.models.catalog.model_lists import ListedModel, models_of
+from errand.engine.models.catalog.providers import PROVIDERS, Provider
+from errand.redaction import Redactor
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+_LIMIT_S = 0.7
+_MODELS_LIMIT = 500
+_MOST_BYTES = 4 * 1024 * 1024
+
+_PROBE_LIMIT_S = 10.0
+_ENDS = ("/chat/completions", "/completions", "/models")
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class _Entry(msgspec.Struct):
+    id: str
+
+
+class _Listing(msgspec.Struct):
+    data: list[_Entry] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server that answered, with its models."""
+
+    provider: Provider
+    base_url: str
+    models: tuple[str, ...]
+
+
+async def local_servers(session: "aiohttp.ClientSession", bases: dict[str, str]) -> tuple[LocalServer, ...]:
+    """Query all local providers concurrently; `bases` has the address of each by name."""
+    local = [row for row in PROVIDERS if row.is_local]
+    found = await asyncio.gather(*(_ask(session, row, bases[row.name]) for row in local))
+    return tuple(server for server in found if server is not None)
+
+
+async def _ask(session: "aiohttp.ClientSession", provider: Provider, base_url: str) -> LocalServer | None:
+    import aiohttp
+
+    from errand.engine.models.http_pool import read_body
+
+    try:
+        async with asyncio.timeout(_LIMIT_S), session.get(f"{base_url}/models", allow_redirects=False) as response:
+            if response.status != 200:
+                return None
+            listing = msgspec.json.decode(await read_body(response, _MOST_BYTES), type=_Listing)
+    except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
+        return None
+    if listing.data is None:
+        return None
+    return LocalServer(provider, base_url, tuple(entry.id for entry in listing.data[:_MODELS_LIMIT]))
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """The outcome as text. `models` is None without a list; `may_be_elsewhere`: the list may have another path."""
+
+    address: str
+    text: str
+    models: tuple[ListedModel, ...] | None = None
+    may_be_elsewhere: bool = False
+
+
+def origin(address: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port of an address."""
+    parts = urlsplit(address)
+    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def address_of(typed: str) -> str:
+    """The base address in the user's input. Raises `InvalidParams` with the reason if it is invalid.
+
+    The default scheme is https, for this machine http.
+    """
+    text = typed.strip()
+    if not text:
+        raise InvalidParams("Type the address of the server, such as http://127.0.0.1:8000/v1.")
+    if len(text.split()) > 1:
+        raise InvalidParams(f"{text!r} is not an address: there is a space in it.")
+    if "://" not in text:
+        host = urlsplit(f"//{text}").hostname or ""
+        text = f"{'http' if is_loopback(host) else 'https'}://{text}"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+        (parts.hostname or "").encode("idna")  # as name resolution does
+    except ValueError as error:
+        raise InvalidParams(f"{typed.strip()!r} is not an address: {error}.") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise InvalidParams(f"{typed.strip()!r} is not an address. Write one such as http://127.0.0.1:8000/v1.")
+    check_address(text)
+    path = parts.path.rstrip("/")
+    for end in _ENDS:
+        path = path.removesuffix(end).rstrip("/")
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+async def probe(
+    session: "aiohttp.ClientSession", address: str, key: str | None, limit_s: float = _PROBE_LIMIT_S
+) -> ProbeResult:
+    """Query the address as given, and with or without the usual `/v1`. `address` comes from `address_of`."""
+    places = (f"{address}/v1", address) if not urlsplit(address).path else (address, f"{address}/v1")
+    first: ProbeResult | None = None
+    for place in places if not address.endswith("/v1") else (address, address.removesuffix("/v1")):
+        answer = await ask(session, place, key, limit_s)
+        if answer.models is not None or not answer.may_be_elsewhere:
+            return answer if answer.models is not None or first is None else first
+        first = first or answer
+    assert first is not None
+    return first
+
+
+async def ask(session: "aiohttp.ClientSession", address: str, key: str | None, limit_s: float) -> ProbeResult:
+    """Query exactly this address."""
+    import aiohttp
+
+    from errand.engine.models.http_pool import proxy_for
+
+    url = f"{address}/models"
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        async with (
+            asyncio.timeout(limit_s),
+            session.get(url, headers=headers, proxy=proxy_for(url), allow_redirects=False) as response,
+        ):
+            body = b""
+            while len(body) <= _MOST_BYTES and (piece := await response.content.readany()):
+                body += piece
+            target = response.headers.get("Location", "")
+            redactor = Redactor(key or "")
+            target, body = redactor.hide(target), await asyncio.to_thread(redactor.hide_bytes, body)
+            return _read(address, response.status, target, body, has_key=bool(key))
+    except TimeoutError:
+        return ProbeResult(address, f"{_host(address)} does not answer within {limit_s:g} s.")
+    except aiohttp.InvalidURL:
+        return ProbeResult(address, f"{address} is not an address.")
+    except (aiohttp.ClientError, OSError) as error:
+        return ProbeResult(address, _why_unreachable(address, error))
+
+
+def _read(address: str, status: int, target: str, body: bytes, *, has_key: bool) -> ProbeResult:
+    if status in (401, 403):
+        text = "It does not take this key." if has_key else "It requires a key."
+        return ProbeResult(address, f"{text} ({_host(address)}, status {status})")
+    if status in _REDIRECTS:
+        return ProbeResult(address, f"It sends callers on to {target[:200]!r}. Give the address that is meant.")
+    if status != 200:
+        text = (
+            f"There is no list of models at {address}/models (status {status}). "
+            "If this server has none, name its models in the setting Own models."
+        )
+        return ProbeResult(address, text, may_be_elsewhere=True)
+    try:
+        models = models_of(msgspec.json.decode(body)) if len(body) <= _MOST_BYTES else None
+    except (ValueError, RecursionError):
+        models = None
+    if models is None:
+        is_page = body.lstrip()[:1] == b"<"
+        what = "a web page" if is_page else "something that is not a list of models"
+        return ProbeResult(
+            address, f"{address} answers with {what}. Its interface may have a path, such as /v1.", None, True
+        )
+    if not models:
+        return ProbeResult(address, "It answers, but offers no model. Load one there.", ())
+    offered = "one model" if len(models) == 1 else f"{len(models):,} models"
+    return ProbeResult(address, f"It answers and offers {offered}.", models)
+
+
+def _why_unreachable(address: str, error: Exception) -> str:
+    import aiohttp
+
+    host = _host(address)
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return (
+                f"The certificate of {host} is not trusted on this machine; it may be self-signed. Nothing was sent. "
+                "Add it to the certificates that this system trusts."
+            )
+        case aiohttp.ClientConnectorSSLError():
+            return f"{host} does not speak https there. Is it http:// that is meant?"
+        case aiohttp.ClientConnectorDNSError():
+            return f"There is no machine named {urlsplit(address).hostname} that could be found."
+        case aiohttp.ClientConnectorError(os_error=OSError(errno=errno.ECONNREFUSED)):
+            return f"Nothing answers at {host}. Does the server run, and is it this port?"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientResponseError():
+            hint = " Is it https:// that is meant?" if address.startswith("http://") else ""
+            return f"{host} does not answer as a web server does.{hint}"
+        case _:
+            return f"{host} could not be reached."
+
+
+def _host(address: str) -> str:
+    return urlsplit(address).netloc

@@ -1,0 +1,155 @@
+"""Creates the provider for an id; implementations and their libraries are imported on first use."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from errand.engine.core.addresses import check_address
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.secrets import Key, KeyStore, Variable
+from errand.engine.core.settings import SettingValues
+from errand.engine.models.base import ModelProvider
+from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.endpoint import ModelEndpoint
+
+if TYPE_CHECKING:
+    from errand.engine.models.http_pool import HttpPool
+    from errand.engine.models.litellm.library_thread import LibraryThread
+
+
+class ModelFactory:
+    """Owns what providers share: connection pool, library thread, key store."""
+
+    def __init__(self, keys: KeyStore, scripts: Path, settings: Callable[[], SettingValues]) -> None:
+        self._settings = settings
+        self._keys = keys
+        self._scripts = scripts
+        self._pool: HttpPool | None = None
+        self._library: LibraryThread | None = None
+
+    def make(self, provider: Provider, api_base: str | None, api_key: str | None) -> ModelProvider:
+        """Raises `ConfigurationError` if the address is missing or not a web address."""
+        if provider.kind == "scripted":
+            from errand.engine.models.scripted import ScriptedModel
+
+            return ScriptedModel(self._scripts)
+        if provider.own and api_base:
+            raise ConfigurationError(f"{provider.title} has an address of its own: leave out --api-base.")
+        base = api_base or ("" if provider.kind == "litellm" else self.base_url(provider))
+        if not base and provider.kind == "openai_compatible":
+            raise ConfigurationError(
+                f"{provider.title}: its address is missing. "
+                "Give it with --api-base URL or in the setting default_api_base."
+            )
+        if not base and provider.kind == "proxy":
+            raise ConfigurationError(
+                f"{provider.title}: the address of the machine that shares them is missing. "
+                f"Set it in the settings (proxy_url), or {provider.base_variable}."
+            )
+        check_address(base)
+        if base and not base.startswith(("http://", "https://")):
+            raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
+        # An explicit address uses the newest key; an address from an environment only the key of the same environment.
+        address_variable = (
+            None if api_base or self._address_from_settings(provider) else self._address_variable(provider)
+        )
+        endpoint = ModelEndpoint(
+            provider, base, _KeySource(self._keys, provider, api_key, address_variable), self._keys.redactor
+        )
+        match provider.kind:
+            case "litellm":
+                return self._open_library(endpoint)
+            case "proxy":
+                from errand.engine.models.proxy.model import ProxyModel
+
+                return ProxyModel(endpoint, self.connections)
+            case "anthropic":
+                from errand.engine.models.anthropic.messages_api import MessagesApi
+                from errand.engine.models.http_model import HttpModel
+
+                return HttpModel(endpoint, MessagesApi, self.connections)
+            case _:
+                return self._open_fast(endpoint)
+
+    def base_url(self, provider: Provider) -> str:
+        """The address of a provider, possibly set by a variable; a local one is completed with scheme and path."""
+        if by_hand := self._address_from_settings(provider):
+            return by_hand
+        moved = self._address_variable(provider)
+        base = moved[1] if moved else ""
+        if not base:
+            return provider.base_url
+        if not provider.is_local:
+            return base
+        base = base if "://" in base else f"http://{base}"
+        scheme, _, place = base.rstrip("/").removesuffix("/v1").partition("://")
+        host, _, port = place.partition(":")
+        return f"{scheme}://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port or provider.local_port}/v1"
+
+    async def key(self, provider: Provider) -> Key | None:
+        """The key for the provider's `base_url`. Raises `ConfigurationError` if it cannot be read."""
+        address_variable = None if self._address_from_settings(provider) else self._address_variable(provider)
+        return await self._keys.get(provider.name, provider.key_variables, address_variable)
+
+    @property
+    def connections(self) -> "HttpPool":
+        from errand.engine.models.http_pool import HttpPool
+
+        if self._pool is None:
+            self._pool = HttpPool()
+        return self._pool
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+        if self._library is not None:
+            await self._library.close()
+
+    def _open_fast(self, endpoint: ModelEndpoint) -> ModelProvider:
+        from errand.engine.models.http_model import HttpModel
+        from errand.engine.models.openai.model import ChatCompletions, OpenAIModel
+
+        fast = HttpModel(endpoint, ChatCompletions, self.connections)
+        if endpoint.provider.name != "openai" or endpoint.base_url != endpoint.provider.base_url:
+            return fast
+        return OpenAIModel(fast, functools.partial(self._open_library, endpoint))
+
+    def _open_library(self, endpoint: ModelEndpoint) -> ModelProvider:
+        from errand.engine.models.litellm.library_thread import LibraryThread
+        from errand.engine.models.litellm.model import LiteLLMModel
+
+        if self._library is None:
+            self._library = LibraryThread()
+        return LiteLLMModel(endpoint, self._library)
+
+    def _address_from_settings(self, provider: Provider) -> str:
+        """The provider's address in the settings; empty for none."""
+        return self._settings().proxy_url if provider.kind == "proxy" else ""
+
+    def _address_variable(self, provider: Provider) -> Variable | None:
+        """The variable that sets the provider's address, from the newest environment with a key for the provider."""
+        name = provider.base_variable
+        if not name:
+            return None
+        return name, self._keys.environments.value_set_with(name, provider.key_variables)
+
+
+class _KeySource:
+    """Reads the key for each call, so that changes take effect at once."""
+
+    def __init__(
+        self, keys: KeyStore, provider: Provider, given: str | None, address_variable: Variable | None
+    ) -> None:
+        self._keys = keys
+        self._provider = provider
+        self._given = given
+        self._address_variable = address_variable
+
+    async def __call__(self) -> str | None:
+        if self._given:
+            return self._given
+        if not self._provider.takes_key:
+            return None
+        found = await self._keys.get(self._provider.name, self._provider.key_variables, self._address_variable)
+        return found.value if found else None

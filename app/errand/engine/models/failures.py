@@ -1,0 +1,221 @@
+"""Why an attempt failed: `FailureKind`, `AttemptFailure`, and the classification of HTTP errors.
+
+recovery/ decides what to do about a failure.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum, auto
+
+import msgspec
+
+from errand.engine.core.messages import AssistantMessage
+from errand.engine.models.rate_limit_reset import retry_after, seconds_to_reset
+from errand.protocol.base import JsonValue
+from errand.redaction import redact
+
+ABORTED = "Request was aborted"
+
+_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|maximum context length|context window|context size|prompt is too long"
+    r"|too many tokens|input is too long|exceed.{0,40}(context|token limit)|reduce the length",
+    re.IGNORECASE,
+)
+_NO_PICTURES = re.compile(
+    r"(does(n.t| not)|cannot|can.t|not) (support|accept|read|process|handle)s?.{0,40}(image|vision|multimodal)"
+    r"|(image|vision|multimodal).{0,60}(not (currently )?(supported|available|allowed|enabled)|only supported)"
+    r"|no endpoints found that support image|image input is not|unknown variant .?image_url"
+    r"|required for image input|provide the mmproj",
+    re.IGNORECASE,
+)
+_NO_TOOLS = re.compile(
+    r"(does(n.t| not)|not) support.{0,20}\b(tool|function)s?\b"
+    r"|\b(tools?|(tool|function)[ _-](use|call(s|ing)?))\b\W{0,3} (is|are) not (supported|enabled|available|allowed)"
+    r"|no endpoints found that support tool|enable-auto-tool-choice|tools param requires",
+    re.IGNORECASE,
+)
+_NO_TEMPERATURE = re.compile(
+    r"temperature\b.{0,80}(not support|unsupported|only|deprecated|not allowed|not permitted|range|between|less than)"
+    r"|(unsupported|invalid|unknown|unrecognized|not support|not permit).{0,60}\btemperature\b",
+    re.IGNORECASE,
+)
+_NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)", re.IGNORECASE)
+_ABOUT_MONEY = re.compile(r"billing", re.IGNORECASE)
+_USAGE_LIMIT = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
+# A longer wait is a usage limit, not a burst of too many requests.
+_LONG_S = 900.0
+
+
+class FailureKind(StrEnum):
+    """The cause of a failure, as far as it determines the next step.
+
+    `recovery/table.py` has the steps for each kind.
+    """
+
+    RATE_LIMITED = auto()
+    """Too many requests or tokens: passes with time alone."""
+    UNAVAILABLE = auto()
+    """The server is down, overloaded, silent or broke off: the same request may succeed."""
+    TOO_LONG = auto()
+    """The request exceeds the context window: a shorter one may succeed."""
+    NO_TOOLS = auto()
+    """The model does not support tool calls."""
+    NO_PICTURES = auto()
+    """The model does not accept images."""
+    NO_TEMPERATURE = auto()
+    """The model does not accept a temperature, or not this one."""
+    NOT_AUTHORISED = auto()
+    """The API key is missing, malformed, refused, or not allowed to do this."""
+    NO_CREDIT = auto()
+    """The account has no credit left."""
+    NOT_USABLE = auto()
+    """This address or model cannot serve the request; another provider may."""
+    CONTENT_FILTER = auto()
+    """The provider withheld the reply."""
+    REJECTED = auto()
+    """The request itself is at fault: every provider would refuse it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailure:
+    """`text` describes the failure and the remedy; `short` is a short form, for "retrying in 3 s: …".
+
+    `retry_after_s` is the wait that the provider asked for.
+    """
+
+    text: str
+    short: str
+    kind: FailureKind
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """The last event of an attempt without a complete reply. `partial` is the content so far."""
+
+    failure: AttemptFailure
+    partial: AssistantMessage
+
+
+class ProviderError(Exception):
+    """Ends an attempt; providers turn it into a `FailedAttempt`."""
+
+    def __init__(self, failure: AttemptFailure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+def connection_lost(title: str) -> AttemptFailure:
+    text = f"The connection to {title} broke off in the middle of the reply. What came is kept; try again."
+    return AttemptFailure(text, "connection broke off", FailureKind.UNAVAILABLE)
+
+
+def no_response(title: str, limit_s: float) -> AttemptFailure:
+    text = f"{title} sent nothing for {limit_s:g} s. It may be overloaded; try again."
+    return AttemptFailure(text, "no answer", FailureKind.UNAVAILABLE)
+
+
+def failure_from_response(
+    title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = ""
+) -> AttemptFailure:
+    """Classify an HTTP status other than 200. `key_help` says where to set the key."""
+    said = error_text(body)
+    quoted = f": {said}{_full_stop(said)}" if said else "."
+    if (failure := _request_failure(title, status, said, quoted)) is not None:
+        return failure
+    if status == 401:  # without the body: providers quote a part of the key in it
+        text = f"{title} refused the key (401). {key_help}".strip()
+        return AttemptFailure(text, "key refused", FailureKind.NOT_AUTHORISED)
+    wait = seconds_to_reset(headers, body) if status == 429 else retry_after(headers)
+    # A quota per minute mentions billing too, but names its end.
+    is_unpaid = _NO_MONEY.search(said) or (wait is None and _ABOUT_MONEY.search(said))
+    if status == 402 or (status == 429 and is_unpaid):
+        text = f"{title} says that the account has no credit left ({status}){quoted} Check its billing page."
+        return AttemptFailure(text, "no credit left", FailureKind.NO_CREDIT)
+    if status == 403:
+        text = f"{title} does not allow this (403){quoted} {key_help}".strip()
+        return AttemptFailure(text, "not allowed", FailureKind.NOT_AUTHORISED)
+    if status == 404:
+        text = f"{title} does not know this model or address (404){quoted} Check the model's name and the API base."
+        return AttemptFailure(text, "not found", FailureKind.NOT_USABLE)
+    if status == 429:
+        return _rate_limited(title, wait, quoted, said)
+    if 300 <= status < 400:
+        where = headers.get("Location", "another address")
+        text = f"{title} answered with a redirect to {where} ({status}). Use that as the API base if you trust it."
+        return AttemptFailure(text, "redirect", FailureKind.NOT_USABLE)
+    if status >= 500:
+        text = f"{title} had an error of its own ({status}){quoted} Try again later."
+        kind = FailureKind.UNAVAILABLE if status in _RETRIED else FailureKind.NOT_USABLE
+        return AttemptFailure(text, f"server error {status}", kind, wait)
+    text = f"{title} refused the request ({status}){quoted}"
+    kind = FailureKind.UNAVAILABLE if status in _RETRIED else FailureKind.REJECTED
+    return AttemptFailure(text, f"refused ({status})", kind, wait)
+
+
+def _full_stop(said: str) -> str:
+    return "" if said.endswith((".", "!", "?", "…")) else "."
+
+
+def _request_failure(title: str, status: int, said: str, quoted: str) -> AttemptFailure | None:
+    """Failures caused by a part of the request: its length, tools, images or temperature."""
+    if _TOO_LONG.search(said) or status == 413:
+        text = (
+            f"The conversation is longer than this model can read{quoted} "
+            "Start a new conversation, or choose a model with a larger context window."
+        )
+        return AttemptFailure(text, "conversation too long", FailureKind.TOO_LONG)
+    if status < 600 and _NO_TOOLS.search(said):
+        text = f"This model of {title} does not call tools{quoted} Choose a model that does."
+        return AttemptFailure(text, "no tool calls", FailureKind.NO_TOOLS)
+    if status < 600 and _NO_PICTURES.search(said):
+        text = (
+            f"This model of {title} does not take pictures{quoted} "
+            "Choose a model that sees, or edit the message and send it again without the picture."
+        )
+        return AttemptFailure(text, "no pictures", FailureKind.NO_PICTURES)
+    if status in (400, 422) and _NO_TEMPERATURE.search(said):
+        text = f"This model of {title} does not take the temperature{quoted} Change it in the personality."
+        return AttemptFailure(text, "no temperature", FailureKind.NO_TEMPERATURE)
+    return None
+
+
+def error_text(body: bytes) -> str:
+    """The error message of a body, in one line of at most 300 characters, with keys redacted."""
+    text = _message(body) or body[:4000].decode("utf-8", "replace")
+    line = " ".join(redact(text).split())
+    return line if len(line) <= 300 else line[:299] + "…"
+
+
+def _rate_limited(title: str, wait: float | None, quoted: str, said: str) -> AttemptFailure:
+    of_use = (wait or 0.0) > _LONG_S or _USAGE_LIMIT.search(said) is not None
+    when = f"in {_wait_text(wait)}" if wait is not None else "in a minute"
+    text = f"{title} limits how much can be asked (429){quoted} Try again {when}, or run fewer tasks at once."
+    return AttemptFailure(text, "usage limit" if of_use else "rate limit", FailureKind.RATE_LIMITED, wait)
+
+
+def _wait_text(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def _message(body: bytes) -> str:
+    """The message in a usual shape: {"error": {"message", "code"}}, {"error": text}, {"message"}, {"detail"}."""
+    try:
+        value: JsonValue = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, dict):
+        return ""
+    error = value.get("error") or value.get("message") or value.get("detail")
+    if isinstance(error, dict):
+        code = error.get("code") or error.get("type")
+        message = error.get("message")
+        text = message if isinstance(message, str) else ""
+        return f"{text} ({code})" if isinstance(code, str) and code not in text else text
+    return error if isinstance(error, str) else ""

@@ -1,0 +1,156 @@
+"""Parses server-sent events from an HTTP body; converts transport errors to failures."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import aiohttp
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.deadline import Stalled
+from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError, connection_lost, no_response
+
+T = TypeVar("T")
+
+_BOM = b"\xef\xbb\xbf"
+STRAY_LIMIT = 4 * 1024 * 1024
+# Of a body, what an error message needs, in bytes.
+BODY_START = 64 * 1024
+# A whole reply in one event, from servers that do not stream.
+EVENT_LIMIT = 4 * 1024 * 1024
+# Larger events are parsed in a thread; events of streaming models have some hundred bytes.
+_LONG = 32 * 1024
+
+
+class LineTooLong(ValueError):
+    """A line, or the data of one event, is longer than `EVENT_LIMIT` bytes."""
+
+
+async def read_event(data: bytes, read: Callable[[bytes], T]) -> T:
+    """Call `read` with the data of one event, in a thread if it is large.
+
+    The search for keys takes up to 3 µs per character of hostile data.
+    """
+    return await asyncio.to_thread(read, data) if len(data) > _LONG else read(data)
+
+
+class EventStream:
+    """An incremental parser: `feed` takes bytes and returns complete data payloads.
+
+    It works on bytes and returns only complete lines, so it never splits a character. `stray` keeps lines that are not
+    event fields: the whole body if a server answers with plain JSON or a web page.
+    """
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._line: list[bytes] = []  # pieces of the unfinished line, joined at its end
+        self._line_size = 0
+        self._after_return = False  # a leading \n now belongs to the previous \r
+        self._data: list[bytes] = []
+        self._data_size = 0
+        self._stray: list[bytes] = []
+        self._stray_size = 0
+
+    @property
+    def stray(self) -> bytes:
+        return b"".join(self._stray)
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        if not self._begun:
+            chunk = b"".join((*self._line, chunk))
+            self._line, self._line_size = [], 0
+            if _BOM.startswith(chunk):
+                self._add(chunk)
+                return []
+            chunk, self._begun = chunk.removeprefix(_BOM), True
+        if b"\r" in chunk or self._after_return:
+            if self._after_return:
+                chunk = chunk.removeprefix(b"\n")
+            self._after_return = chunk.endswith(b"\r") if chunk else self._after_return
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        first, *others = chunk.split(b"\n")
+        self._add(first)
+        if not others:
+            return []
+        lines = [b"".join(self._line), *others[:-1]]
+        self._line, self._line_size = [], 0
+        self._add(others[-1])
+        return self._take(lines)
+
+    def finish(self) -> list[bytes]:
+        """Call at the end of the stream: an event without its final blank line is complete too."""
+        lines, self._line = [b"".join(self._line), b""], []
+        return self._take(lines)
+
+    def _add(self, piece: bytes) -> None:
+        self._line_size += len(piece)
+        if self._line_size > EVENT_LIMIT:
+            raise LineTooLong
+        if piece:
+            self._line.append(piece)
+
+    def _take(self, lines: list[bytes]) -> list[bytes]:
+        payloads: list[bytes] = []
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+                self._data_size += len(line)
+                if self._data_size > EVENT_LIMIT:
+                    raise LineTooLong
+            elif not line:
+                if self._data:
+                    payloads.append(b"\n".join(self._data))
+                    self._data, self._data_size = [], 0
+            elif not line.startswith((b":", b"event", b"id", b"retry", b"data")) and self._stray_size < STRAY_LIMIT:
+                self._stray.append(line + b"\n")
+                self._stray_size += len(line) + 1
+        return payloads
+
+
+async def read_start(response: aiohttp.ClientResponse) -> bytes:
+    """The beginning of a body, as much as an error message needs."""
+    body = bytearray()
+    while len(body) < BODY_START and (piece := await response.content.readany()):
+        body += piece
+    return bytes(body)
+
+
+@contextmanager
+def closed_with(response: aiohttp.ClientResponse, stop: CancelSignal) -> Generator[None]:
+    """Closes the response at the end of the block, or as soon as the stop signal is set."""
+    unsubscribe = stop.subscribe(response.close)
+    try:
+        yield
+    finally:
+        unsubscribe()
+        response.close()  # no-op after a body read to its end, whose connection is back in the pool
+
+
+def transport_failure(error: Exception, provider: Provider, base_url: str) -> AttemptFailure:
+    """Classify an exception raised by a request to `base_url`."""
+    match error:
+        case ProviderError():
+            return error.failure
+        case ConfigurationError():
+            return AttemptFailure(str(error), "key not readable", FailureKind.NOT_AUTHORISED)
+        case aiohttp.InvalidURL():
+            text = f"{base_url} is not a web address. Check the API base."
+            return AttemptFailure(text, "bad address", FailureKind.NOT_USABLE)
+        case ssl.SSLError() | aiohttp.ClientSSLError():
+            text = f"No secure connection to {base_url}: {error}. Check the API base and the certificates."
+            return AttemptFailure(text, "no secure connection", FailureKind.NOT_USABLE)
+        case aiohttp.ClientConnectorError():
+            hint = provider.start_hint or "check the network and the API base"
+            text = f"Cannot reach {provider.title} at {base_url}: {hint}."
+            return AttemptFailure(text, "cannot connect", FailureKind.UNAVAILABLE)
+        case Stalled():
+            return no_response(provider.title, error.limit_s)
+        case LineTooLong():
+            text = f"{provider.title} sent an endless line."
+            return AttemptFailure(text, "unreadable reply", FailureKind.NOT_USABLE)
+        case _:
+            return connection_lost(provider.title)

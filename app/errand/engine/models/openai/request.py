@@ -1,0 +1,214 @@
+"""A request in OpenAI's chat format: messages, tools, call ids, reasoning effort by provider."""
+
+import re
+from itertools import takewhile
+
+from errand.engine.core.messages import (
+    PICTURE_OMITTED,
+    AssistantMessage,
+    Image,
+    Text,
+    Thinking,
+    ThinkingLevel,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    in_tags,
+    text_of,
+)
+from errand.engine.models.base import ModelRequest, ToolDefinition
+from errand.engine.models.call_ids import NO_RESULT, CallIdMapper, answered_calls, sendable_name
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.message_cache import MessageCache
+from errand.engine.models.reply.content import encode
+from errand.protocol.base import JsonObject, JsonValue
+
+_OPEN_REASONING = re.compile(r"gpt-oss", re.IGNORECASE)
+_GPT = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
+
+
+def chat_messages(request: ModelRequest, provider: Provider, cache: MessageCache[list[JsonValue]]) -> list[JsonValue]:
+    """The conversation in the format of the API, whichever models took part.
+
+    `cache` holds converted messages for one provider. Calls of a failed or aborted reply without a result are dropped;
+    other calls without a result get one, since strict providers require it. Reasoning is sent only to the model that
+    wrote it, pictures only to models that accept them.
+    """
+    return _Conversation(request, provider, cache).entries()
+
+
+class _Conversation:
+    def __init__(self, request: ModelRequest, provider: Provider, cache: MessageCache[list[JsonValue]]) -> None:
+        known = model_facts.facts(request.model)
+        self._request = request
+        self._provider = provider
+        self._cache = cache
+        self._ids = CallIdMapper(provider)
+        self._sees = known is None or known.sees is not False
+
+    def entries(self) -> list[JsonValue]:
+        messages = self._request.messages
+        entries: list[JsonValue] = []
+        if self._request.system_prompt:
+            entries.append({"role": "system", "content": self._request.system_prompt})
+        pending: list[JsonValue] = []  # pictures in results follow the batch: tool messages take only text
+        for index, message in enumerate(messages):
+            if pending and not isinstance(message, ToolResultMessage):
+                entries += pending
+                pending = []
+            match message:
+                case UserMessage():
+                    entries.append({"role": "user", "content": _parts(message.content, self._sees)})
+                case AssistantMessage():
+                    entries += self._reply(message, answered_calls(messages, index))
+                case ToolResultMessage():
+                    entries += self._result(message)
+                    pending += _pictures(message, self._sees)
+        return entries + pending
+
+    def _reply(self, message: AssistantMessage, answered: set[str]) -> list[JsonValue]:
+        failed = message.stop_reason in ("error", "aborted")
+        named, is_independent = self._ids.of_reply(message)
+        calls = [(call, name) for call, name in named if call.id in answered]
+        if len(calls) == len(named) and is_independent:
+            return self._cache.get(message, lambda: self._entry(message, calls))
+        if failed:
+            return self._entry(message, calls)
+        return self._entry(message, named) + [
+            {"role": "tool", "tool_call_id": name, "content": NO_RESULT}
+            for call, name in named
+            if call.id not in answered
+        ]
+
+    def _entry(self, message: AssistantMessage, calls: list[tuple[ToolCall, str]]) -> list[JsonValue]:
+        text = message.text
+        if not text and not calls:
+            return []
+        entry: JsonObject = {"role": "assistant", "content": text or None}
+        if calls:
+            entry["tool_calls"] = [_call(call, call_id) for call, call_id in calls]
+            entry.update(self._reasoning(message))
+        return [entry]
+
+    def _reasoning(self, message: AssistantMessage) -> JsonObject:
+        """For models that require their reasoning with their calls."""
+        field = self._provider.reasoning_field
+        # Text after a call was invented by a model with tools as text: it did not lead to the call.
+        before = takewhile(lambda block: not isinstance(block, ToolCall), message.content)
+        text = "".join(block.text for block in before if isinstance(block, Thinking))
+        # DeepSeek refuses calls without the field, so calls of other models get it too.
+        return {field: text} if field and (text or field == "reasoning_content") else {}
+
+    def _result(self, message: ToolResultMessage) -> list[JsonValue]:
+        call_id = self._ids.of_result(message)
+        text = text_of(message)
+        if call_id is None:  # its call is not in the request, so it would be refused as a result
+            return [{"role": "user", "content": f"Result of an earlier call of {message.tool_name}:\n{in_tags(text)}"}]
+        if not text:
+            text = "(see the picture below)" if message.content else "(no output)"
+        return [{"role": "tool", "tool_call_id": call_id, "content": text}]
+
+
+def tool_definitions(tools: tuple[ToolDefinition, ...]) -> list[JsonValue]:
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        }
+        for tool in tools
+    ]
+
+
+def _call(call: ToolCall, call_id: str) -> JsonValue:
+    # Servers parse the arguments of earlier calls, so a call with invalid JSON is sent without arguments.
+    arguments = encode(call.arguments).decode()
+    return {"id": call_id, "type": "function", "function": {"name": sendable_name(call), "arguments": arguments}}
+
+
+def _pictures(message: ToolResultMessage, sees: bool) -> list[JsonValue]:
+    images = tuple(block for block in message.content if isinstance(block, Image))
+    if not images:
+        return []
+    return [{"role": "user", "content": _parts((Text(f"Pictures from {message.tool_name}:"), *images), sees)}]
+
+
+def _parts(content: tuple[UserContent, ...], sees: bool) -> JsonValue:
+    """A single string if there is only text, since some servers accept no parts."""
+    if not sees:
+        content = tuple(block if isinstance(block, Text) else Text(PICTURE_OMITTED) for block in content)
+    texts = [block.text for block in content if isinstance(block, Text)]
+    if len(texts) == len(content):
+        return "\n\n".join(texts)
+    return [_part(block) for block in content]
+
+
+def _part(block: UserContent) -> JsonValue:
+    if isinstance(block, Text):
+        return {"type": "text", "text": block.text}
+    return {"type": "image_url", "image_url": {"url": f"data:{block.media_type};base64,{block.data}"}}
+
+
+def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
+    """The fields that set the reasoning effort, such as `reasoning_effort`."""
+    level = request.options.thinking_level
+    if provider.name == "openrouter":
+        return {} if level == "off" else {"reasoning": {"effort": level}}
+    name = request.model.partition("/")[2]
+    if level == "off":
+        return _reasoning_off(request, provider, name)
+    if provider.name == "openai" or _is_openai_name(provider, name):
+        return _openai(request.model, level)
+    if _OPEN_REASONING.search(name) or name.startswith("grok-3-mini"):
+        return {"reasoning_effort": _basic_level(level)}
+    if provider.name == "mistral" and _reasons(request.model):
+        return {"reasoning_effort": "high"}
+    return {}
+
+
+def needs_responses(request: ModelRequest) -> bool:
+    """True if OpenAI accepts this request only on the responses interface.
+
+    From gpt-5.4 on, chat completions refuse function tools while the model reasons, and reasoning is on unless the
+    effort is "none" (from 6 on some models cannot turn it off).
+    """
+    if not request.tools or not _is_late_gpt(request.model):
+        return False
+    known = model_facts.facts(request.model)
+    return request.options.thinking_level != "off" or (known is not None and "none" not in known.efforts)
+
+
+def _reasoning_off(request: ModelRequest, provider: Provider, name: str) -> JsonObject:
+    late = provider.name == "openai" and _is_late_gpt(request.model)
+    return {"reasoning_effort": "none"} if late and request.tools else {}
+
+
+def _openai(model: str, level: ThinkingLevel) -> JsonObject:
+    known = model_facts.facts(model)
+    if known is None or not known.reasons:
+        return {}
+    if level in ("minimal", "xhigh") and level not in known.efforts:
+        level = _basic_level(level)
+    return {"reasoning_effort": level}
+
+
+def _basic_level(level: ThinkingLevel) -> ThinkingLevel:
+    """The nearest of low, medium and high."""
+    if level == "minimal":
+        return "low"
+    return "high" if level == "xhigh" else level
+
+
+def _reasons(model: str) -> bool:
+    known = model_facts.facts(model)
+    return known is not None and known.reasons
+
+
+def _is_late_gpt(model: str) -> bool:
+    found = _GPT.search(model)
+    return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 4)
+
+
+def _is_openai_name(provider: Provider, name: str) -> bool:
+    return (provider.name == "openai_compatible" or provider.own) and re.match(r"(gpt-5|o[134](-|$))", name) is not None

@@ -1,0 +1,145 @@
+"""Formats the conversation and the system prompt for a model without tool calls."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from string import Template
+from xml.sax.saxutils import escape
+
+import msgspec
+
+from errand.engine.core.messages import (
+    UNREADABLE_CALL,
+    AssistantMessage,
+    Image,
+    ModelMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    in_tags,
+    text_of,
+)
+from errand.engine.models.base import ToolDefinition
+from errand.engine.models.call_ids import NO_RESULT
+from errand.engine.models.react.call_parser import CLOSE, INVENTED, OPEN
+from errand.engine.models.reply.content import encode
+
+
+@functools.cache
+def text(name: str) -> str:
+    """The text of <name>.md."""
+    return (files("errand.engine.models.react") / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def system_prompt(given: str, tools: tuple[ToolDefinition, ...]) -> str:
+    """The given prompt, followed by the instructions for tool calls; unchanged without tools."""
+    if not tools:
+        return given
+    protocol = Template(text("protocol")).safe_substitute(tools="\n".join(map(_definition, tools)))
+    return f"{given}\n\n{protocol}" if given else protocol
+
+
+def _definition(tool: ToolDefinition) -> str:
+    parameters = msgspec.json.encode(tool.parameters).decode()
+    return (
+        f"<tool>\n<name>{tool.name}</name>\n<description>{escape(tool.description)}</description>\n"
+        f"<parameters>\n{parameters}\n</parameters>\n</tool>"
+    )
+
+
+def to_text_history(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+    """The same conversation with calls as text.
+
+    Roles alternate, since templates of such models refuse two consecutive messages of one role. A reply with several
+    calls, from another model, becomes several replies with one call each.
+    """
+    made: list[ModelMessage] = []
+    for at, message in enumerate(messages):
+        match message:
+            case UserMessage():
+                _add_user(made, message.content)
+            case AssistantMessage():
+                for said in _turns(message, _results(messages, at)):
+                    if isinstance(said, str):
+                        _add_reply(made, said)
+                    else:
+                        _add_user(made, said)
+            case ToolResultMessage():
+                pass  # already placed after its call
+    return tuple(made)
+
+
+def _results(messages: Sequence[ModelMessage], at: int) -> dict[str, ToolResultMessage]:
+    """The results of the calls of the reply at this index. Some servers repeat the same ids in each reply."""
+    found: dict[str, ToolResultMessage] = {}
+    for later in range(at + 1, len(messages)):
+        message = messages[later]
+        if isinstance(message, AssistantMessage):
+            break
+        if isinstance(message, ToolResultMessage):
+            found[message.tool_call_id] = message
+    return found
+
+
+def _turns(
+    message: AssistantMessage, results: Mapping[str, ToolResultMessage]
+) -> Iterator[str | tuple[UserContent, ...]]:
+    """The model's text, and after each call its result."""
+    failed = message.stop_reason in ("error", "aborted")
+    said: list[str] = []
+    after: list[UserContent] = []
+    for block in message.content:
+        if isinstance(block, Text):
+            if block.text.strip():
+                said.append(block.text)
+        elif isinstance(block, Thinking):
+            if after and block.text.startswith(INVENTED):
+                after.append(Text(text("one_call")))
+        else:
+            result = results.get(block.id)
+            if result is None and failed:
+                continue
+            if after:
+                yield "\n\n".join(said)
+                yield tuple(after)
+                said, after = [], []
+            said.append(_call(block))
+            after += _observation(block, result)
+    if said:
+        yield "\n\n".join(said)
+    if after:
+        yield tuple(after)
+
+
+def _call(call: ToolCall) -> str:
+    written = call.invalid if call.invalid is not None else encode(call.arguments).decode()
+    if call.name == UNREADABLE_CALL:
+        return f"{OPEN}\n{written}\n{CLOSE}"
+    return f"{OPEN}\n<name>{call.name}</name>\n<parameters>\n{written}\n</parameters>\n{CLOSE}"
+
+
+def _observation(call: ToolCall, result: ToolResultMessage | None) -> list[UserContent]:
+    given = NO_RESULT if result is None else text_of(result) or "(no output)"
+    if call.name == UNREADABLE_CALL:
+        given = text("unreadable")
+    pictures = [block for block in result.content if isinstance(block, Image)] if result is not None else []
+    return [Text(in_tags(given, "observation")), *pictures]
+
+
+def _add_user(made: list[ModelMessage], content: tuple[UserContent, ...]) -> None:
+    last = made[-1] if made else None
+    if isinstance(last, UserMessage):
+        made[-1] = UserMessage((*last.content, *content))
+    else:
+        made.append(UserMessage(content))
+
+
+def _add_reply(made: list[ModelMessage], said: str) -> None:
+    last = made[-1] if made else None
+    if isinstance(last, AssistantMessage):
+        made[-1] = AssistantMessage((Text(f"{last.text}\n\n{said}"),))
+    else:
+        made.append(AssistantMessage((Text(said),)))

@@ -1,0 +1,102 @@
+"""Adapts requests to models that refuse them: tools as text, no pictures of tools, or no temperature."""
+
+import re
+from dataclasses import replace
+
+from errand.engine.core.messages import PICTURE_OMITTED, Image, Text, ToolResultMessage, UserContent
+from errand.engine.models.base import ModelRequest
+from errand.engine.models.catalog import model_facts
+from errand.protocol.notices import TemperatureLeftOut, ToolsAsText
+
+# OpenAI's reasoning models accept only their default temperature, on any server.
+_FIXED_TEMPERATURE = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-[5-9](?!.*chat))", re.IGNORECASE)
+
+
+def accepts_temperature(request: ModelRequest) -> bool:
+    """False for models with a fixed temperature, and while a model thinks."""
+    return not _FIXED_TEMPERATURE.search(request.model) and not thinks(request)
+
+
+def thinks(request: ModelRequest) -> bool:
+    """True if the model thinks before this reply; an unknown model counts as thinking if the request enables it."""
+    known = model_facts.facts(request.model)
+    return request.options.thinking_level != "off" and (known is None or known.reasons)
+
+
+def without_temperature(request: ModelRequest) -> ModelRequest:
+    return replace(request, options=replace(request.options, temperature=None))
+
+
+def has_result_pictures(request: ModelRequest) -> bool:
+    return any(isinstance(one, ToolResultMessage) and _has_picture(one) for one in request.messages)
+
+
+def without_result_pictures(request: ModelRequest) -> ModelRequest:
+    """The request with a text in the place of each picture that a tool made; those of people stay."""
+    messages = (
+        replace(one, content=tuple(map(_text_for, one.content)))
+        if isinstance(one, ToolResultMessage) and _has_picture(one)
+        else one
+        for one in request.messages
+    )
+    return replace(request, messages=tuple(messages)) if has_result_pictures(request) else request
+
+
+def _has_picture(message: ToolResultMessage) -> bool:
+    return any(isinstance(block, Image) for block in message.content)
+
+
+def _text_for(block: UserContent) -> UserContent:
+    return block if isinstance(block, Text) else Text(f"\n{PICTURE_OMITTED}")
+
+
+class LearnedLimits:
+    """What the models at one address have refused since the engine started. Ids are without `react/`.
+
+    Methods that change it return the notices to show: once per engine process for tools, once per conversation for
+    temperatures.
+    """
+
+    def __init__(self) -> None:
+        self._without_tools: set[str] = set()
+        self._without_pictures: set[str] = set()
+        self._refused_temperatures: set[tuple[str, float]] = set()
+        self._noticed: set[tuple[str | None, str]] = set()
+
+    def calls_tools(self, model_id: str) -> bool:
+        """False if the model refused tools, or the catalogue says that it does not support them."""
+        if model_id in self._without_tools:
+            return False
+        known = model_facts.facts(model_id)
+        return known is None or known.calls_tools is not False
+
+    def refuse_tools(self, model_id: str) -> tuple[ToolsAsText, ...]:
+        if model_id in self._without_tools:  # another task has already learned it
+            return ()
+        self._without_tools.add(model_id)
+        return (ToolsAsText(model=model_id),)
+
+    def takes_pictures(self, model_id: str) -> bool:
+        """False if the model refused pictures; what the catalogue says is known to the provider's requests."""
+        return model_id not in self._without_pictures
+
+    def refuse_pictures(self, model_id: str) -> None:
+        self._without_pictures.add(model_id)
+
+    def takes_temperature(self, request: ModelRequest) -> bool:
+        """False if the temperature of this request would be refused."""
+        wanted = request.options.temperature
+        refused = wanted is not None and (request.model, wanted) in self._refused_temperatures
+        return wanted is None or (accepts_temperature(request) and not refused)
+
+    def refuse_temperature(self, request: ModelRequest) -> None:
+        if request.options.temperature is not None:
+            self._refused_temperatures.add((request.model, request.options.temperature))
+
+    def notice_temperature(self, request: ModelRequest) -> tuple[TemperatureLeftOut, ...]:
+        """The notice that the temperature of this request is omitted."""
+        wanted, place = request.options.temperature, (request.options.session_id, request.model)
+        if wanted is None or place in self._noticed:
+            return ()
+        self._noticed.add(place)
+        return (TemperatureLeftOut(model=request.model, temperature=wanted, thinks=thinks(request)),)

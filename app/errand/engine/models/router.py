@@ -1,0 +1,147 @@
+"""Opens the model for an id, with fallbacks; provides context windows and known prices."""
+
+import re
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import Settings, SettingValues
+from errand.engine.models.available_models import AvailableModels
+from errand.engine.models.base import ChatModel
+from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
+from errand.engine.models.catalog.model_lists import ModelListCache
+from errand.engine.models.catalog.providers import REACT, Provider, provider_name
+from errand.engine.models.factory import ModelFactory
+from errand.engine.models.recovery.retry import RetryPolicy
+
+if TYPE_CHECKING:
+    from errand.engine.models.recovery.driver import RecoveringModel
+    from errand.engine.models.recovery.request_adaptation import LearnedLimits
+    from errand.engine.models.recovery.source import ModelSource
+
+_RETRY = RetryPolicy()
+_SCRIPT_NAME = re.compile(r"\w[\w.-]*")
+_MILLION = 1_000_000
+
+
+class ModelRouter:
+    """The models of one engine. `scripts` is the folder of the scripted model."""
+
+    def __init__(
+        self,
+        keys: KeyStore,
+        scripts: Path,
+        retry: RetryPolicy = _RETRY,
+        settings: Callable[[], SettingValues] = SettingValues,
+        lists: Path | None = None,
+    ) -> None:
+        self._factory = ModelFactory(keys, scripts, settings)
+        self._retry = retry
+        self._keys = keys
+        self._settings = settings
+        self._known = KnownModelFacts(settings, ModelListCache(lists))
+        self._providers = ProviderDirectory(settings)
+        self.available = AvailableModels(self._factory, self._known, self._providers, settings)
+        self._sources: dict[tuple[str, str], ModelSource] = {}
+        self._recovering: dict[ModelSource, RecoveringModel] = {}
+        self._learned: dict[tuple[str, str], LearnedLimits] = {}
+        self._with_own_key: weakref.WeakSet[ModelSource] = weakref.WeakSet()
+
+    def open(self, model_id: str, api_base: str | None = None, api_key: str | None = None) -> ChatModel:
+        """The model for an id `provider/model`, with retries, key look-up for each call, and cost.
+
+        If its provider fails, the models of the setting `fallback_models` are tried. Raises `ConfigurationError` that
+        says what to set. `api_base` is an address that the user has just given: it is remembered as trusted. `api_key`
+        stays in memory with the returned model.
+        """
+        model = self._open(model_id, api_base, api_key)
+        if api_base is not None:
+            self._keys.allow_address(self._provider(model_id).name, api_base)
+        return model
+
+    def open_again(self, model_id: str, api_base: str | None, api_key: str | None = None) -> ChatModel:
+        """Like `open`, with an address from a record.
+
+        It must be an address that a user chose for this provider on this machine, so that a file alone cannot redirect
+        requests.
+        """
+        provider = self._provider(model_id)
+        is_default = api_base in (None, default_api_base(model_id, self._settings()))
+        if api_base is not None and not is_default and not self._keys.is_allowed_address(provider.name, api_base):
+            raise ConfigurationError(
+                f"Nobody on this machine has chosen the address {api_base} for {provider.title}, so nothing is sent "
+                "there. Send a message with --api-base to choose it, or choose another model."
+            )
+        return self._open(model_id, api_base, api_key)
+
+    def _open(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
+        from errand.engine.models.recovery.driver import RecoveringModel
+        from errand.engine.models.recovery.fallback import FallbackModels
+
+        self._known.refresh()
+        source = self._source(model_id, api_base, api_key)
+        if source in self._recovering:
+            return self._recovering[source]
+        model = RecoveringModel(FallbackModels(source, self._fallbacks, self._fallback_source), self._retry)
+        if not api_key:
+            self._recovering[source] = model
+        return model
+
+    def _fallbacks(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self._settings().fallback_models.split(",") if name.strip())
+
+    def _provider(self, model_id: str) -> Provider:
+        return self._providers.of(model_id.removeprefix(REACT))
+
+    def _fallback_source(self, model_id: str) -> "ModelSource":
+        return self._source(model_id, default_api_base(model_id, self._settings()), None)
+
+    def _source(self, model_id: str, api_base: str | None, api_key: str | None) -> "ModelSource":
+        provider = self._provider(model_id)
+        place = (provider.name, api_base or self._factory.base_url(provider))
+        if api_key:
+            source = self._make(place, provider, api_base, api_key)
+            self._with_own_key.add(source)
+            return source
+        if place not in self._sources:
+            self._sources[place] = self._make(place, provider, api_base, None)
+        return self._sources[place]
+
+    def _make(
+        self, key: tuple[str, str], provider: Provider, api_base: str | None, api_key: str | None
+    ) -> "ModelSource":
+        from errand.engine.models.recovery.request_adaptation import LearnedLimits
+        from errand.engine.models.recovery.source import ModelSource
+
+        made = self._factory.make(provider, api_base, api_key)
+        if provider.kind == "scripted":
+            return ModelSource(made, estimates_usage=False)
+        return ModelSource(made, self._learned.setdefault(key, LearnedLimits()))
+
+    def context_tokens(self, model_id: str) -> int | None:
+        """The size of the context window in tokens, None if unknown."""
+        known = model_facts.facts(model_id)
+        return known.context_tokens if known else None
+
+    def has_price(self, model_id: str) -> bool:
+        """True if the price of this model is known; otherwise `cost_usd` of its usage is meaningless."""
+        provider = self._providers.find(provider_name(model_id))
+        if provider is not None and (provider.is_local or provider.kind == "scripted" or provider.name == "openrouter"):
+            return True
+        known = model_facts.facts(model_id)
+        return known is not None and known.prices.input is not None and known.prices.output is not None
+
+    async def close(self) -> None:
+        """End all streams as aborted and close the connections."""
+        for source in (*self._sources.values(), *self._with_own_key):
+            source.streams.close()
+        await self._factory.close()
+
+
+def window_of(model_id: str, models: ModelRouter, settings: Settings) -> int | None:
+    """The context window in tokens: from the catalogue, else from the settings; None if unknown."""
+    return models.context_tokens(model_id) or settings.values.context_tokens or None

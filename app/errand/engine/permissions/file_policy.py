@@ -1,0 +1,66 @@
+"""Judges the paths that a call of a file tool reads and writes."""
+
+from collections.abc import Iterable
+
+from errand.engine.permissions.grants import is_below
+from errand.engine.permissions.paths import Places, judge_path
+from errand.engine.permissions.verdict import Finding, ask, deny, strictest
+from errand.engine.tools.base import Access
+from errand.protocol.asks import GrantedCall, Risk
+
+_RISKS: tuple[Risk, ...] = ("low", "medium", "high")
+
+
+def judge_files(access: Access, places: Places) -> Finding:
+    """Judges paths as the tool will use them; a write is asked about each time."""
+    if not access.reads and not access.writes:
+        return ask("tool", "not known to be harmless")
+    findings = [judge_path("write", str(path), places.workspace, places, False) for path in access.writes]
+    findings += [_of_read(str(path), places) for path in access.reads]
+    if access.given:  # the name may mean more than the file to which it leads
+        named = judge_path("write" if access.writes else "read", access.given, places.workspace, places, False)
+        findings += [named] if named.verdict == "deny" or named.risk == "high" else []
+    decisive = strictest(sorted(findings, key=lambda finding: _RISKS.index(finding.risk), reverse=True))
+    assert decisive is not None
+    if access.writes and access.is_partial and decisive.verdict == "ask" and decisive.risk == "low":
+        return ask("path", "changes a file of the workspace, and the change cannot be shown in full")
+    if decisive.verdict == "allow" and access.tier != "read":
+        return ask("tool", "not known to be harmless")
+    return deny(decisive.rule, f"never allowed: {decisive.reason}") if decisive.verdict == "deny" else decisive
+
+
+def is_edit(access: Access, finding: Finding) -> bool:
+    """True for a change of ordinary files in the workspace that a person can see in full.
+
+    A change that cannot be shown is left to a person: nobody could review it afterwards either.
+    """
+    is_ordinary = (finding.verdict, finding.rule, finding.risk) == ("ask", "path", "low")
+    return is_ordinary and bool(access.writes) and not access.is_partial
+
+
+def exact_call(access: Access, finding: Finding) -> GrantedCall | None:
+    """A call that depends on a file's state cannot be granted: the next change is a different one."""
+    paths = (*access.writes, *access.reads)
+    if finding.risk == "high" or not access.operation or len(paths) != 1 or access.basis:
+        return None
+    return GrantedCall(operation=access.operation, path=str(paths[0]))
+
+
+def denied_folder(access: Access, denied: Iterable[GrantedCall]) -> str | None:
+    """A folder of a deny rule that the call reads or writes; searching above one reads it."""
+    for call in denied:
+        if call.folder is None:
+            continue
+        paths = access.writes if call.operation == "write" else (*access.writes, *access.reads)
+        if any(is_below(str(path), call.folder) for path in paths):
+            return call.folder
+        is_searched = call.operation != "write" and access.operation == "search"
+        if is_searched and any(is_below(call.folder, str(path)) for path in access.reads):
+            return call.folder
+    return None
+
+
+def _of_read(path: str, places: Places) -> Finding:
+    if any(places.is_inside(path, skills) for skills in places.skills) and not places.closed_folder_of(path):
+        return Finding("allow", "path", "reading a skill of yours")
+    return judge_path("read", path, places.workspace, places, False)

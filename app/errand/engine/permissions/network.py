@@ -1,0 +1,172 @@
+"""The network of commands: which commands need it, and where their connections may lead."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from errand.engine.permissions.addresses import (
+    AddressRules,
+    Malformed,
+    is_link_local,
+    is_public,
+    is_this_machine,
+    judge_address,
+    parse_address,
+)
+from errand.engine.permissions.shell.scanner import program_name, scan
+from errand.paths import Paths
+from errand.protocol.asks import GrantedCall
+from errand.protocol.engine import Endpoint
+
+# They work through an HTTP proxy.
+_PROGRAMS = frozenset(
+    {
+        "curl",
+        "wget",
+        "pip",
+        "pip3",
+        "pipx",
+        "uv",
+        "uvx",
+        "poetry",
+        "pdm",
+        "conda",
+        "mamba",
+        "npm",
+        "npx",
+        "pnpm",
+        "pnpx",
+    }
+    | {"yarn", "bun", "bunx", "deno", "corepack", "cargo", "rustup", "go", "gem", "bundle", "composer", "mvn", "gradle"}
+    | {"dotnet", "nuget", "apt", "apt-get", "brew", "gh", "glab", "helm", "terraform", "aws", "gcloud", "az", "http"}
+    | {"https", "xh", "aria2c", "yt-dlp", "huggingface-cli", "hf"}
+)
+_OF_GIT = frozenset(("clone", "fetch", "pull", "push", "ls-remote", "submodule", "lfs"))
+_WRAPPERS = frozenset(["sudo", "env", "time", "timeout", "nice", "nohup", "command", "exec", "stdbuf"])
+_SHELLS, _DEEPEST = frozenset(("bash", "sh", "dash", "zsh")), 3
+_PYTHON = re.compile(r"python[\d.]*")
+
+
+def needs_network(line: str, depth: int = 0) -> bool:
+    """True if the line runs a program that is of little use without the network."""
+    return depth < _DEEPEST and any(_needs_network(command.words, depth) for command in scan(line, {}))
+
+
+def own_port(paths: Paths) -> int | None:
+    """The port of the running engine, as it announced it."""
+    try:
+        return msgspec.json.decode(paths.endpoint.read_bytes(), type=Endpoint).port
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def judge_connection(
+    host: str,
+    port: int,
+    resolved: Sequence[str],
+    listed: Sequence[str],
+    own_port: int | None,
+    denied: Iterable[GrantedCall] = (),
+) -> str | None:
+    """The reason why a command may not connect to a host at these addresses, None if it may.
+
+    Every public host is open that no rule in `denied` names. The local network and this machine are closed, except for
+    the hosts in `listed`.
+    """
+    literal = f"[{host}]" if ":" in host else host
+    url = f"https://{literal}:{port}/"
+    refused = tuple(call.host for call in denied if call.host is not None)
+    found = judge_address(url, AddressRules((*listed, literal), refused, own_port=own_port))
+    if found.verdict != "allow":
+        return found.reason
+    if port == own_port and any(is_this_machine(one) for one in resolved):
+        return "the engine's own port is closed to commands"
+    if listed and judge_address(url, AddressRules(tuple(listed))).verdict == "allow":
+        return None
+    inside = next((one for one in resolved if not is_public(one)), None)
+    return f"it leads to {inside}, inside the local network or this machine" if inside is not None else None
+
+
+def leads_astray(
+    host: str, port: int, resolved: Sequence[str], listed: Sequence[str], own_port: int | None
+) -> str | None:
+    """The reason why a tool may not connect to an allowed host at these addresses, None if it may.
+
+    A name must not lead into the local network unless it is in `listed`, and `localhost` not out of this machine.
+    """
+    if port == own_port and any(is_this_machine(one) for one in resolved):
+        return "the engine's own port is closed to tools"
+    literal = f"[{host}]" if ":" in host else host
+    rules = AddressRules((literal,), own_port=own_port)
+    if listed and judge_address(f"https://{literal}:{port}/", AddressRules(tuple(listed))).verdict == "allow":
+        return None
+    found = judge_address(f"https://{literal}:{port}/", rules, resolved=resolved)
+    if found.verdict == "deny":
+        return found.reason
+    if host in resolved or host == "localhost" or host.endswith(".localhost"):
+        return None
+    inside = next((one for one in resolved if not is_public(one)), None)
+    return f"it leads to {inside}, inside the local network or this machine" if inside is not None else None
+
+
+def judge_named(
+    url: str, resolved: Sequence[str], server: str, of_server: Sequence[str], own_port: int | None
+) -> str | None:
+    """The reason why an address that a server names (with its IP addresses) may not be opened, None if it may.
+
+    Only https is open, and http on this machine. It may lead into the local network or to this machine only if the
+    server itself is there.
+    """
+    try:
+        address, home = parse_address(url), parse_address(server)
+    except Malformed as problem:
+        return str(problem)
+    literal = f"[{address.host}]" if ":" in address.host else address.host
+    found = judge_address(url, AddressRules((literal,), own_port=own_port))
+    if found.verdict != "allow":
+        return found.reason
+    places = {_place_of(one) for one in resolved}
+    if address.port == own_port and "this machine" in places:
+        return "the engine's own port is closed"
+    if address.scheme == "http" and places != {"this machine"}:
+        return "it begins with http://, so what is sent there could be read on the way"
+    if "link-local" in places and address.host != home.host:
+        return "it leads to a link-local address"
+    inside = next(iter(places - {"public"} - {_place_of(one) for one in of_server}), None)
+    return f"it leads to {inside}, where the server itself is not" if inside is not None else None
+
+
+def _place_of(address: str) -> str:
+    if is_this_machine(address):
+        return "this machine"
+    if is_link_local(address):
+        return "link-local"
+    return "public" if is_public(address) else "the local network"
+
+
+def _needs_network(words: Sequence[str], depth: int) -> bool:
+    rest = list(words)
+    # Options, durations and variables come before the command.
+    while rest and (program_name(rest[0]) in _WRAPPERS or rest[0][:1] in "-0123456789" or "=" in rest[0]):
+        rest.pop(0)
+    if not rest:
+        return False
+    program = program_name(rest[0])
+    if program == "git":
+        return _git_command(rest[1:]) in _OF_GIT
+    if program in _SHELLS and "-c" in rest[:-1]:
+        return needs_network(rest[rest.index("-c") + 1], depth + 1)
+    if _PYTHON.fullmatch(program):
+        return rest[1:3] == ["-m", "pip"]
+    return program in _PROGRAMS
+
+
+def _git_command(words: list[str]) -> str:
+    rest = iter(words)
+    for word in rest:
+        if word in ("-C", "-c"):
+            next(rest, None)
+        elif not word.startswith("-"):
+            return word
+    return ""

@@ -1,0 +1,202 @@
+"""What a person is offered to allow from now on when a call is asked about, each with what it covers and what not.
+
+An offer is made only if the policy itself says that the call would be allowed with it.
+"""
+
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from errand.engine.permissions.addresses import host_of, is_by_number
+from errand.engine.permissions.call_policy import is_of_call
+from errand.engine.permissions.call_rules import ANY_TOOL, CODE
+from errand.engine.permissions.command_rules import inner_words
+from errand.engine.permissions.policy import Decision
+from errand.engine.permissions.programs.prefixes import other_call, other_command, proposed_prefix
+from errand.engine.permissions.programs.risky_flags import risky_flags_of
+from errand.engine.tools.base import Access
+from errand.protocol.asks import GrantedCall, GrantOffer, GrantScope
+
+# The policy's verdict on a call if these were granted.
+Judge: TypeAlias = Callable[[Access, frozenset[GrantedCall]], Decision]
+
+_HERE: tuple[GrantScope, ...] = ("conversation", "workspace")
+_MOST_PREFIXES = 5
+_LONGEST = 200
+
+
+def offers_for(access: Access, decision: Decision, workspace: str, judge: Judge) -> tuple[GrantOffer, ...]:
+    """The offers for a call that the policy asks about, the narrowest first."""
+    if decision.verdict != "ask" or decision.risk == "high":
+        return ()
+    if access.command is not None:
+        made = _of_command(access, decision, workspace, judge)
+    elif is_of_call(access):
+        made = _of_call(access, decision)
+    else:
+        made = _of_file(access, decision, workspace)
+    return tuple(offer for offer in made if judge(access, frozenset(offer.calls)).verdict == "allow")
+
+
+def _of_command(access: Access, decision: Decision, workspace: str, judge: Judge) -> Iterator[GrantOffer]:
+    line = access.command or ""
+    if decision.grantable is not None:
+        yield GrantOffer(
+            kind="exact",
+            calls=(decision.grantable,),
+            scopes=_HERE,
+            covers=f"Exactly this command, in {decision.grantable.working_dir}.",
+            example=_short(line),
+            not_covered=_short(f"{line} --help"),
+        )
+    prefixes = _prefixes(access, decision, judge)
+    if prefixes:
+        real = os.path.realpath(workspace)
+        calls = tuple(GrantedCall(operation="run", prefix=prefix, working_dir=real) for prefix in prefixes)
+        shown = " or ".join(f"`{shlex.join(prefix)} …`" for prefix in prefixes)
+        more = "" if len(prefixes) == 1 else ", each alone or together"
+        example, against = _examples(access, prefixes, frozenset(calls), judge)
+        yield GrantOffer(
+            kind="prefix",
+            calls=calls,
+            scopes=(*_HERE, "user"),
+            covers=f"Commands that begin with {shown}{more}, on files of the workspace.",
+            example=_short(example),
+            not_covered=_short(against),
+        )
+
+
+def _prefixes(access: Access, decision: Decision, judge: Judge) -> tuple[tuple[str, ...], ...]:
+    """One beginning for each command of the line that asks; none if that is unclear for one of them."""
+    runs = decision.parsed.runs if decision.parsed is not None else ()
+    found: list[tuple[str, ...]] = []
+    for words in runs:
+        if _only_looks(words, access, judge):
+            continue
+        prefix = proposed_prefix(words)
+        if not prefix:
+            return ()
+        found.append(prefix)
+    unique = tuple(dict.fromkeys(found))
+    return unique if len(unique) <= _MOST_PREFIXES else ()
+
+
+def _only_looks(words: tuple[str, ...], access: Access, judge: Judge) -> bool:
+    return judge(replace(access, command=shlex.join(words)), frozenset()).only_looks
+
+
+def _examples(
+    access: Access, prefixes: tuple[tuple[str, ...], ...], calls: frozenset[GrantedCall], judge: Judge
+) -> tuple[str, str]:
+    """A command that these grants cover and one that they do not, as the policy says."""
+
+    def is_allowed(line: str) -> bool:
+        return judge(replace(access, command=line), calls).verdict == "allow"
+
+    prefix, line = prefixes[0], access.command or ""
+    shown, other = shlex.join(prefix), other_call(prefix)
+    covered = (f"{shown} {other}" if other else "", f"{shown} -v", f"{shown} --help", shown, line)
+    flags = (f"{shown} {flag}" for flag in risky_flags_of(inner_words(prefix)))
+    against = (shlex.join(other_command(prefix)), *flags, f"{shown} > other.txt", f"{shown} | sh")
+    return (
+        next((text for text in covered if text and text != line and is_allowed(text)), line),
+        next((text for text in against if text and not is_allowed(text)), ""),
+    )
+
+
+def _of_call(access: Access, decision: Decision) -> Iterator[GrantOffer]:
+    if access.address:
+        host = host_of(access.address)
+        yield GrantOffer(
+            kind="host",
+            calls=(GrantedCall(host=host),),
+            scopes=(*_HERE, "user"),
+            covers=f"Addresses of {host}, and what is done on its pages, by the browser and by fetches.",
+            example=f"https://{host}/",
+            not_covered="" if is_by_number(access.address) else f"https://other.{host}/",
+        )
+    if decision.grantable is not None:
+        yield GrantOffer(
+            kind="exact",
+            calls=(decision.grantable,),
+            scopes=_HERE,
+            covers="Exactly this call, with the arguments shown." if access.service else "Exactly this code.",
+        )
+    if access.service:
+        server, _, tool = access.service.partition("/")
+        yield GrantOffer(
+            kind="tool",
+            calls=(GrantedCall(operation=access.operation, service=access.service),),
+            scopes=(*_HERE, "user"),
+            covers=f"Any call of {tool} of the server {server}, whatever its arguments.",
+            not_covered=f"any other tool of {server}",
+        )
+        yield GrantOffer(
+            kind="server",
+            calls=(GrantedCall(operation=access.operation, service=f"{server}/{ANY_TOOL}"),),
+            scopes=(*_HERE, "user"),
+            covers=f"Any call of any tool of the server {server}.",
+            not_covered="tools of other servers",
+        )
+    if access.code and not access.address:
+        yield GrantOffer(
+            kind="code",
+            calls=(GrantedCall(operation=CODE),),
+            scopes=_HERE,
+            covers=f"Any {access.language} code that this tool runs in its sandbox.",
+            not_covered="code that commands run",
+        )
+
+
+def _of_file(access: Access, decision: Decision, workspace: str) -> Iterator[GrantOffer]:
+    if decision.grantable is not None:
+        yield GrantOffer(
+            kind="exact",
+            calls=(decision.grantable,),
+            scopes=_HERE,
+            covers=f"This again: {decision.grantable.operation} {decision.grantable.path}.",
+            example=f"{decision.grantable.operation} {decision.grantable.path}",
+            not_covered=f"{decision.grantable.operation} {_sibling(decision.grantable.path or '')}",
+        )
+    if len(access.writes) != 1 or access.reads:
+        return
+    path, folder = str(access.writes[0]), str(access.writes[0].parent)
+    if access.operation == "write" and access.content and not access.is_partial:
+        yield GrantOffer(
+            kind="content",
+            calls=(GrantedCall(operation=access.operation, path=path, content=access.content),),
+            scopes=_HERE,
+            covers=f"Writing {path} with exactly the content shown.",
+            example=f"write {path}, the same content",
+            not_covered=f"write {path}, any other content",
+        )
+    if access.operation in ("write", "patch"):
+        yield GrantOffer(
+            kind="file",
+            calls=(GrantedCall(operation="edit", path=path),),
+            scopes=_HERE,
+            covers=f"Any change of {path}, whatever its content.",
+            example=f"write {path}, any other content",
+            not_covered=f"write {_sibling(path)}",
+        )
+    for place in dict.fromkeys((folder, os.path.realpath(workspace))):
+        yield GrantOffer(
+            kind="folder",
+            calls=(GrantedCall(operation="edit", folder=place),),
+            scopes=_HERE,
+            covers=f"Any change of files in {place} and below, whatever their content.",
+            example=f"write {_sibling(path)}",
+            not_covered=f"write {Path(place) / '.env'}, because it may hold a secret",
+        )
+
+
+def _sibling(path: str) -> str:
+    place = Path(path)
+    return str(place.with_name(f"other{place.suffix}" if place.stem != "other" else f"another{place.suffix}"))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"

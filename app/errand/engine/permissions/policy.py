@@ -1,0 +1,251 @@
+"""The permission policy for tool calls: what only looks runs, what destroys never does, the rest is asked about.
+
+It judges the effects that a tool declares (`Access`); asking and storing happen elsewhere. Judging the text of a
+command is a convenience, not a security boundary.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import assert_never
+
+from errand.engine.permissions.call_policy import grantable_call, is_of_call, judge_call
+from errand.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
+from errand.engine.permissions.command_rules import CommandRule, named_folder
+from errand.engine.permissions.file_policy import denied_folder, exact_call, is_edit, judge_files
+from errand.engine.permissions.grants import covers
+from errand.engine.permissions.paths import Places, closed_by_default
+from errand.engine.permissions.programs.installed import find_program
+from errand.engine.permissions.repository_trust import directs_no_program, names_no_program
+from errand.engine.permissions.shell.nested_code import FoundCommand, find_commands
+from errand.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny
+from errand.engine.tools.base import Access
+from errand.paths import Paths
+from errand.protocol.asks import GrantedCall, Risk
+from errand.protocol.tasks import ApproveMode
+
+HOME = Path.home()
+PLAN_MODE = "plan mode: only reading is allowed; describe the change instead"
+# Builtins of bash that the policy allows.
+_BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "[", "true", "false"))
+_NOT_SAFE = " in a folder that only you and the system can change"
+_BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, AssertionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`reason` is in plain words, `rule` names what decided. `grantable` is the exact call that a grant may allow.
+
+    `only_looks`, `argv` and `program_folders` are those of `Access`. `modes` would allow what is asked about. `used`
+    are the grants without which this would be asked about, and `parsed` is what was found in a command.
+    """
+
+    verdict: Verdict
+    reason: str
+    risk: Risk = "low"
+    grantable: GrantedCall | None = None
+    rule: RuleName = "tool"
+    only_looks: bool = False
+    argv: tuple[str, ...] = ()
+    program_folders: tuple[str, ...] = ()
+    modes: tuple[ApproveMode, ...] = ()
+    used: tuple[GrantedCall, ...] = ()
+    parsed: CommandDecision | None = field(default=None, compare=False)
+
+
+def decide(
+    access: Access,
+    workspace: Path,
+    approve: ApproveMode,
+    granted: frozenset[GrantedCall],
+    private: Path,
+    home: Path = HOME,
+    denied: frozenset[GrantedCall] = frozenset(),
+) -> Decision:
+    """Decide on a call. `private` is the app's data folder, closed to tools except for a workspace in `workspaces`.
+
+    `granted` and `denied` are what the valid grants for this tool allow and deny. A call that cannot be judged is
+    asked about.
+    """
+    try:
+        places = _places(str(workspace), str(private), str(home), denied)
+        decision = _decide(access, _Terms(approve, granted, denied, places, private))
+    except _BROKEN:
+        return unchecked(approve, "it could not be checked because of an error")
+    if approve == "plan" and decision.verdict == "allow" and access.has_effects and not decision.only_looks:
+        return Decision("deny", PLAN_MODE, decision.risk, rule="mode")  # a grant allows nothing while planning
+    return decision
+
+
+def unchecked(approve: ApproveMode, why: str) -> Decision:
+    """The decision for a call that could not be checked in bounded time: ask a person, else deny."""
+    if approve in ("ask", "edits"):
+        return Decision("ask", why, "high", rule="unchecked text")
+    advice = f"{why}. Put it into a script file in small parts, and run that"
+    return Decision("deny", advice, "high", rule="unchecked text")
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What a person decided beforehand, and the places of the task."""
+
+    approve: ApproveMode
+    granted: frozenset[GrantedCall]
+    denied: frozenset[GrantedCall]
+    places: Places
+    private: Path
+
+
+def _decide(access: Access, terms: _Terms) -> Decision:
+    if GrantedCall() in terms.denied:
+        return Decision("deny", "you denied this tool", "high", rule="your deny rule")
+    if access.tier == "free":
+        return Decision("allow", "touches nothing outside the task")
+    if folder := denied_folder(access, terms.denied):
+        return Decision("deny", f"you denied what is in {folder}", "high", rule="your deny rule")
+    if access.command is not None:
+        return _of_command(access, access.command, terms)
+    if is_of_call(access):
+        finding, used = judge_call(access, terms.granted, terms.denied, terms.private)
+        if finding.verdict == "allow":
+            return Decision("allow", finding.reason, finding.risk, rule=finding.rule, used=used)
+        return _in_mode(finding, terms.approve, grantable_call(access))
+    finding = judge_files(access, terms.places)
+    if finding.verdict == "ask" and finding.risk != "high":
+        used = tuple(call for call in terms.granted if covers(call, access))
+        if used:
+            exact = exact_call(access, finding)
+            return Decision("allow", "you allowed this before", finding.risk, exact, "grant", used=used)
+    return _in_mode(finding, terms.approve, exact_call(access, finding), is_edit=is_edit(access, finding))
+
+
+def _of_command(access: Access, line: str, terms: _Terms) -> Decision:
+    places = terms.places
+    folder = str(access.reads[0]) if access.reads else places.workspace
+    for path in (*access.reads, *access.writes):
+        if closed := places.closed_folder_of(str(path)):
+            return _in_mode(deny("closed folder", f"never allowed: {closed} is closed to tools"), terms.approve, None)
+    context = CommandContext(
+        places,
+        folder,
+        is_trusted=places.is_own_workspace,
+        trusts_git=names_no_program,
+        trusts_project=partial(directs_no_program, home=places.home),
+    )
+    rules = tuple(_rules(terms, folder))
+    decided: CommandDecision = judge_command(line, context, rules)
+    if finding := _named_denied(line, folder, decided, terms):
+        return _in_mode(finding, terms.approve, None)
+    return replace(_of_judged(access, line, folder, decided, terms), parsed=decided)
+
+
+def _of_judged(access: Access, line: str, folder: str, decided: CommandDecision, terms: _Terms) -> Decision:
+    if not decided.is_complete and decided.finding.verdict != "deny":
+        return unchecked(terms.approve, decided.finding.reason)
+    exact = GrantedCall(operation=access.operation, command=line, working_dir=folder)
+    used = tuple(one for one in terms.granted if _is_used(one, line, folder, decided))
+    if decided.only_looks:
+        looked = _looking(decided, exact, terms)
+        if looked.verdict != "ask" or not _is_covered(exact, decided, used):
+            return looked
+    can_be_granted = decided.can_be_granted and decided.finding.verdict != "deny"
+    call = exact if can_be_granted and access.operation and len(access.reads) == 1 else None
+    if decided.finding.verdict == "allow":
+        given = next((one for one in decided.findings if one.rule == "grant"), decided.finding)
+        return Decision("allow", given.reason, decided.finding.risk, call, "grant", used=used)
+    return _in_mode(decided.finding, terms.approve, call)
+
+
+def _is_covered(exact: GrantedCall, decided: CommandDecision, used: tuple[GrantedCall, ...]) -> bool:
+    """True if the line, or each of its commands, was allowed."""
+    prefixes = [call.prefix for call in used if call.prefix]
+    return exact in used or all(
+        any(command.words[: len(prefix)] == prefix for prefix in prefixes) for command in decided.commands
+    )
+
+
+def _is_used(call: GrantedCall, line: str, folder: str, decided: CommandDecision) -> bool:
+    if call.command is not None:
+        return (call.command, call.working_dir) == (line, folder)
+    length = len(call.prefix)
+    return bool(length) and any(command.words[:length] == call.prefix for command in decided.commands)
+
+
+def _named_denied(line: str, folder: str, decided: CommandDecision, terms: _Terms) -> Finding | None:
+    """A folder of a deny rule that a command names at any depth; what only looks may name one closed to writing."""
+    if decided.finding.verdict == "deny":
+        return None
+    folders = [
+        call.folder
+        for call in terms.denied
+        if call.folder is not None and (call.operation != "write" or not decided.only_looks)
+    ]
+    if not folders:
+        return None
+    commands = find_commands(line, terms.places.home, folder, lambda _: False).commands
+    # With the files that patterns match, and the values of loops.
+    commands += tuple(FoundCommand(words, (), "") for words in decided.runs)
+    named = named_folder(commands, folders, folder, terms.places.home)
+    return deny("your deny rule", f"you denied what is in {named}") if named else None
+
+
+def _looking(decided: CommandDecision, call: GrantedCall, terms: _Terms) -> Decision:
+    """Allows the command with programs of the system and of trusted folders; those of other folders are asked about."""
+    programs = [command.words[0] for command in decided.commands if command.words]
+    path = os.environ.get("PATH", "")
+    found = {name: find_program(name, terms.places, path) for name in programs if name not in _BUILTINS}
+    missing = next((name for name, place in found.items() if place is None), None)
+    if missing is not None:
+        is_there = shutil.which(missing, path=path) is not None
+        reason = f"`{missing}` is not installed{_NOT_SAFE if is_there else ''}"
+        return _in_mode(ask("program", reason), terms.approve, call)
+    argv: tuple[str, ...] = ()
+    if decided.argv and programs[0] not in _BUILTINS:
+        argv = (found[programs[0]] or programs[0], *decided.argv[1:])
+    reason = decided.finding.reason
+    folders = tuple(dict.fromkeys(os.path.dirname(place) for place in found.values() if place is not None))
+    return Decision("allow", reason, rule=decided.finding.rule, only_looks=True, argv=argv, program_folders=folders)
+
+
+def _rules(terms: _Terms, folder: str) -> Iterable[CommandRule]:
+    roots = terms.places.roots
+    for call in terms.granted:
+        if call.command is not None and call.working_dir == folder:
+            yield CommandRule("allow", command=call.command)
+        elif call.prefix and call.working_dir in (None, roots[-1]):
+            yield CommandRule("allow", call.prefix)
+    for call in terms.denied:
+        if call.command is not None and call.working_dir in (None, folder):
+            yield CommandRule("deny", command=call.command)
+        elif call.prefix and call.working_dir in (None, *roots):
+            yield CommandRule("deny", call.prefix)
+
+
+def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None, *, is_edit: bool = False) -> Decision:
+    reason, risk = finding.reason, finding.risk
+    if finding.verdict != "ask":
+        return Decision(finding.verdict, reason, risk, call if finding.verdict == "allow" else None, finding.rule)
+    match approve:
+        case "all":
+            return Decision("allow", "everything is allowed in this task", risk, call, "mode")
+        case "never":
+            return Decision("deny", f"{reason}, and nobody is there to ask", risk, call, finding.rule)
+        case "plan":
+            return Decision("deny", f"{PLAN_MODE} ({reason})", risk, rule="mode")
+        case "edits" if is_edit:
+            return Decision("allow", "edits of files in the workspace are allowed in this mode", risk, call, "mode")
+        case "edits" | "ask":
+            modes: tuple[ApproveMode, ...] = ("edits", "all") if is_edit else ("all",)
+            return Decision("ask", reason, risk, call, finding.rule, modes=modes)
+        case _:
+            assert_never(approve)
+
+
+def _places(workspace: str, private: str, home: str, denied: Iterable[GrantedCall]) -> Places:
+    """What is denied for reading is closed like the folders that are closed to all."""
+    own = sorted(call.folder for call in denied if call.folder is not None and call.operation != "write")
+    closed = (*closed_by_default(home), *own)
+    return Places(workspace, home, closed, (private,), str(Paths(Path(private)).workspaces))

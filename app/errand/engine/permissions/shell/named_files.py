@@ -1,0 +1,138 @@
+"""The files that a command line names and may change: words and redirects as they are written.
+
+Tolerant like the scanner, and bounded. It decides nothing: naming too much costs time, naming too little leaves a
+change that cannot be undone.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+
+from errand.engine.permissions.shell.nested_code import SHELLS, FoundCommand, find_commands, is_interpreter
+from errand.engine.permissions.shell.scanner import UNKNOWN
+from errand.regular_file import read_beginning
+
+_MOST = 400
+# Looked at for one pattern.
+_MOST_ENTRIES = 5_000
+_LONGEST = 1_024
+_PATTERN = re.compile(r"[*?\[]")
+_WRITES = frozenset((">", ">>", ">|", "&>", "&>>", "<>", ">&"))
+# Programs that change none of the files that they name.
+_READERS = frozenset(
+    {"cat", "grep", "egrep", "fgrep", "rg", "ag", "head", "tail", "wc", "ls", "tree", "stat", "file", "diff", "cmp"}
+    | {"comm", "cut", "du", "df", "echo", "printf", "test", "[", "[[", "cd", "pushd", "less", "more", "jq", "nl", "od"}
+    | {"xxd", "hexdump", "strings", "md5sum", "sha1sum", "sha256sum", "which", "pytest", "export", "source", "."}
+)
+# Programs that give the names of others to the next one.
+_PASSES_NAMES = frozenset(("xargs", "parallel", "while", "read", "for"))
+# Programs that change whole folders that they name.
+_CHANGES_FOLDERS = frozenset(("rm", "rmdir", "mv", "trash", "trash-put", "gio"))
+_PUTS_INTO_FOLDERS = frozenset(("mv", "cp", "install", "ln", "rsync"))
+_GIT_CHANGES = frozenset(("checkout", "restore", "rm", "mv", "clean", "reset", "apply", "am"))
+# The names of files in a diff.
+_DIFF_NAME = re.compile(r"^(?:---|\+\+\+) ([^\t\n]{1,1000})", re.MULTILINE)
+_LARGEST_DIFF = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPath:
+    """An absolute path, which may not exist. `with_content`: if it is a folder, the command may change all of it."""
+
+    path: str
+    with_content: bool = False
+
+
+def named_files(line: str, folder: str, home: str) -> tuple[NamedPath, ...]:
+    """What the line may change, when it runs in `folder`: at most some hundreds, each once."""
+    commands = find_commands(line, home, folder, lambda _: False).commands
+    passes_names = any(not _PASSES_NAMES.isdisjoint(command.words) for command in commands)
+    found: dict[str, bool] = {}
+    everything = (
+        one for command in commands for one in _of_command(command, command.folder or folder, home, passes_names)
+    )
+    for one in islice((*everything, *_of_diffs(commands, line, folder)), 4 * _MOST):
+        found[one.path] = found.get(one.path, False) or one.with_content
+    return tuple(NamedPath(path, with_content) for path, with_content in islice(found.items(), _MOST))
+
+
+def _of_command(command: FoundCommand, folder: str, home: str, passes_names: bool) -> Iterator[NamedPath]:
+    for operator, target in command.redirects:
+        if operator in _WRITES and not target.isdecimal():
+            yield from _paths(target, folder, home, with_content=False)
+    program, words = command.program, list(command.words[1:])
+    if program in _READERS and not passes_names:
+        return
+    if program == "git":
+        if _GIT_CHANGES.isdisjoint(words):
+            return
+    elif program in SHELLS or is_interpreter(program):
+        script = next((at for at, word in enumerate(words) if not word.startswith("-")), None)
+        if script is not None and words.pop(script) in _READERS and "-m" in words:
+            return
+    with_content = program == "git" or not _CHANGES_FOLDERS.isdisjoint(command.words)
+    named: list[str] = []
+    for word in islice(words, _MOST):
+        for text in _texts(word):
+            several = list(_paths(text, folder, home, with_content=with_content))
+            named += (one.path for one in several)
+            yield from several
+    if named and not _PUTS_INTO_FOLDERS.isdisjoint(command.words) and os.path.isdir(named[-1]):
+        yield from (NamedPath(os.path.join(named[-1], os.path.basename(one))) for one in named[:-1])
+
+
+def _texts(word: str) -> set[str]:
+    """The word, and what stands behind a flag in it."""
+    value = word.partition("=")[2]
+    if word.startswith("-"):
+        return {value, "" if word.startswith("--") else word[2:]} - {""}
+    return {word, value} - {""}
+
+
+def _paths(text: str, folder: str, home: str, *, with_content: bool) -> Iterator[NamedPath]:
+    if len(text) > _LONGEST or "\0" in text or "\n" in text or UNKNOWN in text:
+        return
+    path = os.path.normpath(os.path.join(folder, home + text[1:] if text == "~" or text.startswith("~/") else text))
+    if _PATTERN.search(text) and not os.path.lexists(path):
+        yield from (NamedPath(one, with_content) for one in _matches(path))
+    else:
+        yield NamedPath(path, with_content)
+
+
+def _matches(pattern: str) -> Iterable[str]:
+    """The files that match a pattern in the last part of a path, as far as a short look finds them."""
+    parent, name = os.path.split(pattern)
+    if _PATTERN.search(parent):
+        return ()
+    try:
+        with os.scandir(parent) as entries:
+            names = [entry.name for entry in islice(entries, _MOST_ENTRIES) if not entry.name.startswith(".")]
+    except OSError:
+        return ()
+    return islice((os.path.join(parent, one) for one in sorted(names) if fnmatchcase(one, name)), _MOST)
+
+
+def _of_diffs(commands: Iterable[FoundCommand], line: str, folder: str) -> Iterator[NamedPath]:
+    """The files that a diff names, in the line itself or in a file that `patch` or `git apply` gets."""
+    for command in commands:
+        if command.program != "patch" and not (command.program == "git" and {"apply", "am"} & set(command.words)):
+            continue
+        start = command.folder or folder
+        texts = [line]
+        for word in (*command.words[1:], *(target for operator, target in command.redirects if operator == "<")):
+            texts += _read(os.path.join(start, word)) if not word.startswith("-") and "\0" not in word else ()
+        for text in texts:
+            for name in islice(_DIFF_NAME.findall(text), _MOST):
+                for one in {name.strip(), name.strip().partition("/")[2]} - {"", "/dev/null"}:
+                    yield NamedPath(os.path.normpath(os.path.join(start, one)))
+
+
+def _read(path: str) -> Iterable[str]:
+    try:
+        return (read_beginning(Path(path), _LARGEST_DIFF).decode(errors="replace"),)
+    except OSError:
+        return ()

@@ -1,0 +1,267 @@
+"""`errand replay`: replays a record in a temporary home and reports differences."""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from errand.arguments import Parser
+from errand.engine.agent.history.attachments import Attachments
+from errand.engine.agent.history.branch import BranchWriter
+from errand.engine.agent.history.conversion import recall_of, user_message, with_recalled
+from errand.engine.agent.history.visible_history import visible_messages
+from errand.engine.agent.run.limits import DailyBudget
+from errand.engine.agent.run.pending_asks import PendingAsks
+from errand.engine.agent.run.task_builder import TaskBuilder
+from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.core.errors import EngineError, InvalidParams
+from errand.engine.core.messages import UserMessage
+from errand.engine.core.settings import Settings
+from errand.engine.event_log import EventLog
+from errand.engine.memory.facts import Facts
+from errand.engine.permissions.grants import Grants
+from errand.engine.record.diff import compare, replies
+from errand.engine.record.format import TaskRecord, read
+from errand.engine.record.make_record import RecordContext, make_record, request_lines
+from errand.engine.record.replay_fakes import RecordedModel, RecordedPerson, RecordedTool, ServerTool
+from errand.engine.record.replay_script import ReplayScript, begins_with_a_message
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import tasks, turns
+from errand.engine.storage.records.turns import PartSize
+from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.engine.tools.base import GuardedTool
+from errand.engine.tools.mcp.definitions import SEPARATOR
+from errand.engine.tools.registry import CONTROL_TOOLS, SERVICES
+from errand.engine.tools.sessions import ToolSessions
+from errand.paths import Paths
+from errand.printable import printable
+from errand.protocol.agents import Agent, Personality
+from errand.protocol.blocks import NoticeBlock
+from errand.protocol.context import PromptPart
+from errand.protocol.conversations import Conversation, Node
+from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
+from errand.protocol.tasks import Task
+from errand.protocol.usage import Usage
+from errand.redaction import Redactor
+from errand.regular_file import read_regular
+
+# A replay has no waiting times: exceeding this means it is stuck.
+_LONGEST_S = 60.0
+
+_LARGEST = 256_000_000
+
+
+async def replay(record: TaskRecord, home: Path) -> TaskRecord:
+    """The record that the same task produces today. Raises TimeoutError if it does not end."""
+    paths = Paths(home)
+    paths.prepare()
+    stage = ReplayScript(record)
+    model = RecordedModel(stage)
+    async with AsyncExitStack() as stack:
+        database = await Database.open(sqlite_url(paths.database), paths.copies)
+        stack.push_async_callback(database.close)
+        log = EventLog(database.journal, database.epoch, 0)
+        stack.callback(log.deltas.close)
+        settings = Settings(paths.settings)
+        head = record.head
+        settings.set("max_minutes", 0)  # no time elapses in a replay
+        settings.set("max_tokens", head.max_tokens)
+        settings.set("summarise_at", head.summarise_at)
+        asks = PendingAsks(log, database.asks)
+        has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
+        contents = ContentStore(paths.replaced)
+        stack.callback(contents.close)
+        sessions = ToolSessions()
+        stack.push_async_callback(sessions.close)
+        builder = TaskBuilder(
+            log,
+            database,
+            settings,
+            asks,
+            Grants(),
+            Facts(log, database, Redactor()),
+            paths,
+            Attachments(paths.attachments),
+            contents,
+            DailyBudget(log, database.usage, settings),
+            lambda _: has_price,
+            lambda _: head.window,
+            Redactor(),
+            sessions,
+            lambda tools: _recorded_tools(tools, stage),
+        )
+        person = RecordedPerson(record, stage, asks)
+        stack.callback(log.attach(person))
+        answering = asyncio.create_task(person.answer_all(), name="answer as recorded")
+        stack.callback(answering.cancel)
+        async with asyncio.timeout(_LONGEST_S):
+            await _play(record, builder, stage, model)
+        ground = RecordContext(
+            head.errand_version, head.max_minutes, head.max_tokens, head.summarise_at, lambda _: head.window
+        )
+        made = await make_record(database, head.task.id, ground)
+    return replace(made, requests=request_lines(model.sent))
+
+
+def _recorded_tools(tools: tuple[GuardedTool, ...], script: ReplayScript) -> tuple[GuardedTool, ...]:
+    own = {tool.name for tool in tools}
+    called = {call.tool for turn in script.turns for call in turn.calls}
+    of_servers = [ServerTool(name) for name in sorted(called - own) if name == SERVICES or SEPARATOR in name]
+    return tuple(RecordedTool(tool, script, is_real=isinstance(tool, CONTROL_TOOLS)) for tool in (*tools, *of_servers))
+
+
+async def _play(record: TaskRecord, builder: TaskBuilder, script: ReplayScript, model: RecordedModel) -> None:
+    task = _initial_task(record)
+    branch = await _restore_branch(record, task, builder)
+    message = None
+    if begins_with_a_message(record):
+        message = user_message(record.nodes[0].blocks)
+        for node in _before_the_first_reply(record.nodes):
+            branch.append(branch.draft(node.role, node.author, node.blocks, task_id=task.id))
+            if (recalled := recall_of(node)) is not None:  # a replay has no memory
+                message = with_recalled(message, recalled)
+    await branch.save()
+    history = visible_messages(record.history, record.head.kept, tuple)
+    personality = record.head.personality
+    builder.database.journal.put(tasks.add(task.id, record.head.prompt or _role_prompt(personality)))
+    _restore_request_size(record, task, builder)
+    script.run = builder.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
+    await script.run.run(message if isinstance(message, UserMessage) else None)
+
+
+async def _restore_branch(record: TaskRecord, task: Task, builder: TaskBuilder) -> BranchWriter:
+    """Restore the state before the task: its conversation, its agent, and its branch."""
+    conversation = Conversation(
+        id=task.conversation_id,
+        title="A replay",
+        created_at=task.started_at,
+        updated_at=task.started_at,
+        workspace=task.workspace,
+        kept=record.head.kept,
+    )
+    agent = Agent(
+        id=task.agent_id,
+        conversation_id=task.conversation_id,
+        personality_id=record.head.personality.id,
+        name=record.head.personality.name,
+        head_id=record.history[-1].id if record.history else None,
+        version=0,
+        created_at=task.started_at,
+    )
+    builder.log.publish(ConversationUpdate(conversation=conversation))
+    builder.log.publish(AgentUpdate(agent=agent))
+    builder.log.publish(TaskUpdate(task=task))
+    for node in record.history:
+        builder.log.publish(TaskMessage(node=node))
+    await builder.log.flush()
+    return BranchWriter(agent, builder.log)
+
+
+def _role_prompt(personality: Personality) -> tuple[PromptPart, ...]:
+    """For records from before prompts were recorded: avoids reading the person's files instead."""
+    return (PromptPart(name="role", text=personality.system_prompt),)
+
+
+def _restore_request_size(record: TaskRecord, task: Task, builder: TaskBuilder) -> None:
+    """Restore the size of the request before the task, the basis of token estimates."""
+    characters, tokens = record.head.counted
+    part = PartSize("history", characters, 1)
+    usage = Usage(input_tokens=tokens)
+    journal = builder.database.journal
+    journal.put(turns.started(task.conversation_id, task.id, 0, task.model, task.started_at, (part,)))
+    journal.put(turns.finished(task.id, 0, "complete", usage, task.started_at))
+
+
+def _before_the_first_reply(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The message and the notices at the start of the task; notices of a call appear again in the replay."""
+    first = next((index for index, node in enumerate(nodes) if node.role == "assistant"), 1)
+    return tuple(node for node in nodes[:first] if node.role == "user" or _is_info(node) or recall_of(node))
+
+
+def _is_info(node: Node) -> bool:
+    return any(isinstance(block, NoticeBlock) and block.kind == "info" for block in node.blocks)
+
+
+def _initial_task(record: TaskRecord) -> Task:
+    """The task in its initial state; one that a person turned into a chat started in the mode of its first reply.
+
+    The approval mode may have changed: what was asked then is asked again, what ran or was denied is played as such.
+    """
+    task = record.head.task
+    asked = any(ask.approval is not None for ask in record.asks)
+    turned = any(user_message(node.blocks).kind == "as_chat" for node in record.nodes if node.role == "user")
+    return msgspec.structs.replace(
+        task,
+        mode="auto" if turned else task.mode,
+        approve="ask" if asked else task.approve,
+        attended=asked or task.attended,
+        status="running",
+        stop_reason=None,
+        stopping=False,
+        step_count=0,
+        current_tool=None,
+        activity="",
+        ask_id=None,
+        queue=(),
+        summary="",
+        error=None,
+        usage=Usage(),
+        worked_s=0.0,
+        allowance=None,
+        near=(),
+        retry_at=None,
+        limited_at=None,
+        answer=None,
+        summarised=False,
+        resumes=False,
+        decided=None,
+        todo=(),
+        delegated=Usage(),
+        delegated_turns=0,
+        ended_at=None,
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns 0 without differences, 1 with the diff on stdout, 2 for an invalid file."""
+    parser = Parser(prog="errand replay", description="Play a task's record with the loop of today.")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a record, made with errand record")
+    file: Path = parser.parse_args(arguments).file
+    try:
+        record = read(_text(file).splitlines())
+        with tempfile.TemporaryDirectory(prefix="errand-replay-") as home:
+            today = asyncio.run(replay(record, Path(home)))
+    except TimeoutError:
+        sys.stderr.write(
+            "errand replay: the replay did not come to an end: the loop waits today where it did not then.\n"
+        )
+        return 1
+    except EngineError as error:
+        sys.stderr.write(f"errand replay: {printable(str(error))}\n")
+        return 2
+    return _report(record, today)
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_regular(file, _LARGEST).decode()
+    except OSError as error:
+        raise InvalidParams(f"{file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidParams(f"{file} cannot be read: it is no UTF-8 text.") from error
+
+
+def _report(record: TaskRecord, today: TaskRecord) -> int:
+    lines = compare(record, today)
+    sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
+    if lines:
+        return 1
+    count = len(replies(record))
+    counted = "1 turn:" if count == 1 else f"{count} turns:"
+    sys.stdout.write(f"{counted} the loop does today what it did then.\n")
+    return 0

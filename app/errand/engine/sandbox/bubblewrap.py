@@ -1,0 +1,102 @@
+"""Runs a command in bubblewrap (own mounts, own processes, no capabilities), and finds out whether that works here.
+
+Linux only. https://github.com/containers/bubblewrap
+"""
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from errand.engine.sandbox.profile import SandboxProfile
+from errand.engine.sandbox.protected_files import PinnedPath
+
+# The program that makes sandboxes.
+SANDBOX_PROCESS = "bwrap"
+
+_PROBE_S = 5.0
+# As process 1 `true` leaves no process of bubblewrap behind, which nobody would reap.
+_PROBED = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net", "--as-pid-1")
+_LIMITS = ("--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL")
+# The only way out of it is the engine's proxy.
+_OWN_NETWORK = ("--unshare-net",)
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """How a process joins the network of others: its starting thread calls `enter`, or its command line has a `prefix`.
+
+    The process inherits `inherited`, which bubblewrap closes by `options`; `enter` needs `held`. Close them all.
+    """
+
+    enter: Callable[[], None] | None = None
+    held: tuple[int, ...] = ()
+    prefix: tuple[str, ...] = ()
+    inherited: tuple[int, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+def problem_of(program: str) -> str:
+    """Why this bubblewrap makes no sandbox here; empty if it does. Starts a process."""
+    try:
+        tried = subprocess.run(
+            [program, *_PROBED, "--cap-drop", "ALL", "--", "true"], capture_output=True, timeout=_PROBE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{program} fails: {error}."
+    reason = tried.stderr.decode(errors="replace").strip()[:300]
+    return f"This system does not let {program} make one: {reason}." if tried.returncode else ""
+
+
+def binds_descriptors(program: str) -> bool:
+    """True if this bubblewrap can mount an open file. Starts a process."""
+    try:
+        shown = subprocess.run([program, "--help"], capture_output=True, timeout=_PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b"--ro-bind-fd" in shown.stdout
+
+
+def bubblewrapped(
+    program: str,
+    arguments: list[str],
+    folder: Path,
+    profile: SandboxProfile,
+    pinned: list[PinnedPath],
+    joining: Joining | None,
+    *,
+    by_descriptor: bool,
+) -> list[str]:
+    """The command line that runs `arguments` in `folder` within the profile. Call it in a thread.
+
+    The process needs the descriptors of `pinned`, which bubblewrap closes. `by_descriptor`: mount these open files, not
+    what is at their paths. It gets a network of its own if it is not `joining` one.
+    """
+    closed, unchanged = profile.closed(), profile.unchanged()
+    hidden = tuple(dict.fromkeys((*profile.hidden(), *closed)))
+    folders = tuple(path for path in hidden if path.is_dir())
+    denied = (*unchanged, *closed)
+    temporary = str(profile.temporary)
+    mounts = [
+        (Path("/"), ["--ro-bind", "/"]),
+        (Path("/dev"), ["--dev"]),
+        (Path("/proc"), ["--proc"]),
+        (Path("/tmp"), ["--bind", temporary]),
+        (Path("/var/tmp"), ["--bind", temporary]),
+        *((path, ["--tmpfs"] if path in folders else ["--ro-bind", "/dev/null"]) for path in hidden),
+        *((path, ["--bind", str(path)]) for path in profile.writable()),
+        *((path, ["--ro-bind", str(path)]) for path in profile.readable()),
+        *((one.path, _mount(one, by_descriptor)) for one in pinned if not any(map(one.path.is_relative_to, denied))),
+        *((path, ["--ro-bind", str(path)]) for path in unchanged),
+    ]
+    # A mount covers what was mounted below its path before.
+    mounts.sort(key=lambda mount: len(mount[0].parts))
+    options = [word for path, how in mounts for word in (*how, str(path))]
+    sealed = [word for path in folders for word in ("--remount-ro", str(path))]
+    prefix, network = ((), _OWN_NETWORK) if joining is None else (joining.prefix, joining.options)
+    return [*prefix, program, *options, *sealed, *_LIMITS, *network, "--chdir", str(folder), "--", *arguments]
+
+
+def _mount(one: PinnedPath, by_descriptor: bool) -> list[str]:
+    kind = "--bind" if one.is_writable else "--ro-bind"
+    return [f"{kind}-fd", str(one.descriptor)] if by_descriptor else [kind, str(one.path)]

@@ -1,0 +1,255 @@
+"""An HTTP proxy that judges each connection. It does CONNECT and plain HTTP, one request for each connection.
+
+Commands reach it through network_proxy.py, the pages of a browser at a port of this machine.
+"""
+
+import asyncio
+import base64
+import hmac
+import re
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from errand.engine.core.errors import FolderNotAnswering
+from errand.engine.core.workspace_threads import in_workspace
+
+# The reason why a host at these addresses may not be reached, None if it may.
+Judge: TypeAlias = Callable[[str, int, Sequence[str]], str | None]
+# Connects to a port of a localhost that comes before the one of this machine; None if nothing listens there.
+Dial: TypeAlias = Callable[[int], Awaitable[socket.socket | None]]
+Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+# Of an answer that comes from the proxy: `refused`, or `unreachable`.
+PROXY_HEADER = "x-errand"
+_LARGEST_HEAD, _CHUNK = 64 * 1024, 64 * 1024
+_HEAD_S, _CONNECT_S = 30.0, 15.0
+_MOST_LOOKUPS = 16
+# Before the next attempt to accept a connection if the engine has no descriptors left.
+_PAUSE_S = 1.0
+_REQUEST = re.compile(
+    rb"([A-Z]{1,20}) (?:(http)://)?(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]@]+)(?::(\d{1,5}))?(/\S*)? HTTP/1\.[01]"
+)
+# Of the connection to the proxy.
+_OWN_HEADERS = (b"proxy-", b"connection:", b"keep-alive:")
+_USER = "errand"
+_LOOPBACK = frozenset(("127.0.0.1", "::1"))
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyLogin:
+    """What a proxy asks for, where others can reach it."""
+
+    password: str = field(default_factory=partial(secrets.token_hex, 16))
+
+    @property
+    def user_info(self) -> str:
+        """As an address has it, before the @."""
+        return f"{_USER}:{self.password}"
+
+    def admits(self, headers: Sequence[bytes]) -> bool:
+        wanted = base64.b64encode(self.user_info.encode())
+        given = [value.split() for name, _, value in (line.partition(b":") for line in headers) if _is_login(name)]
+        return any(len(one) == 2 and hmac.compare_digest(one[1], wanted) for one in given)
+
+
+class _Refused(Exception):
+    """The text is for who asked; `word` tells our answer from one of the server."""
+
+    def __init__(self, status: HTTPStatus, text: str, word: Literal["refused", "unreachable"] = "refused") -> None:
+        super().__init__(text)
+        self.status = status
+        self.word = word
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: bytes
+    host: str
+    port: int
+    path: bytes
+    headers: tuple[bytes, ...]
+
+    @property
+    def head(self) -> bytes:
+        """What the server gets: without the address, and for one request alone."""
+        kept = [line for line in self.headers if not line.lower().startswith(_OWN_HEADERS)]
+        return b"\r\n".join((self.method + b" " + self.path + b" HTTP/1.1", *kept, b"Connection: close", b"", b""))
+
+
+@dataclass(slots=True)
+class HttpProxy:
+    """Serves the sockets that it was given, until `close`; at most `most` connections at once."""
+
+    judge: Judge
+    most: int
+    dial: Dial | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    _sockets: set[socket.socket] = field(default_factory=set[socket.socket])
+    _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_LOOKUPS))
+
+    def open(self) -> int:
+        """Listen on a new port of this machine, which is returned, and serve whoever connects."""
+        listener = socket.create_server(("127.0.0.1", 0), backlog=self.most)
+        self.listen(listener)
+        return listener.getsockname()[1]
+
+    def listen(self, listener: socket.socket, login: ProxyLogin | None = None) -> None:
+        """Serve a listening socket, which belongs to the proxy from now on."""
+        listener.setblocking(False)
+        self._sockets.add(listener)
+        self._accept(listener, login)
+
+    def drop(self, listener: socket.socket) -> None:
+        """Listen there no longer; connections go on."""
+        if listener in self._sockets:
+            self._sockets.discard(listener)
+            asyncio.get_running_loop().remove_reader(listener)
+            listener.close()
+
+    async def close(self) -> None:
+        for one in tuple(self._sockets):
+            self.drop(one)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, listener: socket.socket, login: ProxyLogin | None) -> None:
+        if listener in self._sockets:
+            asyncio.get_running_loop().add_reader(listener, self._on_connection, listener, login)
+
+    def _on_connection(self, listener: socket.socket, login: ProxyLogin | None) -> None:
+        try:
+            client, _ = listener.accept()
+        except BlockingIOError:
+            return
+        except OSError:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(listener)
+            loop.call_later(_PAUSE_S, self._accept, listener, login)
+            return
+        if len(self._tasks) >= self.most:
+            client.close()
+            return
+        client.setblocking(False)
+        task = asyncio.get_running_loop().create_task(self._serve(client, login), name="connection of a proxy")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, client: socket.socket, login: ProxyLogin | None) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            reader, writer = await asyncio.open_connection(sock=client, limit=_LARGEST_HEAD)
+            try:
+                await self._answer(reader, writer, login)
+            except _Refused as refused:
+                writer.write(_refusal(refused))
+                await writer.drain()
+            finally:
+                writer.close()
+
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, login: ProxyLogin | None
+    ) -> None:
+        try:
+            async with asyncio.timeout(_HEAD_S):
+                request = _parsed(await reader.readuntil(b"\r\n\r\n"))
+        except (asyncio.LimitOverrunError, TimeoutError) as error:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "The request was too long or too slow.") from error
+        if login is not None and not login.admits(request.headers):
+            raise _Refused(HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, "This is the network of another command.")
+        there, out = await self._connected(request.host, request.port)
+        try:
+            if request.method == b"CONNECT":
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                out.write(request.head)
+            await _relay(reader, writer, there, out)
+        finally:
+            out.close()
+
+    async def _connected(self, host: str, port: int) -> Connection:
+        """Connects to an address that was judged, not to the name once more."""
+        try:
+            async with self._lookups:
+                addresses = await look_up(host, port)
+        except OSError as error:
+            if self.judge(host, port, ()) is None:
+                raise _Refused(HTTPStatus.BAD_GATEWAY, f"{host} was not found.", "unreachable") from error
+            addresses = list[str]()
+        if (reason := self.judge(host, port, addresses)) is not None:
+            raise _Refused(HTTPStatus.FORBIDDEN, f"Errand does not connect to {host}:{port}: {reason}.")
+        if (
+            self.dial is not None
+            and _LOOPBACK.intersection(addresses)
+            and (shared := await self.dial(port)) is not None
+        ):
+            return await asyncio.open_connection(sock=shared, limit=_LARGEST_HEAD)
+        for address in addresses:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_CONNECT_S):
+                    return await asyncio.open_connection(address, port, limit=_LARGEST_HEAD)
+        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{host}:{port} does not answer.", "unreachable")
+
+
+async def look_up(host: str, port: int) -> list[str]:
+    """The IP addresses of a host. Raises OSError."""
+    # The few threads of the event loop, which a stop needs, must not wait for the name server of a hostile name.
+    try:
+        found = await in_workspace(Path(host), partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
+    except (FolderNotAnswering, UnicodeError) as error:
+        raise OSError(f"the name {host[:200]} could not be looked up") from error
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def _is_login(name: bytes) -> bool:
+    return name.strip().lower() == b"proxy-authorization"
+
+
+def _parsed(head: bytes) -> _Request:
+    first, *headers = head[:-4].split(b"\r\n")
+    found = _REQUEST.fullmatch(first)
+    is_tunnel = found is not None and found[1] == b"CONNECT"
+    if found is None or is_tunnel == bool(found[2]) or (is_tunnel and not found[4]):
+        raise _Refused(HTTPStatus.BAD_REQUEST, "This proxy takes CONNECT, and http addresses.")
+    port = int(found[4] or 80)
+    if not 0 < port < 65_536:
+        raise _Refused(HTTPStatus.BAD_REQUEST, "There is no such port.")
+    host = found[3].decode("ascii", "replace").strip("[]")
+    return _Request(found[1], host, port, found[5] or b"/", tuple(headers))
+
+
+def _refusal(refused: _Refused) -> bytes:
+    body = f"{refused}\n".encode()
+    status = refused.status
+    # Tools show the status line of a refused CONNECT, not its body.
+    head = f"HTTP/1.1 {status.value} {refused}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}"
+    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        head += f'\r\nProxy-Authenticate: Basic realm="{_USER}"'
+    return f"{head}\r\n{PROXY_HEADER}: {refused.word}\r\nConnection: close\r\n\r\n".encode() + body
+
+
+async def _relay(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, there: asyncio.StreamReader, out: asyncio.StreamWriter
+) -> None:
+    """Copy both ways until the server has said all, or either side is gone."""
+    upwards = asyncio.create_task(_copy(reader, out), name="request through a proxy")
+    try:
+        await _copy(there, writer)
+    finally:
+        upwards.cancel()
+        await asyncio.gather(upwards, return_exceptions=True)
+
+
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(_CHUNK):
+            target.write(data)
+            await target.drain()
+        if target.can_write_eof():
+            target.write_eof()

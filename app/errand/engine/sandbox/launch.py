@@ -1,0 +1,172 @@
+"""How a tool starts a process: spawn.py takes nothing but a `Launch`, so that no tool evades the sandbox."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from weakref import WeakSet
+
+from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.sandbox import landlock
+from errand.engine.sandbox.bubblewrap import Joining, bubblewrapped
+from errand.engine.sandbox.form import sandbox_of
+from errand.engine.sandbox.http_proxy import Judge
+from errand.engine.sandbox.loopback import Loopback
+from errand.engine.sandbox.network_proxy import NetworkProxy, ProxyAccess, network_program
+from errand.engine.sandbox.profile import SandboxProfile
+from errand.engine.sandbox.protected_files import pin
+from errand.engine.sandbox.workspace_guard import WorkspaceGuard
+
+
+def refuse_all(host: str, port: int, addresses: Sequence[str]) -> str | None:
+    return "no address is open"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start. The process inherits `descriptors`; `held` are for `enter`, which the starting thread calls first.
+
+    `enter` changes its thread for good. Made by `prepare_launch`. Close it when the process has started, or has not.
+    """
+
+    arguments: list[str]
+    folder: Path
+    environment: Mapping[str, str]
+    descriptors: list[int] = field(default_factory=list[int])
+    held: list[int] = field(default_factory=list[int])
+    enter: Callable[[], None] | None = None
+    proxy: ProxyAccess | None = None
+
+    def close(self) -> None:
+        for descriptors in (self.descriptors, self.held):
+            while descriptors:
+                os.close(descriptors.pop())
+
+    def abandon(self) -> None:
+        """Close it and do not start it."""
+        self.close()
+        if self.proxy is not None:
+            self.proxy.connection.close()
+
+
+# Those whose commands run now, or left processes in the background: they can exchange files.
+_busy: WeakSet["CommandSandbox"] = WeakSet()
+
+
+class CommandSandbox:
+    """The sandbox of one task, or of a session; `judge` says where its commands that have the network may connect.
+
+    Its commands share the `loopback` of their conversation, once there is one.
+    """
+
+    def __init__(self, profile: SandboxProfile, judge: Judge = refuse_all, loopback: Loopback | None = None) -> None:
+        self.profile = profile
+        self.loopback = loopback or Loopback()
+        self.proxy = NetworkProxy(judge)
+        self._guard = WorkspaceGuard(profile.workspace, profile.output_dir / "not-kept")
+        self._moved: list[str] = []
+        self.has_background = False
+
+    def another(self) -> "CommandSandbox":
+        """One with the same bounds, for processes that stay when the task has ended."""
+        return CommandSandbox(self.profile, self.proxy.judge, self.loopback)
+
+    def launch(self, arguments: list[str], folder: Path, environment: Mapping[str, str], *, network: bool) -> Launch:
+        """Reads the file system and may start a process. Raises `ConfigurationError`, or OSError."""
+        profile, sandbox = self.profile, sandbox_of(self.profile.mode)
+        network = network or profile.network
+        if sandbox is None:
+            return Launch(arguments, folder, environment)
+        profile.prepare()
+        self._moved = self._guard.before(can_change=sandbox.form == "landlock")
+        if sandbox.form == "landlock":
+            writable = (*profile.writable(), profile.temporary)
+            rules = landlock.ruleset(writable, profile.readable(), profile.hidden(), network=network)
+            inside = profile.environment(environment, str(profile.temporary))
+            return Launch(arguments, folder, inside, held=[rules], enter=partial(landlock.enter, rules))
+        files = [one for folder in profile.writable() for one in pin(folder)]
+        descriptors, inside = [one.descriptor for one in files], profile.environment(environment, "/tmp")
+        proxy = None
+        if network:
+            ours, theirs = socket.socketpair()
+            proxy = ProxyAccess(ours)
+            descriptors.append(theirs.detach())
+            arguments = [*network_program(), str(descriptors[-1]), *arguments]
+            inside |= proxy.variables
+        joining = self.loopback.joining()
+        wrapped = bubblewrapped(
+            sandbox.program, arguments, folder, profile, files, joining, by_descriptor=sandbox.binds_descriptors
+        )
+        joining = joining or Joining()
+        descriptors += joining.inherited
+        return Launch(wrapped, folder, inside, descriptors, list(joining.held), joining.enter, proxy)
+
+    @property
+    def is_needed_to_look(self) -> bool:
+        """True if a command that provably only looks must run inside too.
+
+        Such a command reads what was checked, unless something puts a link in the place of a file meanwhile. Without
+        anything that could, it runs bare in `auto`, at a tenth of the cost.
+        """
+        return self.profile.mode == "required" or bool(_busy)
+
+    async def after(self, *, has_background: bool, of_latest: bool = False) -> list[str]:
+        """Call it when the process has ended: the names of the files in the workspace that it was not to make.
+
+        They were moved away, into `not-kept` in the task's output folder. `has_background`: processes are left, and
+        `of_latest`: by this command.
+        """
+        self.has_background = has_background
+        if not has_background:
+            _busy.discard(self)
+            self.loopback.leave(self)
+            await self.proxy.close()
+        elif not of_latest:
+            self.proxy.close_latest()
+        if sandbox_of(self.profile.mode) is None:
+            return []
+        check = partial(self._guard.after, has_background=has_background)
+        moved = self._moved + await in_workspace(self.profile.workspace, check)
+        self._moved = []
+        return moved
+
+
+async def prepare_launch(
+    arguments: list[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    sandbox: CommandSandbox | None,
+    *,
+    network: bool = False,
+) -> Launch:
+    """What to start so that `arguments` run in `folder`, in the sandbox if there is one.
+
+    `network`: this command has the network. Raises `ConfigurationError` if there must be a sandbox and is none,
+    `FolderNotAnswering`, or OSError.
+    """
+    if sandbox is None:
+        return Launch(arguments, folder, environment)
+    _busy.add(sandbox)
+    made, is_abandoned = list[Launch](), threading.Event()
+
+    def work() -> Launch:
+        made.append(sandbox.launch(arguments, folder, environment, network=network))
+        if is_abandoned.is_set():
+            made[0].abandon()
+        return made[0]
+
+    try:
+        launch = await in_workspace(folder, work)
+    except BaseException:
+        is_abandoned.set()
+        for one in made:
+            one.abandon()
+        if not sandbox.has_background:
+            _busy.discard(sandbox)
+        raise
+    if launch.proxy is not None:
+        sandbox.proxy.expect(launch.proxy)
+    return launch

@@ -1,0 +1,169 @@
+"""What the commands of a task may reach."""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from errand.engine.core.file_names import SECRETS_AT_HOME, is_secret_name
+from errand.paths import USER_SKILLS
+from errand.protocol.engine import SandboxMode
+
+# Keys of the system, sockets of services that start programs outside the sandbox, and boot files.
+_OF_THE_SYSTEM = (
+    "/boot",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+    "/run/user",
+    "/run/dbus",
+    "/run/docker.sock",
+    "/run/containerd",
+    "/run/podman",
+    "/run/systemd/private",
+    "/run/tmux",
+    "/run/screen",
+)
+# Of services that run programs for whoever connects.
+_SOCKETS = ("/var/snap/lxd/common/lxd/unix.socket", "/var/lib/lxd/unix.socket", "/var/lib/incus/unix.socket")
+_SOCKETS_AT_HOME = (".docker/run", ".docker/desktop", ".colima", ".rd")
+_RUN, _DEEPEST, _MOST_ENTRIES = Path("/run"), 3, 2_000
+# Their caches lie in the home directory, which a sandboxed command cannot write.
+_CACHES = {
+    "XDG_CACHE_HOME": "",
+    "PIP_CACHE_DIR": "pip",
+    "UV_CACHE_DIR": "uv",
+    "npm_config_cache": "npm",
+    "YARN_CACHE_FOLDER": "yarn",
+    "GOCACHE": "go-build",
+    "GOMODCACHE": "go-mod",
+    "CCACHE_DIR": "ccache",
+    "PYTHONPYCACHEPREFIX": "pycache",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedFolders:
+    """Folders that rules of the person deny: `closed` to all use, `unchanged` to changes."""
+
+    closed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxProfile:
+    """What the commands of one task may reach. Whatever is not named can be read, and not changed.
+
+    `homes` are home directories of the person, `private` is the app's own data, `granted` are folders that the person
+    opened, `denied` says what they deny now. `network`: every command has the network, otherwise those of which that is
+    said. The methods read the file system and return real paths: call them in a thread.
+    """
+
+    workspace: Path
+    homes: tuple[Path, ...]
+    private: Path
+    output_dir: Path
+    cache: Path
+    network: bool = False
+    granted: tuple[Path, ...] = ()
+    mode: SandboxMode = "required"
+    denied: Callable[[], DeniedFolders] = DeniedFolders
+
+    @property
+    def temporary(self) -> Path:
+        """Shown as /tmp inside. It is deleted with the task's output."""
+        return self.output_dir / "tmp"
+
+    def prepare(self) -> None:
+        """Create the folders that are mounted. Raises OSError."""
+        for folder in (self.temporary, self.cache):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def hidden(self) -> tuple[Path, ...]:
+        """What looks empty: the app's own data, keys and sessions, sockets of services, and what the person denied."""
+        secrets = (path for home in self.homes for path in _secrets(home))
+        system = map(Path, (*_OF_THE_SYSTEM, *_SOCKETS))
+        candidates = (self.private, *secrets, *system, *sockets_below(_RUN), *self.closed())
+        return tuple(_outermost(real for path in candidates if (real := _existing(path)) is not None))
+
+    def writable(self) -> tuple[Path, ...]:
+        own = [real for path in (self.workspace, self.cache) if (real := _existing(path)) is not None]
+        granted = [real for path in self.granted if (real := _existing(path)) is not None]
+        hidden = self.hidden() if granted else ()
+        # A link may have been put where the person meant a folder.
+        return (*own, *(real for real in granted if not any(_overlap(real, one) for one in hidden)))
+
+    def closed(self) -> tuple[Path, ...]:
+        """What the person denied, which looks empty also inside the workspace."""
+        return tuple(real for path in self.denied().closed if (real := _existing(Path(path))) is not None)
+
+    def unchanged(self) -> tuple[Path, ...]:
+        """What can be read only, although it lies in something writable, or holds it."""
+        folders = [real for path in self.denied().unchanged if (real := _existing(Path(path))) is not None]
+        inside = [root for root in self.writable() if any(root.is_relative_to(folder) for folder in folders)]
+        return tuple(dict.fromkeys((*folders, *inside)))
+
+    def readable(self) -> tuple[Path, ...]:
+        """What can be read although it lies in something hidden: the task's output, and the skills of the person."""
+        shut = (self.private, *self.closed())
+        skills = [real for path in self._skills() if (real := _existing(path)) is not None]
+        open_skills = [real for real in skills if not any(real.is_relative_to(one) for one in shut)]
+        return (*(real for path in (self.output_dir,) if (real := _existing(path)) is not None), *open_skills)
+
+    def _skills(self) -> tuple[Path, ...]:
+        return tuple(home / place for home in dict.fromkeys(self.homes) for place in USER_SKILLS)
+
+    def environment(self, environment: Mapping[str, str], temporary: str) -> dict[str, str]:
+        """The variables of a sandboxed command; `temporary` is the task's own folder as the command sees it."""
+        caches = {name: str(self.cache / folder) for name, folder in _CACHES.items()}
+        return {**environment, **caches, "TMPDIR": temporary}
+
+
+def _secrets(home: Path) -> list[Path]:
+    """Known places of keys, and whatever else in the home directory has the name of a secret."""
+    found = [home / name for name in (*SECRETS_AT_HOME, *_SOCKETS_AT_HOME)]
+    with suppress(OSError):
+        found += [home / name for name in os.listdir(home) if is_secret_name(name)]
+    return found
+
+
+def sockets_below(folder: Path) -> list[Path]:
+    """Sockets of services: whoever reads the file system may connect, also where nothing can be written."""
+    found: list[Path] = []
+    rest, count = [(str(folder), 1)], 0
+    for one, depth in rest:
+        with suppress(OSError), os.scandir(one) as entries:
+            for entry in entries:
+                count += 1
+                if count > _MOST_ENTRIES:
+                    return found
+                if entry.is_dir(follow_symlinks=False):
+                    rest += [(entry.path, depth + 1)] if depth < _DEEPEST else []
+                elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                    found.append(Path(entry.path))
+    return found
+
+
+def _existing(path: Path) -> Path | None:
+    """The real path, or None if there is nothing, or nothing that we may see."""
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except OSError:
+        return None
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def _outermost(paths: Iterable[Path]) -> list[Path]:
+    """Without those inside another one."""
+    found: list[Path] = []
+    for path in sorted(set(paths)):
+        if not any(path.is_relative_to(outer) for outer in found):
+            found.append(path)
+    return found

@@ -1,0 +1,232 @@
+"""Moves away protected files that commands made, and puts back those that they changed.
+
+A command can make new ones, since a mount needs something to cover and an empty file in its place would show in every
+listing. They are moved away when the command has ended.
+"""
+
+import os
+import stat
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from errand.engine.core.file_names import PROTECTED_PARTS
+from errand.engine.core.git_configuration import plain_configuration
+from errand.engine.sandbox.protected_files import ProtectedFiles, find_protected, folders_to, open_below, own_writes
+
+# Git's examples, which git does not run.
+_EXAMPLE = ".sample"
+# What is put back where the sandbox cannot protect it: files up to this size, this many of a folder.
+_LARGEST, _MOST_FILES = 65_536, 200
+# What `git worktree add` writes.
+_COMMON = b"../.."
+
+
+@contextmanager
+def _folder_of(path: Path, root: Path) -> Generator[int]:
+    """A descriptor of its folder: a command may put a link in the place of any folder meanwhile. Raises OSError."""
+    descriptor = open_below(root, path.parent)
+    if descriptor is None:
+        raise FileNotFoundError(path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(slots=True)
+class WorkspaceGuard:
+    """Moves away what commands made that no command may make. One for each task; call it in a thread.
+
+    `kept` is the folder for what was moved; on another file system it stays in the workspace under another name. What a
+    person makes while a command runs looks like the command's: it is moved too, and named.
+    """
+
+    workspace: Path
+    kept: Path
+    _known: ProtectedFiles = field(default_factory=ProtectedFiles)
+    _is_watching: bool = False
+    # False until the first command: what is protected then is the person's.
+    _has_begun: bool = False
+    _contents: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
+    # Repositories of commands whose processes in the background can still change them.
+    _made: set[Path] = field(default_factory=set[Path])
+
+    def before(self, *, can_change: bool) -> list[str]:
+        """Call it before a command starts. Names what processes in the background have made since the last one.
+
+        `can_change`: the sandbox does not keep the command from changing protected files, so they are put back.
+        """
+        moved = self.after(has_background=True) if self._is_watching else []
+        self._known, self._is_watching, self._has_begun = find_protected(self._root), True, True
+        self._contents = _contents(self._known, self._root) if can_change else {}
+        return moved
+
+    def after(self, *, has_background: bool) -> list[str]:
+        """Call it when a command has ended; returns the names of what was moved away or put back.
+
+        `has_background`: processes are left that can go on.
+        """
+        if not self._has_begun:
+            return []
+        self._is_watching = has_background
+        root, moved = self._root, list[str]()
+        if self._contents:
+            moved += self._put_back(root)
+        now = find_protected(root)
+        for path, link in self._known.items():
+            if link is not None and now.get(path, "") != link:
+                moved += self._restore(path, link, root)
+        for path in dict.fromkeys((*self._made, *self._new(now, root))):
+            if path not in now:
+                moved += self._clean_repository(path, root)
+                self._made.add(path)
+            elif path not in own_writes:
+                moved += self._move_away(path, root)
+        self._made = self._made if has_background else set()
+        self._known = find_protected(root)
+        return moved
+
+    @property
+    def _root(self) -> Path:
+        return Path(os.path.realpath(self.workspace))
+
+    def _new(self, now: ProtectedFiles, root: Path) -> list[Path]:
+        """The new ones; for those of a new repository its folder, which is not in `now`."""
+        new: dict[Path, None] = {}
+        known = {_repository_of(path, root) for path in self._known}
+        for path in now:
+            if path not in self._known and not _is_of_a_worktree(path, root):
+                repository = _repository_of(path, root)
+                new[path if repository is None or repository in known else repository] = None
+        return list(new)
+
+    def _put_back(self, root: Path) -> list[str]:
+        moved: list[str] = []
+        now = _contents({path: None for path, link in self._known.items() if link is None}, root)
+        for path in {**self._contents, **now}:
+            old = self._contents.get(path)
+            if now.get(path) == old or path in own_writes:
+                continue
+            moved += self._move_away(path, root) or [str(path.relative_to(root))]
+            if old is not None:
+                for folder in folders_to(path, root):
+                    with suppress(OSError), _folder_of(folder, root) as above:
+                        os.mkdir(folder.name, dir_fd=above)
+                _write_new(path, old, root)
+        return moved
+
+    def _restore(self, path: Path, link: str, root: Path) -> list[str]:
+        moved = self._move_away(path, root)
+        try:
+            with _folder_of(path, root) as folder:
+                os.symlink(link, path.name, dir_fd=folder)
+        except OSError:
+            return moved
+        return moved or [str(path.relative_to(root))]
+
+    def _clean_repository(self, git: Path, root: Path) -> list[str]:
+        """A command may make a repository, but not one that names programs to run."""
+        moved: list[str] = []
+        for name in ("config.worktree", "commondir", "info/attributes"):
+            if git / name not in own_writes:
+                moved += self._move_away(git / name, root)
+        moved += self._clean_hooks(git / "hooks", root)
+        moved += self._clean_configuration(git / "config", root)
+        return moved
+
+    def _clean_hooks(self, hooks: Path, root: Path) -> list[str]:
+        try:
+            with _folder_of(hooks / "any", root) as folder:
+                readable = os.open(".", os.O_RDONLY, dir_fd=folder)
+                try:
+                    names = os.listdir(readable)
+                finally:
+                    os.close(readable)
+        except OSError:
+            return self._move_away(hooks, root) if hooks.is_symlink() else []
+        made = [hooks / name for name in names if not name.endswith(_EXAMPLE)]
+        return [name for path in made if path not in own_writes for name in self._move_away(path, root)]
+
+    def _clean_configuration(self, config: Path, root: Path) -> list[str]:
+        data = _read(config, root)
+        text = data.decode(errors="replace") if data is not None else None
+        plain = plain_configuration(text or "")
+        if text == plain or config in own_writes:
+            return []
+        moved = self._move_away(config, root)
+        _write_new(config, plain.encode(), root)
+        return moved
+
+    def _move_away(self, path: Path, root: Path) -> list[str]:
+        """Rename it, which follows no link and copies nothing: its content may be exchanged meanwhile."""
+        for target in _free_names(self.kept / path.name, path.with_name(f"{path.name}.not-kept")):
+            with suppress(OSError), _folder_of(path, root) as folder:
+                os.lstat(path.name, dir_fd=folder)
+                self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if target.parent == path.parent:
+                    os.rename(path.name, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+                else:
+                    os.rename(path.name, target, src_dir_fd=folder)
+                return [str(path.relative_to(root))]
+        return []
+
+
+def _contents(found: ProtectedFiles, root: Path) -> dict[Path, bytes]:
+    """The small files among them and in their folders, without following links."""
+    files: dict[Path, bytes] = {}
+    for path, link in found.items():
+        below = [] if link is not None else [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+        for file in [path, *below[:_MOST_FILES]]:
+            if (data := _read(file, root)) is not None:
+                files[file] = data
+    return files
+
+
+def _free_names(*wanted: Path) -> Iterable[Path]:
+    for path in wanted:
+        number, free = 1, path
+        while os.path.lexists(free):
+            number += 1
+            free = path.with_name(f"{path.name}-{number}")
+        yield free
+
+
+def _repository_of(path: Path, root: Path) -> Path | None:
+    """The repository that the file configures, that of a workspace or of a submodule."""
+    git = root / ".git"
+    if path.is_relative_to(git) and not path.is_relative_to(git / "worktrees"):
+        return next((path.parents[part.count("/")] for part in PROTECTED_PARTS[".git"] if path.match(part)), None)
+    return None
+
+
+def _is_of_a_worktree(path: Path, root: Path) -> bool:
+    """True for what `git worktree add` writes: where the repository is."""
+    is_there = path.name == "commondir" and path.parent.parent == root / ".git" / "worktrees"
+    return is_there and (_read(path, root) or b"").strip() == _COMMON
+
+
+def _write_new(path: Path, data: bytes, root: Path) -> None:
+    with suppress(OSError), _folder_of(path, root) as folder:
+        descriptor = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+
+
+def _read(path: Path, root: Path) -> bytes | None:
+    """The content of a small file, not through a link."""
+    try:
+        with _folder_of(path, root) as folder:
+            descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+            return None
+        return os.read(descriptor, _LARGEST)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,201 @@
+"""Handlers of conversations, nodes, search and comparisons."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from errand.engine.agent.tasks.comparison import compare_branches
+from errand.engine.agent.tasks.task_target import with_workspace, workspace_folder
+from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.server.route import Route, page_size
+from errand.engine.server.services import Services
+from errand.engine.server.session import ClientSession
+from errand.engine.storage.search.query import parse_query
+from errand.engine.tools.call_display import with_displays
+from errand.protocol.agents import first_agent
+from errand.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_COMPARE,
+    CONVERSATION_GET,
+    CONVERSATION_LIST,
+    CONVERSATION_NODES,
+    CONVERSATION_SEARCH,
+    CONVERSATION_TREE,
+    TASK_COMPARE_MODELS,
+    Conversation,
+    ConversationChangeParams,
+    ConversationChangeResult,
+    ConversationCompareParams,
+    ConversationCompareResult,
+    ConversationGetParams,
+    ConversationGetResult,
+    ConversationListParams,
+    ConversationListResult,
+    ConversationNodesParams,
+    ConversationNodesResult,
+    ConversationSearchParams,
+    ConversationSearchResult,
+    ConversationTreeParams,
+    ConversationTreeResult,
+    TaskCompareModelsParams,
+    TaskCompareModelsResult,
+    TreeHead,
+    TurnTaking,
+)
+from errand.protocol.events import ConversationUpdate
+
+_LONGEST_TITLE = 500
+_MOST_KEPT = 100
+_MOST_REPLIES = 100
+# Longer than any search query: such a text was pasted by mistake.
+_LONGEST_SEARCH = 5_000
+
+
+async def list_conversations(
+    services: Services, session: ClientSession, params: ConversationListParams
+) -> ConversationListResult:
+    limit = page_size(params.limit)
+    return await services.database.conversations.page(limit, params.cursor, params.archived, params.pinned)
+
+
+async def get(services: Services, session: ClientSession, params: ConversationGetParams) -> ConversationGetResult:
+    return ConversationGetResult(conversation=await _find(services, params.conversation_id))
+
+
+async def nodes(services: Services, session: ClientSession, params: ConversationNodesParams) -> ConversationNodesResult:
+    limit = page_size(params.limit)
+    await _find(services, params.conversation_id)
+    for node_id in (params.leaf_id, params.before_id):
+        if node_id is not None:
+            await _check_node(services, params.conversation_id, node_id)
+    leaf_id = params.leaf_id or await _first_head(services, params.conversation_id)
+    if leaf_id is None:
+        return ConversationNodesResult(nodes=(), has_more=False)
+    page, has_more = await services.database.nodes.branch(leaf_id, limit, params.before_id)
+    forks = await services.database.trees.forks(page)
+    return ConversationNodesResult(nodes=tuple(map(with_displays, page)), has_more=has_more, forks=forks)
+
+
+async def tree(services: Services, session: ClientSession, params: ConversationTreeParams) -> ConversationTreeResult:
+    conversation = await _find(services, params.conversation_id)
+    tasks = await services.database.tasks.of_conversation(conversation.id)
+    outline = await services.database.trees.outline(conversation.id, tasks)
+    agents = await services.database.agents.list(conversation.id)
+    heads = ((agent.id, agent.head_id) for agent in agents)
+    return ConversationTreeResult(
+        nodes=outline.nodes,
+        agents=agents,
+        tasks=tasks,
+        heads=tuple(
+            TreeHead(agent_id=agent_id, node_id=outline.nearest.get(head_id) if head_id is not None else None)
+            for agent_id, head_id in heads
+        ),
+    )
+
+
+async def search(
+    services: Services, session: ClientSession, params: ConversationSearchParams
+) -> ConversationSearchResult:
+    limit, text = page_size(params.limit), params.text[:_LONGEST_SEARCH]
+    query = parse_query(text)
+    hits = await services.database.search.find(text, limit, params.conversation_id)
+    has_titles = params.conversation_id is None and not query.has_operators
+    titles = await services.database.titles.find(text, limit) if has_titles else ()
+    return ConversationSearchResult(hits=hits, titles=titles, words=query.words, advice=query.advice)
+
+
+async def change(
+    services: Services, session: ClientSession, params: ConversationChangeParams
+) -> ConversationChangeResult:
+    folder = None if params.workspace is None else await workspace_folder(params.workspace)
+    old = await _find(services, params.conversation_id)
+    if params.title is not None and not 1 <= len(params.title.strip()) <= _LONGEST_TITLE:
+        raise InvalidParams(f"title: a text of 1 to {_LONGEST_TITLE} characters.")
+    for node_id in (params.keep_node_id, params.release_node_id):
+        if node_id is not None:
+            await _check_node(services, old.id, node_id)
+    if params.turn_taking is not None:
+        await _check_turns(services, old.id, params.turn_taking)
+    archived = old.archived if params.archived is None else params.archived
+    placed = old if folder is None else with_workspace(old, folder)
+    new = msgspec.structs.replace(
+        services.modes.current(placed),
+        title=old.title if params.title is None else params.title.strip(),
+        # Renaming or pinning keeps the position in the list; archiving restarts the count of days.
+        updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),
+        archived=archived,
+        pinned=old.pinned if params.pinned is None else params.pinned,
+        turn_taking=old.turn_taking if params.turn_taking is None else params.turn_taking,
+        kept=_kept(old.kept, params),
+        network=params.network or old.network,
+        remembers=old.remembers if params.remembers is None else params.remembers,
+        recalls=old.recalls if params.recalls is None else params.recalls,
+    )
+    if new != old:
+        services.log.publish(ConversationUpdate(conversation=new))
+    if archived and not old.archived:
+        await services.sessions.close_conversation(old.id)
+    if params.approve is not None:
+        await services.log.flush()  # the next step reads it
+        new = await services.modes.change(new.id, params.approve, session.client_name, attended=True)
+    return ConversationChangeResult(conversation=new)
+
+
+def _kept(old: tuple[str, ...], params: ConversationChangeParams) -> tuple[str, ...]:
+    kept = tuple(node_id for node_id in old if node_id != params.release_node_id)
+    if params.keep_node_id is None or params.keep_node_id in kept:
+        return kept
+    if len(kept) >= _MOST_KEPT:
+        raise InvalidParams(f"keepNodeId: {_MOST_KEPT} messages of this conversation are kept; release one first.")
+    return (*kept, params.keep_node_id)
+
+
+async def _find(services: Services, conversation_id: str) -> Conversation:
+    found = await services.database.conversations.get(conversation_id)
+    if found is None:
+        raise NotFound(f"There is no conversation {conversation_id!r}.")
+    return found
+
+
+async def _check_node(services: Services, conversation_id: str, node_id: str) -> None:
+    node = await services.database.nodes.get(node_id)
+    if node is None or node.conversation_id != conversation_id:
+        raise NotFound(f"There is no node {node_id!r} in conversation {conversation_id!r}.")
+
+
+async def _first_head(services: Services, conversation_id: str) -> str | None:
+    """The head of the first agent; in a tree without agents the newest node."""
+    agent = first_agent(await services.database.agents.list(conversation_id))
+    return agent.head_id if agent is not None else await services.database.nodes.newest(conversation_id)
+
+
+async def _check_turns(services: Services, conversation_id: str, rule: TurnTaking) -> None:
+    if not 1 <= rule.limit <= _MOST_REPLIES:
+        raise InvalidParams(f"limit: a number from 1 to {_MOST_REPLIES}.")
+    agents = {agent.id for agent in await services.database.agents.list(conversation_id) if agent.beside is None}
+    if rule.rule == "moderator" and rule.moderator_id not in agents:
+        raise InvalidParams("moderatorId: with this rule one of the conversation's agents moderates. Name it.")
+
+
+HANDLERS = (
+    Route(CONVERSATION_LIST, list_conversations),
+    Route(CONVERSATION_GET, get),
+    Route(CONVERSATION_NODES, nodes),
+    Route(CONVERSATION_TREE, tree),
+    Route(CONVERSATION_SEARCH, search),
+    Route(CONVERSATION_CHANGE, change),
+)
+
+
+async def ask(services: Services, session: ClientSession, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
+    return await services.comparison.ask(params)
+
+
+async def compare(
+    services: Services, session: ClientSession, params: ConversationCompareParams
+) -> ConversationCompareResult:
+    page_size(params.limit)
+    return await compare_branches(params, services.database)
+
+
+COMPARISON_HANDLERS = (Route(TASK_COMPARE_MODELS, ask), Route(CONVERSATION_COMPARE, compare))

@@ -1,0 +1,211 @@
+"""Handlers of tools and MCP servers."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.server.route import Route
+from errand.engine.server.services import Services
+from errand.engine.server.session import ClientSession
+from errand.engine.tools.registry import NAMES, SERVER_PREFIX, SERVICES, TIERS, TOOLS, is_tool_name, uses_tool
+from errand.protocol.agents import Personality
+from errand.protocol.base import EmptyResult
+from errand.protocol.events import PersonalityUpdate
+from errand.protocol.servers import (
+    MCP_ACCEPT_TOOL,
+    MCP_CANCEL_LOGIN,
+    MCP_FINISH_LOGIN,
+    MCP_LIST,
+    MCP_LOG,
+    MCP_LOGIN,
+    MCP_LOGOUT,
+    MCP_PROMPT,
+    MCP_PROMPTS,
+    MCP_REMOVE,
+    MCP_RESTART,
+    MCP_SAVE,
+    MCP_SET_ENABLED,
+    MCP_SET_KEY,
+    MCP_SHOW,
+    MCP_TRUST,
+    TOOL_LIST,
+    TOOL_SWITCH,
+    McpAcceptParams,
+    McpFinishLoginParams,
+    McpKeyParams,
+    McpKeyResult,
+    McpListParams,
+    McpListResult,
+    McpLoginResult,
+    McpLogResult,
+    McpPromptListParams,
+    McpPromptListResult,
+    McpPromptParams,
+    McpPromptResult,
+    McpSaveParams,
+    McpServerParams,
+    McpServerResult,
+    McpSetEnabledParams,
+    McpShowResult,
+    McpTrustParams,
+    ToolInfo,
+    ToolListResult,
+    ToolSwitchParams,
+)
+
+# The newest calls, in which the last use of tools is looked for.
+_NEWEST = 1_000
+
+
+async def list_servers(services: Services, session: ClientSession, params: McpListParams) -> McpListResult:
+    return McpListResult(servers=await services.mcp.list(params.workspace))
+
+
+async def save(services: Services, session: ClientSession, params: McpSaveParams) -> McpServerResult:
+    return McpServerResult(server=await services.mcp.save(params))
+
+
+async def remove(services: Services, session: ClientSession, params: McpServerParams) -> EmptyResult:
+    await services.mcp.remove(params.name)
+    return EmptyResult()
+
+
+async def set_enabled(services: Services, session: ClientSession, params: McpSetEnabledParams) -> McpServerResult:
+    return McpServerResult(server=await services.mcp.set_enabled(params.name, enabled=params.enabled))
+
+
+async def trust(services: Services, session: ClientSession, params: McpTrustParams) -> McpServerResult:
+    return McpServerResult(server=await services.mcp.trust(params))
+
+
+async def restart(services: Services, session: ClientSession, params: McpServerParams) -> McpServerResult:
+    return McpServerResult(server=await services.mcp.restart(params.name, params.workspace))
+
+
+async def login(services: Services, session: ClientSession, params: McpServerParams) -> McpLoginResult:
+    return await services.mcp.login(params.name, params.workspace)
+
+
+async def finish_login(services: Services, session: ClientSession, params: McpFinishLoginParams) -> EmptyResult:
+    await services.mcp.finish_login(params)
+    return EmptyResult()
+
+
+async def cancel_login(services: Services, session: ClientSession, params: McpServerParams) -> EmptyResult:
+    await services.mcp.cancel_login(params.name, params.workspace)
+    return EmptyResult()
+
+
+async def logout(services: Services, session: ClientSession, params: McpServerParams) -> McpServerResult:
+    return McpServerResult(server=await services.mcp.logout(params.name, params.workspace))
+
+
+async def show(services: Services, session: ClientSession, params: McpServerParams) -> McpShowResult:
+    return await services.mcp.show(params.name, params.workspace)
+
+
+async def log(services: Services, session: ClientSession, params: McpServerParams) -> McpLogResult:
+    return McpLogResult(text=(await services.mcp.find(params.name, params.workspace)).log.text())
+
+
+async def set_key(services: Services, session: ClientSession, params: McpKeyParams) -> McpKeyResult:
+    return McpKeyResult(notice=await services.mcp.set_key(params))
+
+
+async def list_prompts(services: Services, session: ClientSession, params: McpPromptListParams) -> McpPromptListResult:
+    return await services.mcp.prompts(params)
+
+
+async def prompt(services: Services, session: ClientSession, params: McpPromptParams) -> McpPromptResult:
+    return McpPromptResult(text=await services.mcp.prompt(params))
+
+
+async def accept_tool(services: Services, session: ClientSession, params: McpAcceptParams) -> McpServerResult:
+    return McpServerResult(server=await services.mcp.accept_tool(params))
+
+
+async def list_tools(services: Services, session: ClientSession, params: McpListParams) -> ToolListResult:
+    personalities = await services.database.personalities.all()
+    used: dict[str, datetime] = {}
+    for start in await services.database.executions.newest(_NEWEST):
+        used.setdefault(start.tool, start.at)
+    own = tuple(
+        ToolInfo(
+            name=tool.name,
+            label=tool.label,
+            description=tool.description,
+            tier=TIERS.get(tool.name, "run"),
+            personalities=_users(personalities, tool.name),
+            last_used_at=used.get(tool.name),
+        )
+        for tool in TOOLS
+    )
+    of_servers = tuple(
+        ToolInfo(
+            name=tool.name,
+            label=tool.own_name,
+            description=tool.description,
+            tier="run",
+            origin=server.name,
+            personalities=_users(personalities, tool.name),
+            last_used_at=used.get(tool.name),
+            changed=tool.changed,
+        )
+        for server in await services.mcp.list(params.workspace)
+        for tool in server.tools
+    )
+    return ToolListResult(tools=(*own, *of_servers))
+
+
+def _users(personalities: Iterable[Personality], tool: str) -> tuple[str, ...]:
+    return tuple(one.id for one in personalities if uses_tool(one.tools, tool))
+
+
+async def switch(services: Services, session: ClientSession, params: ToolSwitchParams) -> EmptyResult:
+    """Write the list of a personality's tools so that it has this one, or has it not."""
+    if not is_tool_name(params.tool):
+        raise InvalidParams(f"tool: there is no tool {params.tool[:80]!r}.")
+    personality = await services.database.personalities.get(params.personality_id)
+    if personality is None:
+        raise NotFound(f"There is no personality {params.personality_id!r}.")
+    servers = await services.mcp.list(None)
+    every = (*(name for name in NAMES if name != SERVICES), *(f"{SERVER_PREFIX}{one.name}" for one in servers))
+    tools = {tool.name: f"{SERVER_PREFIX}{one.name}" for one in servers for tool in one.tools}
+    listed = [*(personality.tools or every)]
+    if SERVICES in listed:  # stands for all servers
+        listed = [name for name in listed if name != SERVICES] + [f"{SERVER_PREFIX}{one.name}" for one in servers]
+    server = tools.get(params.tool)
+    if not params.on and server in listed:  # all tools of its server but this one
+        listed.remove(server)
+        listed += [name for name, its in tools.items() if its == server]
+    wanted = [name for name in listed if name != params.tool] + ([params.tool] if params.on else [])
+    if not wanted:
+        raise InvalidParams("A personality has at least one tool. Switch another one on first.")
+    changed = msgspec.structs.replace(personality, tools=tuple(dict.fromkeys(wanted)))
+    services.log.publish(PersonalityUpdate(personality=changed))
+    await services.log.flush()
+    return EmptyResult()
+
+
+HANDLERS = (
+    Route(TOOL_LIST, list_tools),
+    Route(TOOL_SWITCH, switch),
+    Route(MCP_LIST, list_servers),
+    Route(MCP_SAVE, save),
+    Route(MCP_REMOVE, remove),
+    Route(MCP_SET_ENABLED, set_enabled),
+    Route(MCP_TRUST, trust),
+    Route(MCP_RESTART, restart),
+    Route(MCP_LOGIN, login),
+    Route(MCP_FINISH_LOGIN, finish_login),
+    Route(MCP_CANCEL_LOGIN, cancel_login),
+    Route(MCP_LOGOUT, logout),
+    Route(MCP_SHOW, show),
+    Route(MCP_LOG, log),
+    Route(MCP_SET_KEY, set_key),
+    Route(MCP_PROMPTS, list_prompts),
+    Route(MCP_PROMPT, prompt),
+    Route(MCP_ACCEPT_TOOL, accept_tool),
+)

@@ -1,0 +1,97 @@
+"""Handlers of settings, keys, models and model servers."""
+
+import msgspec
+
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.server.route import Route
+from errand.engine.server.services import Services
+from errand.engine.server.session import ClientSession
+from errand.protocol.settings import (
+    KEY_SET,
+    MODEL_LIST,
+    MODEL_SERVER_REMOVE,
+    MODEL_SERVER_SAVE,
+    MODEL_SERVER_TEST,
+    MODEL_TEST,
+    SETTINGS_GET,
+    SETTINGS_SET,
+    KeySetParams,
+    KeySetResult,
+    ModelListParams,
+    ModelListResult,
+    ModelServerRemoveParams,
+    ModelServerRemoveResult,
+    ModelServerSaveParams,
+    ModelServerSaveResult,
+    ModelServerTestParams,
+    ModelServerTestResult,
+    ModelTestParams,
+    ModelTestResult,
+    SettingsGetParams,
+    SettingsGetResult,
+    SettingsSetParams,
+    SettingsSetResult,
+)
+
+_OF_MEMORY = ("not_remembered_folders", "embedding_folder")
+
+
+async def get(services: Services, session: ClientSession, params: SettingsGetParams) -> SettingsGetResult:
+    return SettingsGetResult(settings=services.settings.all())
+
+
+async def set_one(services: Services, session: ClientSession, params: SettingsSetParams) -> SettingsSetResult:
+    services.settings.set(params.name, params.value)
+    if params.name in _OF_MEMORY:
+        services.memory.rules_changed()
+    return SettingsSetResult(settings=services.settings.all())
+
+
+async def set_key(services: Services, session: ClientSession, params: KeySetParams) -> KeySetResult:
+    if params.key:
+        return KeySetResult(notice=await services.keys.set(params.provider, params.key))
+    return KeySetResult(notice=await services.keys.remove(params.provider))
+
+
+HANDLERS = (Route(SETTINGS_GET, get), Route(SETTINGS_SET, set_one), Route(KEY_SET, set_key))
+
+
+async def list_models(services: Services, session: ClientSession, params: ModelListParams) -> ModelListResult:
+    found = await services.models.available.list(params.refresh, params.fetch)
+    chosen = services.settings.values.default_model
+    return msgspec.structs.replace(found, default=chosen) if chosen else found
+
+
+async def test(services: Services, session: ClientSession, params: ModelTestParams) -> ModelTestResult:
+    """A provider that cannot be tested is a result too, with the reason."""
+    try:
+        return await services.models.available.test(params.provider, params.model)
+    except ConfigurationError as error:
+        return ModelTestResult(ok=False, model=params.model or "", text=str(error), seconds=0.0)
+
+
+async def test_server(
+    services: Services, session: ClientSession, params: ModelServerTestParams
+) -> ModelServerTestResult:
+    return await services.custom_servers.test(params)
+
+
+async def save_server(
+    services: Services, session: ClientSession, params: ModelServerSaveParams
+) -> ModelServerSaveResult:
+    return await services.custom_servers.save(params)
+
+
+async def remove_server(
+    services: Services, session: ClientSession, params: ModelServerRemoveParams
+) -> ModelServerRemoveResult:
+    return await services.custom_servers.remove(params)
+
+
+MODEL_HANDLERS = (
+    Route(MODEL_LIST, list_models),
+    Route(MODEL_TEST, test),
+    Route(MODEL_SERVER_TEST, test_server),
+    Route(MODEL_SERVER_SAVE, save_server),
+    Route(MODEL_SERVER_REMOVE, remove_server),
+)

@@ -1,0 +1,106 @@
+"""Runs each command once: a repeated request of a client gets the first answer, also after a restart."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+from errand.engine.core.errors import Busy, CannotSave, Conflict
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import commands
+from errand.engine.storage.sqlite.journal import begin_ownership
+from errand.protocol.engine import ENGINE_SHUTDOWN
+from errand.protocol.tasks import TASK_STOP
+
+_MOST_RUNNING = 1_000
+# Commands that must work even if nothing can be saved.
+_WITHOUT_STORAGE = frozenset({TASK_STOP.name, ENGINE_SHUTDOWN.name})
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCommand:
+    client_id: str
+    request_id: str | int
+    method: str
+
+    @property
+    def stored_id(self) -> str:
+        """The id as stored in the table: 7 and "7" differ."""
+        return repr(self.request_id)
+
+    @property
+    def name(self) -> str:
+        """A stable id for what the command creates, so that a repeated command finds the existing object."""
+        return blake2b(repr((self.client_id, self.request_id)).encode(), digest_size=10).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _RunningCommand:
+    method: str
+    task: asyncio.Task[bytes]
+
+
+class IdempotentCommands:
+    """Owns the running commands: they continue if the client disconnects."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._running: dict[tuple[str, str], _RunningCommand] = {}
+
+    async def once(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The result of `work`, which runs only if this command never ran. An error of `work` is not stored."""
+        key = (command.client_id, command.stored_id)
+        known = self._running.get(key)
+        if known is None:
+            if len(self._running) >= _MOST_RUNNING:
+                raise Busy("Too many commands are under way. Try again shortly.")
+            task = asyncio.get_running_loop().create_task(self._run(command, work), name=f"command {command.method}")
+            known = self._running[key] = _RunningCommand(command.method, task)
+            task.add_done_callback(lambda task: self._on_done(key, task))
+        else:
+            _check(command, known.method)
+        return await asyncio.shield(known.task)
+
+    async def wait_running(self, seconds: float) -> None:
+        """Wait for running commands, at most `seconds`."""
+        running = [one.task for one in self._running.values() if not one.task.done()]
+        if not running:
+            return
+        _, late = await asyncio.wait(running, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    def _on_done(self, key: tuple[str, str], task: asyncio.Task[bytes]) -> None:
+        """The answer is in the database, or the command failed and may be sent again."""
+        del self._running[key]
+        if not task.cancelled():
+            task.exception()  # delivered to the waiting caller; its client may have disconnected
+
+    async def _run(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
+        begin_ownership()
+        answered = await self._database.commands.answered(command.client_id, command.stored_id)
+        if answered is not None:
+            _check(command, answered.method)
+            return answered.result.encode()
+        if command.method in _WITHOUT_STORAGE:
+            result = await work()  # run at once: a stop does not wait for the disk
+            try:
+                await self._database.journal.probe()
+            except CannotSave:
+                return result
+        else:
+            await self._database.journal.probe()
+            result = await work()
+        self._database.journal.put(
+            commands.save(command.client_id, command.stored_id, command.method, result.decode(), datetime.now(UTC))
+        )
+        # An acknowledged command is on disk, with everything that it changed.
+        await self._database.journal.flush()
+        return result
+
+
+def _check(command: ClientCommand, method: str) -> None:
+    if method != command.method:
+        raise Conflict(f"The id {command.request_id!r} was used for {method}; choose a new id.")

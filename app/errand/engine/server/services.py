@@ -1,0 +1,118 @@
+"""The dependencies of the handlers, assembled once by the engine's main."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from errand.engine.agent.tasks.approval_modes import ApprovalModes
+from errand.engine.agent.tasks.chats import Chats
+from errand.engine.agent.tasks.comparison import ModelComparison
+from errand.engine.agent.tasks.conversation_agents import ConversationAgents
+from errand.engine.agent.tasks.locks import AgentLocks
+from errand.engine.checkpoints.contents import ContentStore
+from errand.engine.checkpoints.undo import Checkpoints
+from errand.engine.core.heartbeat import LoopLatency
+from errand.engine.core.secrets import KeyStore
+from errand.engine.core.settings import Settings
+from errand.engine.data.forgetter import Forgetter
+from errand.engine.event_log import EventLog
+from errand.engine.memory.facts import Facts
+from errand.engine.memory.memory import Memory
+from errand.engine.models.custom_servers import CustomServers
+from errand.engine.models.router import ModelRouter
+from errand.engine.permissions.grants import Grants
+from errand.engine.skills.skills import Skills
+from errand.engine.storage.database import Database
+from errand.engine.tools.mcp.administration import ServerAdministration
+from errand.engine.tools.sessions import ToolSessions
+from errand.paths import Paths
+from errand.protocol.asks import AskAnswerParams, AskAnswerResult
+from errand.protocol.context import ConversationSummariseParams
+from errand.protocol.notices import NoticeData
+from errand.protocol.tasks import (
+    QueuedKind,
+    Task,
+    TaskMessageParams,
+    TaskQueueChangeParams,
+    TaskQueueRemoveParams,
+    TaskRetryParams,
+    TaskSetModeParams,
+    TaskStartParams,
+)
+
+
+class TaskRunner(Protocol):
+    """Owns every task. Each method returns once the transition has started; the outcome arrives as events."""
+
+    async def start(
+        self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
+    ) -> Task: ...
+    async def retry(self, params: TaskRetryParams) -> Task: ...
+    async def summarise(self, params: ConversationSummariseParams) -> Task: ...
+    async def stop(self, task_id: str, by: str) -> Task: ...
+    async def pause(self, task_id: str) -> Task: ...
+    async def resume(self, task_id: str) -> Task: ...
+    async def try_now(self, task_id: str) -> Task: ...
+    async def set_mode(self, params: TaskSetModeParams) -> Task: ...
+    async def next_in_round(self, task_id: str) -> Task | None: ...
+    async def drain(self, seconds: float) -> None: ...
+    def resume_earlier_tasks(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class ShownTasks(Protocol):
+    """The running tasks as shown to users. After `hand_over` the next engine resumes those that this one interrupts."""
+
+    def shown(self) -> tuple[Task, ...]: ...
+    def hand_over(self) -> None: ...
+
+
+class TaskMessages(Protocol):
+    """Messages that an agent has not read yet. Each method returns once the change is stored."""
+
+    async def add(self, params: TaskMessageParams, kind: QueuedKind) -> Task: ...
+    async def change(self, params: TaskQueueChangeParams) -> Task: ...
+    async def remove(self, params: TaskQueueRemoveParams) -> Task: ...
+
+
+class AskAnswers(Protocol):
+    """Settles asks; the first answer wins."""
+
+    async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """`shutdown` requests an orderly end of the engine and returns at once."""
+
+    log: EventLog
+    database: Database
+    runner: TaskRunner
+    running: ShownTasks
+    messages: TaskMessages
+    modes: ApprovalModes
+    asks: AskAnswers
+    locks: AgentLocks
+    agents: ConversationAgents
+    chats: Chats
+    comparison: ModelComparison
+    models: ModelRouter
+    custom_servers: CustomServers
+    keys: KeyStore
+    settings: Settings
+    grants: Grants
+    facts: Facts
+    sessions: ToolSessions
+    skills: Skills
+    checkpoints: Checkpoints
+    contents: ContentStore
+    forgetter: Forgetter
+    memory: Memory
+    mcp: ServerAdministration
+    paths: Paths
+    instance_id: str
+    version: str
+    started_at: datetime
+    shutdown: Callable[[], None]
+    stalls: LoopLatency

@@ -1,0 +1,223 @@
+"""HTTP server of shared models: `POST /api/stream`, `GET /api/models`."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import msgspec
+from aiohttp import web
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.messages import AssistantMessage
+from errand.engine.models.base import ChatModel, ModelRequest, ReplyEnd
+from errand.engine.models.catalog.providers import PROVIDERS
+from errand.engine.models.proxy.codec import ProxyEncoder
+from errand.engine.models.proxy.wire import SharedModels, StreamRequest, request_from_wire
+from errand.engine.models.router import ModelRouter
+from errand.engine.server.acceptor import Acceptor, TokenBucket
+from errand.engine.sharing.tokens import Tokens
+from errand.redaction import redact
+
+# Providers with a fixed endpoint: no scripted models, no models of a third machine.
+_ALL_MODELS = tuple(f"{row.name}/*" for row in PROVIDERS if row.kind == "litellm" or row.base_url)
+
+_logger = logging.getLogger(__name__)
+
+_KEEP_ALIVE = b": at work\n\n"
+
+Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
+
+
+class SharedModelFilter:
+    """`patterns` are ids with `*` as a wildcard: `openai/*`, `anthropic/claude-haiku-*`. An empty tuple shares all."""
+
+    def __init__(self, patterns: tuple[str, ...] = ()) -> None:
+        self._patterns = patterns or _ALL_MODELS
+
+    def has(self, model_id: str) -> bool:
+        return any(fnmatchcase(model_id, pattern) for pattern in self._patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class SharingLimits:
+    """Limits per token holder; `life_s` is the keep-alive interval while a model thinks."""
+
+    body_bytes: int = 32 * 1024 * 1024
+    values: int = 500_000
+    read_s: float = 60.0
+    per_second: float = 10.0
+    burst: float = 60.0
+    at_once: int = 64
+    life_s: float = 15.0
+
+
+_LIMITS = SharingLimits()
+
+
+class _Refused(Exception):
+    """An answer with a status other than 200."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(slots=True)
+class _Account:
+    """The current use of one token holder."""
+
+    rate: TokenBucket
+    streams: int = 0
+
+
+class SharingServer:
+    """Answers the requests of token holders; stores nothing of them."""
+
+    def __init__(
+        self, models: ModelRouter, tokens: Tokens, model_filter: SharedModelFilter, limits: SharingLimits = _LIMITS
+    ) -> None:
+        self._models = models
+        self._tokens = tokens
+        self._filter = model_filter
+        self._limits = limits
+        self._accounts: dict[str, _Account] = {}
+        self._acceptors: list[Acceptor] = []
+        # Cancels the handler when its client disconnects, which closes the request to the provider.
+        self._runner = web.AppRunner(
+            self._application(), handler_cancellation=True, access_log=None, handle_signals=False, shutdown_timeout=1.0
+        )
+
+    async def start(self, listeners: Sequence[socket.socket]) -> None:
+        """Serve on bound sockets."""
+        await self._runner.setup()
+        assert self._runner.server is not None
+        self._acceptors = [Acceptor(listener) for listener in listeners]
+        for acceptor in self._acceptors:
+            acceptor.start(self._runner.server)
+
+    async def close(self) -> None:
+        for acceptor in self._acceptors:
+            await acceptor.close()
+        await self._runner.cleanup()
+
+    def _application(self) -> web.Application:
+        application = web.Application(client_max_size=self._limits.body_bytes)
+        application.router.add_post("/api/stream", self._with_authentication(self._stream))
+        application.router.add_get("/api/models", self._with_authentication(self._list))
+        return application
+
+    def _with_authentication(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            for acceptor in self._acceptors:
+                acceptor.on_request(request.transport)
+            try:
+                return await handler(request, self._authenticate(request))
+            except _Refused as refused:
+                return web.json_response({"error": {"message": redact(str(refused))}}, status=refused.status)
+
+        return answer
+
+    def _authenticate(self, request: web.Request) -> str:
+        """The holder of the request's token; raises `_Refused`."""
+        if "Origin" in request.headers:
+            raise _Refused(403, "Web pages may not use the shared models.")
+        holder = self._tokens.holder(request.headers.get("Authorization", ""))
+        if holder is None:
+            raise _Refused(401, "Wrong or missing token.")
+        account = self._accounts.setdefault(holder, _Account(TokenBucket(self._limits.per_second, self._limits.burst)))
+        if not account.rate.allows():
+            raise _Refused(429, "Too many requests with this token.")
+        for acceptor in self._acceptors:
+            acceptor.on_authenticated(request.transport)
+        return holder
+
+    async def _list(self, request: web.Request, holder: str) -> web.StreamResponse:
+        found = await self._models.available.list(refresh=False)
+        models = tuple(model for model in found.models if self._filter.has(model.id))
+        body = msgspec.json.encode(SharedModels(models=models, default=found.default))
+        return web.Response(body=body, content_type="application/json")
+
+    async def _stream(self, request: web.Request, holder: str) -> web.StreamResponse:
+        sent = await self._read(request)
+        model = self._open(sent.model)
+        with self._stream_slot(holder):
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+            with suppress(ConnectionError):  # the client disconnected
+                await response.prepare(request)
+                async with _keep_alive(response, self._limits.life_s):
+                    await _send(model, request_from_wire(sent), response, holder)
+                await response.write_eof()
+        return response
+
+    async def _read(self, request: web.Request) -> StreamRequest:
+        try:
+            async with asyncio.timeout(self._limits.read_s):
+                body = await request.read()
+            # Empty lists need twenty times as much memory as in the request.
+            if body.count(b"[") + body.count(b"{") > self._limits.values:
+                raise _Refused(413, f"More than {self._limits.values:,} lists and objects.")
+            return msgspec.json.decode(body, type=StreamRequest)
+        except TimeoutError as error:
+            raise _Refused(408, "The request did not arrive in time.") from error
+        except web.HTTPRequestEntityTooLarge as error:
+            raise _Refused(413, f"More than {self._limits.body_bytes:,} bytes.") from error
+        except (ValueError, RecursionError) as error:
+            raise _Refused(400, f"This is not a request for a reply: {error}.") from error
+
+    def _open(self, model_id: str) -> ChatModel:
+        if not self._filter.has(model_id):
+            raise _Refused(404, f"{model_id!r} is not shared here.")
+        try:
+            return self._models.open(model_id)
+        except ConfigurationError as error:
+            raise _Refused(404, str(error)) from error
+
+    @contextmanager
+    def _stream_slot(self, holder: str) -> Generator[None]:
+        account = self._accounts[holder]
+        if account.streams >= self._limits.at_once:
+            raise _Refused(429, f"At most {self._limits.at_once} replies at once with one token.")
+        account.streams += 1
+        try:
+            yield
+        finally:
+            account.streams -= 1
+
+
+async def _send(model: ChatModel, request: ModelRequest, response: web.StreamResponse, holder: str) -> None:
+    """Send the whole reply; an early exit ends the request to the provider. Logs the usage of each holder."""
+    _logger.info("%s asks %s", holder, request.model)
+    shortened = ProxyEncoder(request.model)
+    async with aclosing(model.stream(request, CancelSignal())) as events:
+        async for event in events:
+            if isinstance(event, ReplyEnd):
+                _logger.info("%s took %s", holder, _amount(event.message))
+            await response.write(b"data: " + msgspec.json.encode(shortened.encode(event)) + b"\n\n")
+
+
+def _amount(message: AssistantMessage) -> str:
+    used = message.usage
+    return f"{used.input_tokens} + {used.output_tokens} tokens of {message.model}, {used.cost_usd:.6f} USD"
+
+
+@asynccontextmanager
+async def _keep_alive(response: web.StreamResponse, each_s: float) -> AsyncGenerator[None]:
+    """Send keep-alives, so that the client can distinguish a thinking model from a lost connection."""
+
+    async def tell() -> None:
+        with suppress(ConnectionError):
+            while True:
+                await asyncio.sleep(each_s)
+                await response.write(_KEEP_ALIVE)
+
+    telling = asyncio.create_task(tell(), name="signs of life")
+    try:
+        yield
+    finally:
+        telling.cancel()
+        await asyncio.wait([telling])

@@ -1,0 +1,324 @@
+"""The skills that agents may use: listed, shown, installed, removed, switched on and off."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from errand.engine.agent.prompt.skills import NAME, FoundSkills, find_skills
+from errand.engine.agent.prompt.skills import Skill as FoundSkill
+from errand.engine.core.errors import Conflict, InvalidParams, NotFound
+from errand.engine.core.ids import new_id
+from errand.engine.core.skill_state import InstalledSkill, RemovedSkill, SkillState, read_skill_state, write_skill_state
+from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.skills.contents import SkillContent, SkillContents, check_path, choices_in, files_below, read_folder
+from errand.engine.skills.git_source import GitCopy, git_source
+from errand.paths import USER_SKILLS, Paths
+from errand.protocol.skills import (
+    Skill,
+    SkillFile,
+    SkillInstallParams,
+    SkillListResult,
+    SkillPreview,
+    SkillPreviewParams,
+    SkillPreviewResult,
+    SkillScript,
+)
+from errand.regular_file import flush_folder, make_folder
+
+_LONGEST_SCRIPT, _MOST_OF_SCRIPTS = 60_000, 400_000
+_PATIENCE_S = 30.0
+# Removed skills can be restored for so long.
+_KEPT = timedelta(days=30)
+
+
+class Skills:
+    """`protocols` are those of git that are open. One change at a time."""
+
+    def __init__(self, paths: Paths, home: Path, protocols: Sequence[str] = ("https",)) -> None:
+        self._paths = paths
+        self._home = home
+        self._protocols = tuple(protocols)
+        self._changes = asyncio.Lock()
+
+    @property
+    def folder(self) -> Path:
+        """Where skills are installed."""
+        return self._home / USER_SKILLS[0]
+
+    async def listing(self, workspace: str | None) -> SkillListResult:
+        """Raises `InvalidParams` for a workspace that is no folder."""
+        state = read_skill_state(self._paths.skills)
+        place = Path(workspace) if workspace is not None else self._home
+
+        def look() -> SkillListResult:
+            if workspace is not None and not (place.is_absolute() and place.is_dir()):
+                raise InvalidParams(f"workspace: {workspace!r} is no folder.")
+            found = find_skills(place.resolve() if workspace is not None else None, self._home, state.disabled)
+            return SkillListResult(
+                skills=tuple(self._listed(found, state)),
+                folder=str(self.folder),
+                broken=tuple(str(file) for file in found.broken),
+            )
+
+        return await in_workspace(place, look, _PATIENCE_S)
+
+    async def preview(self, params: SkillPreviewParams) -> SkillPreviewResult:
+        """All of a skill, or the folders of the source that hold one. Raises `InvalidParams`."""
+        source, found, choices, commit = await self._fetched(params.source, params.path, params.ref)
+        if found is None:
+            return SkillPreviewResult(choices=choices)
+        return SkillPreviewResult(
+            preview=SkillPreview(
+                name=found.name,
+                description=found.description,
+                source=source.source,
+                path=source.path,
+                ref=source.ref,
+                commit=commit,
+                text=found.text,
+                files=tuple(
+                    SkillFile(path=one.path, size=len(one.data), is_script=one.is_script) for one in found.files
+                ),
+                scripts=_scripts(found.files),
+                fingerprint=found.fingerprint,
+                problem=await asyncio.to_thread(self._problem, found),
+            )
+        )
+
+    async def install(self, params: SkillInstallParams) -> Skill:
+        """Raises `Conflict` if the files are not those that were shown, or the name is taken."""
+        async with self._changes:
+            _, found, _, commit = await self._fetched(params.source, params.path, params.ref)
+            if found is None or found.fingerprint != params.fingerprint:
+                raise Conflict("The skill is not what was shown: its files have changed since. Look at it once more.")
+            if problem := await asyncio.to_thread(self._problem, found):
+                raise Conflict(problem)
+            target = self.folder / found.name
+            await in_workspace(self._home, lambda: self._write(found, target), _PATIENCE_S)
+            entry = InstalledSkill(
+                source=params.source,
+                path=params.path,
+                commit=commit,
+                fingerprint=found.fingerprint,
+                installed_at=datetime.now(UTC),
+            )
+            file = str(target / NAME)
+            state = read_skill_state(self._paths.skills)
+            self._save(
+                msgspec.structs.replace(
+                    state,
+                    installed={**state.installed, file: entry},
+                    disabled=tuple(one for one in state.disabled if one != file),
+                )
+            )
+        return await self._installed(file)
+
+    async def remove(self, file: str) -> None:
+        """Move an installed skill away. Raises `NotFound` or `InvalidParams`."""
+        async with self._changes:
+            state = read_skill_state(self._paths.skills)
+            folder = Path(file).parent
+            if file not in state.installed:
+                skills = (await self.listing(None)).skills
+                if any(skill.file == file for skill in skills):
+                    raise InvalidParams(f"{folder} was not installed by Errand. Delete the folder yourself.")
+                raise NotFound(f"No skill was installed as {file}.")
+            now = datetime.now(UTC)
+            moved = RemovedSkill(state.installed[file], new_id("skill"), now)
+            place = self._paths.removed_skills / moved.folder
+            was_there = await in_workspace(self._home, lambda: _moved(folder, place), _PATIENCE_S)
+            removed = {name: one for name, one in state.removed.items() if now - one.removed_at < _KEPT}
+            kept = SkillState(
+                {name: entry for name, entry in state.installed.items() if name != file},
+                tuple(one for one in state.disabled if one != file),
+                {**removed, file: moved} if was_there else removed,
+            )
+            try:
+                self._save(kept)
+            except InvalidParams:
+                await in_workspace(self._home, lambda: _moved(place, folder), _PATIENCE_S)
+                raise
+            folders = {one.folder for one in kept.removed.values()}
+            await in_workspace(self._home, lambda: _delete_others(self._paths.removed_skills, folders), _PATIENCE_S)
+
+    async def restore(self, file: str) -> Skill:
+        """Put a removed skill back. Raises `NotFound`, or `Conflict` if its name is taken by now."""
+        async with self._changes:
+            state = read_skill_state(self._paths.skills)
+            removed = state.removed.get(file)
+            if removed is None:
+                raise NotFound(f"No skill was removed as {file}, or it was more than {_KEPT.days} days ago.")
+            name = Path(file).parent.name
+            if problem := await asyncio.to_thread(self._taken, name):
+                raise Conflict(problem)
+            place = self._paths.removed_skills / removed.folder
+            if not await in_workspace(self._home, lambda: _moved(place, Path(file).parent), _PATIENCE_S):
+                raise NotFound(f"The files of {name} are not there any more.")
+            left = {name: one for name, one in state.removed.items() if name != file}
+            installed = {**state.installed, file: removed.skill}
+            self._save(msgspec.structs.replace(state, installed=installed, removed=left))
+        return await self._installed(file)
+
+    async def enable(self, file: str, *, is_enabled: bool) -> None:
+        """Switch a skill on or off, from the next task on. Raises `InvalidParams`."""
+        if not os.path.isabs(file) or os.path.basename(file) != NAME or not file.isprintable():
+            raise InvalidParams(f"file: {file!r} is no path of a {NAME}.")
+        async with self._changes:
+            state = read_skill_state(self._paths.skills)
+            others = tuple(one for one in state.disabled if one != file)
+            self._save(msgspec.structs.replace(state, disabled=others if is_enabled else (*others, file)))
+
+    async def _installed(self, file: str) -> Skill:
+        listed = (await self.listing(None)).skills
+        found = next((skill for skill in listed if skill.file == file), None)
+        if found is None:
+            raise NotFound(f"{file} is not there any more.")
+        return found
+
+    async def _fetched(
+        self, source: str, path: str, ref: str
+    ) -> tuple[SkillPreviewParams, SkillContents | None, tuple[str, ...], str]:
+        """The source as it was understood, the skill or the folders that hold one, and the commit of a repository."""
+        if os.path.isabs(source):
+            found, choices = await in_workspace(Path(source), lambda: _in_folder(Path(source), path), _PATIENCE_S)
+            return SkillPreviewParams(source=source, path=path), found, choices, ""
+        origin = git_source(source, path, ref, self._protocols)
+        understood = SkillPreviewParams(source=origin.address, path=origin.path, ref=origin.ref)
+        async with GitCopy(origin, self._paths.staging, self._protocols) as copy:
+            choices = await copy.choices()
+            if not origin.path and "" not in choices:
+                if not choices:
+                    raise InvalidParams(f"{origin.address} has no {NAME}, so there is no skill in it.")
+                return understood, None, choices, copy.commit
+            return understood, await copy.read(), (), copy.commit
+
+    def _problem(self, found: SkillContents) -> str:
+        """Why it cannot be installed beside the skills of the person. Blocking."""
+        return self._taken(found.name)
+
+    def _taken(self, name: str) -> str:
+        taken = next((one for one in find_skills(None, self._home).skills if one.name == name), None)
+        if taken is not None:
+            return f"There is a skill {name} already, in {taken.file.parent}. Remove it first."
+        if os.path.lexists(self.folder / name):
+            return f"{self.folder / name} is there already. Remove it first."
+        return ""
+
+    def _write(self, found: SkillContents, target: Path) -> None:
+        """All files at once: a folder that is renamed when it is complete. Blocking."""
+        try:
+            make_folder(self.folder)
+            # Beside the skills, so that no unfinished one is found among them.
+            staged = self.folder.parent / f".{new_id('skill')}"
+            try:
+                for file in found.files:
+                    place = staged / file.path
+                    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    with place.open("xb") as written:
+                        written.write(file.data)
+                        written.flush()
+                        os.fsync(written.fileno())
+                    place.chmod(0o700 if file.is_executable else 0o600)
+                os.rename(staged, target)
+                flush_folder(self.folder)
+            except BaseException:
+                shutil.rmtree(staged, ignore_errors=True)
+                raise
+        except OSError as error:
+            raise InvalidParams(f"The skill cannot be written to {target}: {error.strerror}.") from error
+
+    def _save(self, state: SkillState) -> None:
+        try:
+            write_skill_state(self._paths.skills, state)
+        except OSError as error:
+            raise InvalidParams(f"{self._paths.skills} cannot be written: {error.strerror}.") from error
+
+    def _listed(self, found: FoundSkills, state: SkillState) -> list[Skill]:
+        nearest: dict[str, str] = {}
+        listed: list[Skill] = []
+        for skill in found.skills:
+            file = str(skill.file)
+            is_enabled = file not in state.disabled
+            first = nearest.setdefault(skill.name, file) if is_enabled else file
+            listed.append(self._skill(skill, state.installed.get(file), is_enabled, "" if first == file else first))
+        return listed
+
+    def _skill(self, skill: FoundSkill, installed: InstalledSkill | None, is_enabled: bool, shadowed_by: str) -> Skill:
+        described = Skill(
+            name=skill.name,
+            description=skill.description,
+            file=str(skill.file),
+            origin="user" if skill.is_own else "workspace",
+            is_enabled=is_enabled,
+            shadowed_by=shadowed_by,
+        )
+        try:
+            contents = read_folder(skill.file.parent)
+        except InvalidParams:
+            return described  # it can be used, though not installed elsewhere
+        described = msgspec.structs.replace(described, scripts=sum(file.is_script for file in contents.files))
+        if installed is None:
+            return described
+        return msgspec.structs.replace(
+            described,
+            origin="installed",
+            source=installed.source,
+            path=installed.path,
+            commit=installed.commit,
+            installed_at=installed.installed_at,
+            is_changed=contents.fingerprint != installed.fingerprint,
+        )
+
+
+def _moved(folder: Path, place: Path) -> bool:
+    """Move a folder, also to another file system; False if it is not there. Blocking."""
+    if not os.path.lexists(folder):
+        return False
+    try:
+        make_folder(place.parent)
+        shutil.move(folder, place)
+    except (OSError, shutil.Error) as error:
+        raise InvalidParams(f"{folder} cannot be moved to {place}: {error}.") from error
+    return True
+
+
+def _delete_others(folder: Path, kept: Collection[str]) -> None:
+    """Delete what was removed long ago. Blocking."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name not in kept:
+                shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _in_folder(folder: Path, path: str) -> tuple[SkillContents | None, tuple[str, ...]]:
+    if path:
+        check_path(path.strip("/"))
+    place = folder / path.strip("/")
+    if not place.is_dir():
+        raise InvalidParams(f"There is no folder {place}.")
+    if (place / NAME).is_file():
+        return read_folder(place), ()
+    choices = choices_in(files_below(place))
+    if not choices:
+        raise InvalidParams(f"{place} has no {NAME}, so there is no skill in it.")
+    return None, tuple(f"{path.strip('/')}/{one}" if path else one for one in choices)
+
+
+def _scripts(files: Sequence[SkillContent]) -> tuple[SkillScript, ...]:
+    """The texts of the scripts, in bounds; a binary program has none."""
+    scripts: list[SkillScript] = []
+    shown = 0
+    for file in files:
+        if not file.is_script:
+            continue
+        room = min(_LONGEST_SCRIPT, max(0, _MOST_OF_SCRIPTS - shown))
+        text = "" if b"\0" in file.data else file.data[:room].decode("utf-8", "replace")
+        shown += len(text)
+        scripts.append(SkillScript(path=file.path, text=text, is_cut=len(file.data) > room))
+    return tuple(scripts)

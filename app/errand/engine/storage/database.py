@@ -1,0 +1,147 @@
+"""The database: opening it, its single writer, and one store for each kind of record."""
+
+from pathlib import Path
+from typing import Self
+from uuid import uuid4
+
+from sqlalchemy import make_url, select
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from errand.engine.core.errors import ConfigurationError, StorageError
+from errand.engine.storage.records import agents
+from errand.engine.storage.records.agents import AgentStore, PersonalityStore
+from errand.engine.storage.records.asks import AskStore
+from errand.engine.storage.records.changes import ChangeStore
+from errand.engine.storage.records.commands import CommandStore
+from errand.engine.storage.records.conversation_tree import TreeStore
+from errand.engine.storage.records.conversations import ConversationStore
+from errand.engine.storage.records.events import EventStore
+from errand.engine.storage.records.executions import ExecutionStore
+from errand.engine.storage.records.facts import FactStore
+from errand.engine.storage.records.forgetting import ForgetStore
+from errand.engine.storage.records.grants import GrantStore
+from errand.engine.storage.records.memory_log import MemoryLogStore
+from errand.engine.storage.records.nodes import NodeStore
+from errand.engine.storage.records.removal import RemovalStore
+from errand.engine.storage.records.storage_stats import StorageStatsStore
+from errand.engine.storage.records.tasks import PromptStore, TaskStore
+from errand.engine.storage.records.transfer import TransferStore
+from errand.engine.storage.records.turns import TurnStore
+from errand.engine.storage.records.usage import UsageStore
+from errand.engine.storage.search.fts5 import Fts5Index, Fts5Titles
+from errand.engine.storage.search.full_text import FullTextSearch
+from errand.engine.storage.search.text_vectors import TextVectorIndex, TextVectorTitles
+from errand.engine.storage.search.titles import TitleSearch
+from errand.engine.storage.sqlite.engines import open_engine, path_of
+from errand.engine.storage.sqlite.journal import Journal
+from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sqlite.remains import clear_remains, mark_secure
+from errand.engine.storage.sqlite.statements import Write, upsert
+from errand.engine.storage.sqlite.tables import meta
+from errand.engine.storage.sqlite.writer import Writer
+
+_ADD_META = upsert(meta, ["name"])
+
+
+class Database:
+    """Stores read; `journal` writes. `epoch` identifies the event log in this database."""
+
+    def __init__(self, engine: AsyncEngine, journal: Journal, epoch: str) -> None:
+        self._engine = engine
+        reader = Reader(engine, journal)
+        self.journal = journal
+        self.health = journal.health
+        self.epoch = epoch
+        self.conversations = ConversationStore(reader)
+        self.nodes = NodeStore(reader)
+        self.trees = TreeStore(reader)
+        self.personalities = PersonalityStore(reader)
+        self.agents = AgentStore(reader)
+        self.tasks = TaskStore(reader)
+        self.turns = TurnStore(reader)
+        self.usage = UsageStore(reader)
+        self.executions = ExecutionStore(reader)
+        self.prompts = PromptStore(reader)
+        self.asks = AskStore(reader)
+        self.grants = GrantStore(reader)
+        self.changes = ChangeStore(reader)
+        self.facts = FactStore(reader)
+        self.memory_log = MemoryLogStore(reader)
+        self.events = EventStore(reader)
+        self.commands = CommandStore(reader)
+        self.removals = RemovalStore(reader)
+        self.forgets = ForgetStore(reader)
+        self.storage_stats = StorageStatsStore(reader)
+        self.transfer = TransferStore(reader)
+        is_sqlite = engine.dialect.name == "sqlite"
+        self.titles: TitleSearch = Fts5Titles(reader) if is_sqlite else TextVectorTitles(reader)
+        self.search = FullTextSearch(reader, self.titles, Fts5Index() if is_sqlite else TextVectorIndex())
+
+    @classmethod
+    async def open(cls, url: str, copies: Path) -> Self:
+        """Open the database at an SQLAlchemy URL of SQLite or PostgreSQL; creates or migrates it as needed.
+
+        Before a migration a copy of a SQLite file goes into `copies`. Raises `ConfigurationError` for an unusable URL,
+        `StorageError` if the database cannot be opened; it is unchanged then.
+        """
+        engine, writer = await _open(url, copies)
+        journal = Journal(writer, engine)
+        try:
+            epoch = await _ensure_epoch(journal, Reader(engine, journal))
+        except StorageError as error:
+            await journal.close()
+            await engine.dispose()
+            raise StorageError(
+                f"The database cannot be used. {error} Nothing was changed. If it is damaged: "
+                "errand doctor --repair, or put a copy from the copies folder in its place: errand restore FILE"
+            ) from error
+        return cls(engine, journal, epoch)
+
+    async def clear_remains(self) -> str:
+        """Clear what is left of removed texts in the file; see `remains.clear_remains`."""
+        return await clear_remains(self.journal, self._engine)
+
+    async def close(self) -> None:
+        """Commit queued changes and close all connections."""
+        await self.journal.close()
+        await self._engine.dispose()
+
+
+async def _open(url: str, copies: Path) -> tuple[AsyncEngine, Writer]:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ConfigurationError(f"The setting database_url is no database URL: {error}") from error
+    match parsed.drivername:
+        case "sqlite" | "sqlite+aiosqlite":
+            return await open_engine(path_of(parsed), copies)
+        case "postgresql" | "postgresql+asyncpg":
+            from errand.engine.storage.postgres.server import open_server
+
+            return await open_server(parsed)
+        case other:
+            raise ConfigurationError(
+                f"The setting database_url begins with {other!r}. Errand works with SQLite and PostgreSQL: write "
+                "postgresql://user@host/database, or leave it empty."
+            )
+
+
+async def _ensure_epoch(journal: Journal, reader: Reader) -> str:
+    """Ensure the epoch and the default personality; returns the epoch. Does not wait if the epoch exists."""
+    if (epoch := await _epoch(reader)) is not None:
+        return epoch
+    journal.put(
+        Write(_ADD_META, {"name": "epoch", "value": uuid4().hex}),
+        mark_secure(),
+        agents.add_personality(agents.ASSISTANT),
+    )
+    await journal.flush()
+    epoch = await _epoch(reader)
+    assert epoch is not None
+    return epoch
+
+
+async def _epoch(reader: Reader) -> str | None:
+    rows = await reader.rows(select(meta.c.value).where(meta.c.name == "epoch"))
+    return str(rows[0].value) if rows else None

@@ -1,0 +1,80 @@
+"""Writes the journal's batches to PostgreSQL, on one connection that keeps other engines away."""
+
+import secrets
+from collections.abc import Sequence
+from itertools import groupby
+
+from sqlalchemy import bindparam, select, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from errand.engine.core.errors import CannotSave
+from errand.engine.storage.sqlite.errors import save_error, save_error_of, trouble_of
+from errand.engine.storage.sqlite.statements import Value, Write, upsert
+from errand.engine.storage.sqlite.tables import meta
+
+# Held by the session as long as it lives. Such locks are per database; the number is ours alone.
+_LOCK = text("SELECT pg_try_advisory_lock(7310577101310)")
+_MARK = upsert(meta, ["name"], ["value"])
+# Waits for a transaction that wrote the mark and still lives on the server.
+_MARKED = select(meta.c.value).where(meta.c.name == bindparam("name")).with_for_update()
+_NAME = "batch"
+
+
+class PostgresWriter:
+    """If the connection is lost, whether the last batch was committed is not known: a mark that each batch writes tells
+    it, so that a batch that is tried again is not written twice.
+    """
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._connection: AsyncConnection | None = None
+        self._doubtful: tuple[Sequence[Write], str] | None = None
+
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+        """The server decides how durable a commit is. Consecutive equal statements are sent together."""
+        try:
+            connection = await self.connected()
+            async with connection.begin():
+                if await self._is_committed(connection, batch):
+                    return
+                mark = secrets.token_hex(8)
+                await connection.execute(_MARK, {"name": _NAME, "value": mark})
+                for statement, writes in groupby(batch, key=lambda write: write.statement):
+                    rows: list[dict[str, Value]] = [dict(write.parameters) for write in writes]
+                    await connection.execute(statement, rows)
+                self._doubtful = (batch, mark)
+        except (SQLAlchemyError, OSError) as error:
+            if trouble_of(error) is not None:
+                await self._disconnect()
+            raise save_error_of(error) from error
+        except (ValueError, TypeError, OverflowError) as error:
+            raise save_error(error) from error
+        self._doubtful = None
+
+    async def close(self) -> None:
+        """Let go of the database; the engine's owner closes its other connections."""
+        await self._disconnect()
+
+    async def connected(self) -> AsyncConnection:
+        """Raises `CannotSave` if another engine uses this database."""
+        if self._connection is None:
+            connection = await self._engine.connect()
+            if not await connection.scalar(_LOCK):
+                await connection.close()
+                raise CannotSave("Not saved: another Errand uses this database.", "locked")
+            await connection.commit()
+            self._connection = connection
+        return self._connection
+
+    async def _is_committed(self, connection: AsyncConnection, batch: Sequence[Write]) -> bool:
+        if self._doubtful is None or self._doubtful[0] is not batch:
+            return False
+        found = await connection.scalar(_MARKED, {"name": _NAME})
+        return found == self._doubtful[1]
+
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.invalidate()
+            await connection.close()

@@ -1,0 +1,68 @@
+"""Conversations: the rows of the list."""
+
+from collections.abc import Collection
+
+from sqlalchemy import bindparam, select, tuple_
+
+from errand.engine.storage.sqlite.reader import Reader, cursor_at, parse_cursor
+from errand.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
+from errand.engine.storage.sqlite.tables import conversations, removals
+from errand.protocol.conversations import Conversation, ConversationListResult
+
+_SAVE = upsert(conversations, ["id"], ["title", "updated_at", "archived", "pinned", "body"])
+# Excludes conversations being removed or imported.
+_IS_WHOLE = ~select(removals.c.conversation_id).where(removals.c.conversation_id == conversations.c.id).exists()
+_ANY = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
+_ONE = select(conversations.c.body).where(conversations.c.id == bindparam("id"), _IS_WHOLE)
+_NEWEST = (
+    select(conversations.c.body, conversations.c.updated_at, conversations.c.id)
+    .where(_IS_WHOLE)
+    .order_by(conversations.c.updated_at.desc(), conversations.c.id.desc())
+)
+
+
+def save(conversation: Conversation) -> Write:
+    return Write(
+        _SAVE,
+        {
+            "id": conversation.id,
+            "title": conversation.title,
+            "updated_at": to_text(conversation.updated_at),
+            "archived": conversation.archived,
+            "pinned": conversation.pinned,
+            "body": to_json(conversation),
+        },
+    )
+
+
+class ConversationStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def get(self, conversation_id: str) -> Conversation | None:
+        return await self._reader.struct(_ONE, Conversation, {"id": conversation_id})
+
+    async def named(self, conversation_ids: Collection[str]) -> tuple[Conversation, ...]:
+        """Those of these ids (some hundreds at most) that exist."""
+        query = select(conversations.c.body).where(conversations.c.id.in_(conversation_ids), _IS_WHOLE)
+        return await self._reader.structs(query, Conversation) if conversation_ids else ()
+
+    async def exists(self, conversation_id: str) -> bool:
+        """True also for a conversation being removed or imported."""
+        return bool(await self._reader.rows(_ANY, {"id": conversation_id}))
+
+    async def page(
+        self, limit: int = 50, cursor: str | None = None, archived: bool = False, pinned: bool | None = None
+    ) -> ConversationListResult:
+        """Newest change first; the cost is the same for every page. Raises `InvalidParams` for an invalid cursor."""
+        query = _NEWEST.where(conversations.c.archived == archived).limit(limit + 1)
+        if pinned is not None:
+            query = query.where(conversations.c.pinned == pinned)
+        if cursor is not None:
+            query = query.where(tuple_(conversations.c.updated_at, conversations.c.id) < parse_cursor(cursor))
+        rows = await self._reader.rows(query)
+        shown = rows[:limit]
+        return ConversationListResult(
+            conversations=tuple(from_json(row.body, Conversation) for row in shown),
+            next_cursor=cursor_at(shown[-1].updated_at, shown[-1].id) if len(rows) > limit else None,
+        )

@@ -1,0 +1,119 @@
+"""The event log: the newest events, for clients that reconnect."""
+
+from typing import assert_never
+
+from sqlalchemy import bindparam, func, or_, select
+
+from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sqlite.statements import Write, to_json
+from errand.engine.storage.sqlite.tables import events
+from errand.protocol import events as protocol
+from errand.protocol.events import Event, EventRecord
+
+_ADD = events.insert()
+_newest = select(func.max(events.c.sequence)).scalar_subquery()
+_PRUNE = events.delete().where(events.c.sequence <= _newest - bindparam("keep"))
+_RANGE = select(func.min(events.c.sequence).label("oldest"), func.max(events.c.sequence).label("newest"))
+_AFTER = (
+    select(events.c.body)
+    .where(events.c.sequence > bindparam("sequence"))
+    .order_by(events.c.sequence)
+    .limit(bindparam("limit"))
+)
+_OF_CONVERSATION = _AFTER.where(
+    or_(events.c.conversation_id == bindparam("conversation_id"), events.c.conversation_id.is_(None))
+)
+
+# Most events belong to a conversation. Texts cannot contain these patterns: their quotes are escaped.
+_OF_FACT = select(events.c.sequence).where(
+    events.c.conversation_id.is_(None),
+    events.c.body.like('%"type":"factUpdate"%'),
+    events.c.body.like(bindparam("fact"), escape="/"),
+)
+_DELETE = events.delete().where(events.c.sequence == bindparam("deleted"))
+
+
+def save(record: EventRecord) -> Write:
+    return Write(
+        _ADD,
+        {
+            "sequence": record.sequence,
+            "conversation_id": conversation_of(record.event),
+            "body": to_json(record),
+        },
+    )
+
+
+def prune(keep: int) -> Write:
+    """Drop all but about the newest `keep` events."""
+    return Write(_PRUNE, {"keep": keep})
+
+
+def delete(sequence: int) -> Write:
+    return Write(_DELETE, {"deleted": sequence})
+
+
+def conversation_of(event: Event) -> str | None:
+    """The conversation an event belongs to; None if it concerns all (grants, facts, personalities)."""
+    match event:
+        case protocol.ConversationUpdate(conversation=conversation):
+            return conversation.id
+        case protocol.AgentUpdate(agent=agent):
+            return agent.conversation_id
+        case protocol.TaskUpdate(task=task):
+            return task.conversation_id
+        case protocol.TaskMessage(node=node):
+            return node.conversation_id
+        case protocol.TaskPlan(conversation_id=conversation_id):
+            return conversation_id
+        case protocol.ChangeUpdate(change=change):
+            return change.conversation_id
+        case protocol.AskUpdate(ask=ask):
+            return ask.conversation_id
+        case (
+            protocol.ConversationDeleted(conversation_id=conversation_id)
+            | protocol.AgentDeleted(conversation_id=conversation_id)
+            | protocol.BackgroundUpdate(conversation_id=conversation_id)
+        ):
+            return conversation_id
+        case (
+            protocol.GrantUpdate()
+            | protocol.FactUpdate()
+            | protocol.FactRemoved()
+            | protocol.PersonalityUpdate()
+            | protocol.PersonalityDeleted()
+            | protocol.McpUpdate()
+        ):
+            return None
+        case _:
+            assert_never(event)
+
+
+class EventStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def after(
+        self, sequence: int, limit: int = 1000, conversation_id: str | None = None
+    ) -> tuple[EventRecord, ...]:
+        """Events after `sequence`, oldest first; with a conversation, only its events and the global ones."""
+        parameters = {"sequence": sequence, "limit": limit}
+        if conversation_id is None:
+            return await self._reader.structs(_AFTER, EventRecord, parameters)
+        return await self._reader.structs(
+            _OF_CONVERSATION, EventRecord, parameters | {"conversation_id": conversation_id}
+        )
+
+    async def of_fact(self, fact_id: str) -> tuple[int, ...]:
+        """The numbers of the events with states of a fact. Reads the whole log, which may take 0.1 s."""
+        rows = await self._reader.rows(_OF_FACT, {"fact": f'%"id":"{fact_id.replace("_", "/_")}"%'})
+        return tuple(row.sequence for row in rows)
+
+    async def bounds(self) -> tuple[int, int]:
+        """The oldest and the newest stored sequence number; (0, 0) without events."""
+        (row,) = await self._reader.rows(_RANGE)
+        return row.oldest or 0, row.newest or 0
+
+    async def head(self) -> int:
+        """The newest sequence number, 0 before the first event."""
+        return (await self.bounds())[1]

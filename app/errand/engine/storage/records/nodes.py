@@ -1,0 +1,222 @@
+"""Nodes: the trees of all conversations, read branch by branch."""
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from sqlalchemy import ColumnElement, bindparam, func, literal, select
+
+from errand.engine.core.errors import StorageError
+from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
+from errand.engine.storage.sqlite.tables import nodes
+from errand.protocol.conversations import Node
+
+_logger = logging.getLogger(__name__)
+
+# Batch size for reading a path: a batch blocks the event loop for a few milliseconds.
+_BATCH = 500
+
+# Limits for `recent`: few models read more.
+_MOST_RECENT = 5_000
+_MOST_SIZE = 10_000_000
+# Limit of a page, which a client receives in one message.
+_LARGEST_PAGE = 8_000_000
+# Characters of bodies decoded at once.
+_MOST_AT_ONCE = 256 * 1024
+_ENDLESS = 1_000_000_000
+
+# The tree's structure never changes: an existing node only gets its final content.
+_SAVE = upsert(nodes, ["id"], ["status", "body"])
+_ONE = select(nodes.c.body).where(nodes.c.id == bindparam("id"))
+_STREAMING = select(nodes.c.body).where(nodes.c.status == literal("streaming", literal_execute=True))
+
+_start = select(nodes.c.id, nodes.c.parent_id, literal(1).label("depth")).where(nodes.c.id == bindparam("leaf_id"))
+_walk = _start.cte("walk", recursive=True)
+_walk = _walk.union_all(
+    select(nodes.c.id, nodes.c.parent_id, _walk.c.depth + 1)
+    .join_from(_walk, nodes, nodes.c.id == _walk.c.parent_id)
+    .where(_walk.c.depth < bindparam("limit"))
+)
+_BRANCH = select(nodes.c.body).join_from(_walk, nodes, nodes.c.id == _walk.c.id).order_by(_walk.c.depth.desc())
+_SIZES = (
+    select(nodes.c.id, func.length(nodes.c.body).label("size"))
+    .join_from(_walk, nodes, nodes.c.id == _walk.c.id)
+    .order_by(_walk.c.depth)
+)
+_LINKS = (
+    select(nodes.c.id, nodes.c.parent_id)
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number)
+)
+_NEWEST = (
+    select(nodes.c.id)
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number.desc())
+    .limit(1)
+)
+_PARENT = select(nodes.c.parent_id).where(nodes.c.id == bindparam("id"))
+_SIZES_AFTER = (
+    select(nodes.c.number, func.length(nodes.c.body).label("size"))
+    .where(nodes.c.number > bindparam("number"))
+    .order_by(nodes.c.number)
+    .limit(bindparam("limit"))
+)
+_UP_TO = (
+    select(nodes.c.number, nodes.c.id)
+    .where(nodes.c.number <= bindparam("number"))
+    .order_by(nodes.c.number.desc())
+    .limit(1)
+)
+_FIRST = (
+    select(nodes.c.number)
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number)
+    .limit(1)
+)
+_COUNT_AFTER = select(func.count().label("total")).where(nodes.c.number > bindparam("number"))
+
+
+def save(node: Node) -> Write:
+    return Write(
+        _SAVE,
+        {
+            "id": node.id,
+            "conversation_id": node.conversation_id,
+            "parent_id": node.parent_id,
+            "role": node.role,
+            "status": node.status,
+            "created_at": to_text(node.created_at),
+            "body": to_json(node),
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedNode:
+    """Numbers grow in the order of first storage. Those of deleted nodes may be given again."""
+
+    number: int
+    node: Node
+
+
+class NodeStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def get(self, node_id: str) -> Node | None:
+        return await self._reader.struct(_ONE, Node, {"id": node_id})
+
+    async def branch(
+        self, leaf_id: str, limit: int = 50, before_id: str | None = None
+    ) -> tuple[tuple[Node, ...], bool]:
+        """One page of a branch, oldest first, and whether older nodes exist.
+
+        It ends with `leaf_id`, or with the parent of `before_id` to continue above a page. The cost depends on the
+        page, not on the branch; a page of large nodes has fewer. Empty if the node does not exist.
+        """
+        last = leaf_id if before_id is None else await self._parent(before_id)
+        if last is None:
+            return (), False
+        sizes = await self._reader.rows(_SIZES, {"leaf_id": last, "limit": limit + 1})
+        sums = accumulate(row.size for row in sizes[:limit])
+        count = max(1, sum(size <= _LARGEST_PAGE for size in sums))
+        found = await self._reader.structs(_BRANCH, Node, {"leaf_id": last, "limit": count})
+        return found, len(sizes) > count
+
+    async def path(self, leaf_id: str) -> tuple[Node, ...]:
+        """The whole branch from the root to `leaf_id`, which forms a model's context."""
+        piece, has_more = await self.branch(leaf_id, _BATCH)
+        pieces = [piece]
+        while has_more:
+            piece, has_more = await self.branch(leaf_id, _BATCH, piece[0].id)
+            pieces.append(piece)
+        return tuple(node for piece in reversed(pieces) for node in piece)
+
+    async def recent(self, leaf_id: str) -> tuple[Node, ...]:
+        """The end of the branch to `leaf_id`, as much as a model may read; the size does not depend on the branch."""
+        rows = await self._reader.rows(_SIZES, {"leaf_id": leaf_id, "limit": _MOST_RECENT})
+        groups: list[list[str]] = []
+        size = whole = 0
+        for row in rows:
+            whole += row.size
+            if whole > _MOST_SIZE and groups:
+                break
+            if not groups or size + row.size > _MOST_AT_ONCE or len(groups[-1]) >= _BATCH:
+                groups.append([])
+                size = 0
+            groups[-1].append(row.id)
+            size += row.size
+        found = [await self.several(group) for group in groups]
+        return tuple(node for group in reversed(found) for node in reversed(group))
+
+    async def on_path(self, leaf_id: str, node_ids: Collection[str]) -> tuple[Node, ...]:
+        """Those of the given nodes that are on the branch to `leaf_id`, in branch order."""
+        if not node_ids:
+            return ()
+        chosen = _BRANCH.where(nodes.c.id.in_(tuple(node_ids)))
+        return await self._reader.structs(chosen, Node, {"leaf_id": leaf_id, "limit": _ENDLESS})
+
+    async def links(self, conversation_id: str) -> tuple[tuple[str, str | None], ...]:
+        """Id and parent id of all nodes of a conversation, in the order of writing."""
+        rows = await self._reader.rows(_LINKS, {"conversation_id": conversation_id})
+        return tuple((row.id, row.parent_id) for row in rows)
+
+    async def newest(self, conversation_id: str) -> str | None:
+        """The id of the newest node in a conversation."""
+        rows = await self._reader.rows(_NEWEST, {"conversation_id": conversation_id})
+        return rows[0].id if rows else None
+
+    async def several(self, node_ids: Sequence[str]) -> tuple[Node, ...]:
+        """Up to some hundred nodes, in the order of the given ids; missing ones are left out."""
+        found = await self._reader.structs(select(nodes.c.body).where(nodes.c.id.in_(node_ids)), Node)
+        by_id = {node.id: node for node in found}
+        return tuple(by_id[node_id] for node_id in node_ids if node_id in by_id)
+
+    async def streaming(self) -> tuple[Node, ...]:
+        """Unfinished nodes: after a crash these are cut."""
+        return await self._reader.structs(_STREAMING, Node)
+
+    async def after(self, number: int, limit: int) -> tuple[int, tuple[NumberedNode, ...]]:
+        """The next nodes of all conversations in order of their numbers; fewer if they are large.
+
+        With the number up to which they were read: nodes that cannot be read are passed over.
+        """
+        sizes = await self._reader.rows(_SIZES_AFTER, {"number": number, "limit": limit})
+        sums = accumulate(row.size for row in sizes)
+        count = max(1, sum(size <= _MOST_AT_ONCE for size in sums))
+        numbers = [row.number for row in sizes[:count]]
+        return max(numbers, default=number), await self._numbered(nodes.c.number.in_(numbers))
+
+    async def numbered(self, node_ids: Sequence[str], up_to: int) -> tuple[NumberedNode, ...]:
+        """Those of these nodes with a number up to `up_to`, in order of their numbers. Unreadable ones are left out."""
+        return await self._numbered(nodes.c.id.in_(node_ids) & (nodes.c.number <= up_to))
+
+    async def first_number(self, conversation_id: str) -> int | None:
+        """The lowest number of a node of the conversation."""
+        rows = await self._reader.rows(_FIRST, {"conversation_id": conversation_id})
+        return rows[0].number if rows else None
+
+    async def newest_up_to(self, number: int) -> tuple[int, str] | None:
+        """The number and id of the node with this number, or of the one before it."""
+        rows = await self._reader.rows(_UP_TO, {"number": number})
+        return (rows[0].number, rows[0].id) if rows else None
+
+    async def count_after(self, number: int) -> int:
+        (row,) = await self._reader.rows(_COUNT_AFTER, {"number": number})
+        return int(row.total)
+
+    async def _numbered(self, wanted: ColumnElement[bool]) -> tuple[NumberedNode, ...]:
+        chosen = select(nodes.c.number, nodes.c.body).where(wanted).order_by(nodes.c.number)
+        found: list[NumberedNode] = []
+        for row in await self._reader.rows(chosen):
+            try:
+                found.append(NumberedNode(row.number, from_json(row.body, Node)))
+            except StorageError as error:
+                _logger.warning("node number %d is passed over: %s", row.number, error)
+        return tuple(found)
+
+    async def _parent(self, node_id: str) -> str | None:
+        rows = await self._reader.rows(_PARENT, {"id": node_id})
+        return rows[0].parent_id if rows else None

@@ -1,0 +1,104 @@
+"""Tasks, and the system prompt of each."""
+
+from sqlalchemy import bindparam, select, tuple_
+
+from errand.engine.storage.sqlite.reader import Reader, cursor_at, parse_cursor
+from errand.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
+from errand.engine.storage.sqlite.tables import prompts, tasks
+from errand.protocol.agents import Agent
+from errand.protocol.context import PromptPart
+from errand.protocol.tasks import Task, TaskListResult
+
+_ADD = upsert(prompts, ["task_id"])
+_OF_TASK = select(prompts.c.parts).where(prompts.c.task_id == bindparam("task_id"))
+
+_SAVE = upsert(tasks, ["id"], ["status", "ended_at", "body"])
+_ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
+_NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
+_ALL_OF = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
+_ACTIVE = _NEWEST.where(tasks.c.ended_at.is_(None))
+# Sub-agents of one task can be more than any page.
+_NOT_OF_SUB_AGENTS = tasks.c.body.not_like('%"parentId":"%')
+# Number of newest tasks in a conversation that are searched for one agent's.
+_RECENT = 50
+
+
+def add(task_id: str, parts: tuple[PromptPart, ...]) -> Write:
+    """Keeps an existing row."""
+    return Write(_ADD, {"task_id": task_id, "parts": to_json(parts)})
+
+
+class PromptStore:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def of_task(self, task_id: str) -> tuple[PromptPart, ...]:
+        """Empty if the task has not called a model, or ran before prompts were stored."""
+        rows = await self._reader.rows(_OF_TASK, {"task_id": task_id})
+        return from_json(rows[0].parts, tuple[PromptPart, ...]) if rows else ()
+
+
+def save(task: Task) -> Write:
+    return Write(
+        _SAVE,
+        {
+            "id": task.id,
+            "conversation_id": task.conversation_id,
+            "status": task.status,
+            "started_at": to_text(task.started_at),
+            "ended_at": to_text(task.ended_at) if task.ended_at else None,
+            "body": to_json(task),
+        },
+    )
+
+
+class TaskStore:
+    """Lists are sorted by start, newest first."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def get(self, task_id: str) -> Task | None:
+        return await self._reader.struct(_ONE, Task, {"id": task_id})
+
+    async def page(
+        self, limit: int = 50, conversation_id: str | None = None, *, active: bool = False, cursor: str | None = None
+    ) -> TaskListResult:
+        """`active` leaves out ended tasks. Raises `InvalidParams` for an invalid cursor."""
+        query = (_ACTIVE if active else _NEWEST).limit(limit + 1)
+        if conversation_id is not None:
+            query = query.where(tasks.c.conversation_id == conversation_id)
+        if cursor is not None:
+            query = query.where(tuple_(tasks.c.started_at, tasks.c.id) < parse_cursor(cursor))
+        rows = await self._reader.rows(query)
+        shown = rows[:limit]
+        return TaskListResult(
+            tasks=tuple(from_json(row.body, Task) for row in shown),
+            next_cursor=cursor_at(shown[-1].started_at, shown[-1].id) if len(rows) > limit else None,
+        )
+
+    async def newest(self, limit: int, conversation_id: str) -> tuple[Task, ...]:
+        """The newest tasks of a conversation, without those of sub-agents."""
+        query = _ALL_OF.where(_NOT_OF_SUB_AGENTS).limit(limit)
+        return await self._reader.structs(query, Task, {"conversation_id": conversation_id})
+
+    async def last_of(self, agent: Agent) -> Task | None:
+        """The newest task of an agent; None also if others have had many since."""
+        if agent.called_by is None:
+            recent = await self.newest(_RECENT, agent.conversation_id)
+        else:
+            recent = (await self.page(_RECENT, agent.conversation_id)).tasks
+        return next((task for task in recent if task.agent_id == agent.id), None)
+
+    async def of_conversation(self, conversation_id: str) -> tuple[Task, ...]:
+        """All tasks, ended or not."""
+        return await self._reader.structs(_ALL_OF, Task, {"conversation_id": conversation_id})
+
+    async def children(self, parent: Task) -> tuple[Task, ...]:
+        """The tasks of the sub-agents that a task has started itself."""
+        every = await self.of_conversation(parent.conversation_id)
+        return tuple(task for task in every if task.parent_id == parent.id)
+
+    async def active(self) -> tuple[Task, ...]:
+        """All tasks that have not ended: running, waiting, paused or interrupted."""
+        return await self._reader.structs(_ACTIVE, Task)

@@ -1,0 +1,105 @@
+"""Search in the FTS5 indexes of SQLite."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Row, bindparam, func, literal, text
+from sqlalchemy.sql.expression import Executable
+
+from errand.engine.storage.search.full_text import COLUMNS
+from errand.engine.storage.search.hits import MARK, UNMARK
+from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_words
+from errand.engine.storage.search.scope import SearchScope
+from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sqlite.search_index import WITH_FORMER, facet, index_word
+from errand.engine.storage.sqlite.statements import Value
+from errand.engine.storage.sqlite.tables import agents
+from errand.protocol.conversations import Conversation
+
+_OF_AGENT = """
+    AND EXISTS (
+        SELECT 1 FROM agents WHERE agents.id = json_extract(nodes.body, '$.author')
+        AND lower(json_extract(agents.body, '$.name')) = :named
+    )
+"""
+_SPAN = "AND nodes.created_at >= :after AND nodes.created_at < :before"
+_FTS = f"""
+    SELECT {COLUMNS}, snippet(node_search, 2, '{MARK}', '{UNMARK}', '…', 16) AS snippet
+    FROM node_search
+    JOIN nodes ON nodes.number = node_search.rowid
+    JOIN conversations ON conversations.id = nodes.conversation_id
+    WHERE node_search MATCH :query AND node_search.rowid BETWEEN :first AND :last {{also}}
+    ORDER BY node_search.rowid DESC LIMIT :limit
+"""
+# Without a term, sender, tool or conversation, only the time is left, which has an index.
+_NEWEST = text(
+    f"""
+    SELECT {COLUMNS}, (SELECT substr(text, 1, 160) FROM node_texts WHERE number = nodes.number) AS snippet
+    FROM nodes JOIN conversations ON conversations.id = nodes.conversation_id
+    WHERE nodes.number BETWEEN :first AND :last {_SPAN} AND nodes.status <> 'streaming'
+    ORDER BY nodes.number DESC LIMIT :limit
+    """
+)
+_TITLES = text(
+    """
+    SELECT conversations.body FROM title_search
+    JOIN conversations ON conversations.id = title_search.id
+    WHERE title_search MATCH :query ORDER BY title_search.rowid DESC LIMIT :limit
+    """
+)
+
+
+class Fts5Index:
+    # Both must match the expressions of the indexes literally.
+    is_named = func.lower(func.json_extract(agents.c.body, literal("$.name", literal_execute=True))) == bindparam(
+        "name"
+    )
+    has_former = text(WITH_FORMER)
+
+    def query(
+        self, query: SearchQuery, words: QueryWords, scope: SearchScope
+    ) -> tuple[Executable, Mapping[str, Value]]:
+        terms: list[str] = []
+        if scope.conversation_ids is not None:
+            terms.append(f"conversation : ({_any(index_word(one) for one in scope.conversation_ids)})")
+        if query.senders:
+            listed = () if scope.named else scope.author_ids
+            senders = (*(facet("from", role) for role in scope.roles), *(facet("by", one) for one in listed))
+            terms.append(f"facets : ({_any(senders)})")
+        if query.tools:
+            terms.append(f"facets : ({_any(facet('tool', tool) for tool in query.tools)})")
+        if words.phrases:
+            # In FTS5, quoted text never contains operators.
+            quoted = " AND ".join(f'"{phrase}"' for phrase in words.phrases)
+            terms.append(f"text : ({quoted}{'*' if words.unfinished else ''})")
+        if not terms:
+            return _NEWEST, {}
+        also = (_OF_AGENT if scope.named else "") + (_SPAN if query.has_period else "")
+        match: dict[str, Value] = {"query": " AND ".join(terms)}
+        return text(_FTS.format(also=also)), match | ({"named": scope.named} if scope.named else {})
+
+    def snippet(self, row: Row[Any], words: QueryWords) -> str:
+        return row.snippet or ""
+
+
+def _any(words: Iterable[str]) -> str:
+    return " OR ".join(f'"{_quotable(word)}"' for word in words)
+
+
+def _quotable(word: str) -> str:
+    return word.replace('"', "").replace("\0", "")
+
+
+class Fts5Titles:
+    """Stops at the `limit`-th newest hit, like the search over nodes."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def find(self, text: str, limit: int = 20) -> tuple[Conversation, ...]:
+        words = parse_words(text)
+        if not words.phrases:
+            return ()
+        quoted = " AND ".join(f'"{phrase}"' for phrase in words.phrases)
+        query = f"title : ({quoted}{'*' if words.is_open else ''})"
+        return await self._reader.structs(_TITLES, Conversation, {"query": query, "limit": limit})

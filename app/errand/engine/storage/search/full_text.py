@@ -1,0 +1,91 @@
+"""Full-text search over nodes: the query, its scope and period; the index itself is that of the database."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from sqlalchemy import ColumnElement, Row, TextClause, bindparam, func, select
+from sqlalchemy.sql.expression import Executable
+
+from errand.engine.storage.search.hits import HitBuilder, period_parameters
+from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_query, parse_words
+from errand.engine.storage.search.scope import ScopeFinder, SearchScope
+from errand.engine.storage.search.titles import TitleSearch
+from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sqlite.statements import Value, to_text
+from errand.engine.storage.sqlite.tables import nodes
+from errand.protocol.conversations import SearchHit
+
+# Columns of a hit, for the statements of an index.
+COLUMNS = (
+    "nodes.conversation_id, conversations.title, conversations.archived, nodes.id, nodes.role, nodes.created_at, "
+    "nodes.number, nodes.parent_id"
+)
+_FIRST = select(func.min(nodes.c.number).label("number")).where(nodes.c.created_at >= bindparam("after"))
+_LAST = select(func.max(nodes.c.number).label("number")).where(nodes.c.created_at < bindparam("before"))
+_LARGEST = 2**63 - 1
+
+
+class NodeIndex(Protocol):
+    """The full-text index of one kind of database."""
+
+    @property
+    def is_named(self) -> ColumnElement[bool] | TextClause:
+        """Compares an agent's lower-case name with the parameter `name`."""
+        ...
+
+    @property
+    def has_former(self) -> ColumnElement[bool] | TextClause:
+        """True for all conversations with deleted agents, maybe for others."""
+        ...
+
+    def query(
+        self, query: SearchQuery, words: QueryWords, scope: SearchScope
+    ) -> tuple[Executable, Mapping[str, Value]]:
+        """A statement for the newest hits, and its parameters beside `limit`, `first` and `last` (numbers of nodes),
+        and `after` and `before` if the query has a period. Its rows have `COLUMNS` and `snippet`.
+        """
+        ...
+
+    def snippet(self, row: Row[Any], words: QueryWords) -> str:
+        """The words around the first matches, which are marked."""
+        ...
+
+
+class FullTextSearch:
+    """Stops at the `limit`-th newest hit: without ranking, common terms cost no more than rare ones."""
+
+    def __init__(self, reader: Reader, titles: TitleSearch, index: NodeIndex) -> None:
+        self._reader = reader
+        self._index = index
+        self._scopes = ScopeFinder(reader, titles, index.is_named, index.has_former)
+        self._hits = HitBuilder(reader)
+
+    async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
+        """Nodes that contain all words of `text`, newest first; no input raises an error.
+
+        Empty if an operator has an invalid value: `parse_query` returns advice.
+        """
+        query = parse_query(text)
+        words = parse_words(query.words)
+        if query.advice or not (words.phrases or query.has_operators):
+            return ()
+        scope = await self._scopes.find(query, conversation_id)
+        first, last = await self._span(query)
+        if scope.is_empty or last < first:
+            return ()
+        statement, own = self._index.query(query, words, scope)
+        parameters: dict[str, Value] = {"limit": limit, "first": first, "last": last, **own}
+        parameters |= period_parameters(query) if query.has_period else {}
+        rows = await self._reader.rows(statement, parameters)
+        return await self._hits.build(rows, [self._index.snippet(row, words) for row in rows])
+
+    async def _span(self, query: SearchQuery) -> tuple[int, int]:
+        """The range of numbers for the period; after an import it may include nodes of other times."""
+        first, last = 0, _LARGEST
+        if query.after is not None:
+            (row,) = await self._reader.rows(_FIRST, {"after": to_text(query.after)})
+            first = _LARGEST if row.number is None else row.number
+        if query.before is not None:
+            (row,) = await self._reader.rows(_LAST, {"before": to_text(query.before)})
+            last = row.number or 0
+        return first, last

@@ -1,0 +1,81 @@
+"""Resolves the names in search operators to conversations and agents."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, TextClause, bindparam, select
+
+from errand.engine.storage.search.query import SearchQuery
+from errand.engine.storage.search.titles import TitleSearch
+from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sqlite.tables import agents, conversations
+from errand.protocol.conversations import Conversation
+
+# Newest conversations matched by title: each adds a term to the index query.
+_MOST_CONVERSATIONS = 50
+# An import creates an agent of the same name for each conversation. Above this limit, the name is checked per node.
+_MOST_AGENTS = 2_000
+_KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
+_NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """`conversation_ids`: None means all, empty none. `roles` are "user" and "agent".
+
+    `named` is set for a name of very many agents: then `author_ids` has only some of them, and `roles` includes
+    "agent".
+    """
+
+    conversation_ids: tuple[str, ...] | None = None
+    roles: tuple[str, ...] = ()
+    author_ids: tuple[str, ...] = ()
+    named: str = ""
+    is_empty: bool = False
+
+
+class ScopeFinder:
+    def __init__(
+        self,
+        reader: Reader,
+        titles: TitleSearch,
+        is_named: ColumnElement[bool] | TextClause,
+        has_former: ColumnElement[bool] | TextClause,
+    ) -> None:
+        self._reader = reader
+        self._named = _NAMED.where(is_named)
+        self._with_former = select(conversations.c.body).where(has_former)
+        self._titles = titles
+
+    async def find(self, query: SearchQuery, conversation_id: str | None) -> SearchScope:
+        places = await self._conversation_ids(query, conversation_id)
+        roles = tuple(sender.lower() for sender in query.senders if sender.lower() in ("user", "agent"))
+        names = tuple(ascii_lower(sender) for sender in query.senders if sender.lower() not in ("user", "agent"))
+        by_name = {name: await self._agents(name) for name in names}
+        author_ids = tuple(agent_id for found in by_name.values() for agent_id in found)
+        is_empty = places == () or bool(query.senders and not roles and not author_ids)
+        if len(names) == 1 and not roles and len(author_ids) > _MOST_AGENTS:
+            return SearchScope(places, ("agent",), author_ids, names[0], is_empty)
+        return SearchScope(places, roles, author_ids, "", is_empty)
+
+    async def _conversation_ids(self, query: SearchQuery, conversation_id: str | None) -> tuple[str, ...] | None:
+        if not query.places:
+            return None if conversation_id is None else (conversation_id,)
+        found: list[str] = []
+        for place in query.places:
+            known = await self._reader.rows(_KNOWN, {"id": place})
+            titles = () if known else await self._titles.find(place, _MOST_CONVERSATIONS)
+            found += [row.id for row in known] + [conversation.id for conversation in titles]
+        if conversation_id is not None:
+            return (conversation_id,) if conversation_id in found else ()
+        return tuple(dict.fromkeys(found))
+
+    async def _agents(self, name: str) -> tuple[str, ...]:
+        present = [row.id for row in await self._reader.rows(self._named, {"name": name})]
+        left = await self._reader.structs(self._with_former, Conversation)
+        former = [one.id for conversation in left for one in conversation.former if ascii_lower(one.name) == name]
+        return (*present, *former)
+
+
+def ascii_lower(name: str) -> str:
+    """Lower case as in SQLite's `lower`: ASCII letters only."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)

@@ -1,0 +1,157 @@
+"""Search in the `tsvector` indexes of PostgreSQL, whose functions are in postgres/schema.py."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy import BigInteger, Row, bindparam
+from sqlalchemy.sql.expression import Executable
+
+from errand.engine.storage.search.full_text import COLUMNS
+from errand.engine.storage.search.hits import MARK, UNMARK
+from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_words
+from errand.engine.storage.search.scope import SearchScope
+from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sqlite.search_index import facet
+from errand.engine.storage.sqlite.statements import Value
+from errand.protocol.conversations import Conversation
+
+_NODES = f"""
+    SELECT {COLUMNS}, node_texts.text AS snippet
+    FROM node_texts
+    JOIN nodes ON nodes.number = node_texts.number
+    JOIN conversations ON conversations.id = nodes.conversation_id
+    WHERE node_texts.number BETWEEN :first AND :last {{also}}
+    ORDER BY node_texts.number DESC LIMIT :limit
+"""
+_SPAN = "nodes.created_at >= :after AND nodes.created_at < :before"
+_OF_AGENT = """
+    EXISTS (SELECT 1 FROM agents WHERE agents.id = errand_json(nodes.body) ->> 'author'
+    AND errand_name(agents.body) = :named)
+"""
+_TITLES = """
+    SELECT body FROM conversations WHERE {matches} ORDER BY updated_at DESC, id DESC LIMIT :limit
+"""
+_NUMBERS = (bindparam("first", type_=BigInteger), bindparam("last", type_=BigInteger))
+_WORD = re.compile(r"[^\W_]+")
+# Words of a snippet, and characters on both sides of a match in which they are looked for.
+_LENGTH = 16
+_NEAR = 400
+# Matches of a word that are looked at.
+_MOST = 50
+
+
+class TextVectorIndex:
+    is_named = sql.text("errand_name(agents.body) = :name")
+    has_former = sql.text("""strpos(conversations.body, '"former":[{') > 0""")
+
+    def query(
+        self, query: SearchQuery, words: QueryWords, scope: SearchScope
+    ) -> tuple[Executable, Mapping[str, Value]]:
+        matches, parameters = _matches("node_texts.words", words.phrases, words.unfinished)
+        conditions = [_SPAN] if query.has_period else []
+        if words.phrases:
+            conditions.append(matches)
+        if scope.conversation_ids is not None:
+            conditions.append(f"nodes.conversation_id IN ({_names('c', scope.conversation_ids, parameters)})")
+        if query.senders:
+            listed = () if scope.named else scope.author_ids
+            senders = [*(facet("from", role) for role in scope.roles), *(facet("by", one) for one in listed)]
+            conditions.append(f"facets && ARRAY[{_names('s', map(str.lower, senders), parameters)}]")
+        if query.tools:
+            tools = (facet("tool", tool).lower() for tool in query.tools)
+            conditions.append(f"facets && ARRAY[{_names('t', tools, parameters)}]")
+        if scope.named:
+            conditions.append(_OF_AGENT)
+            parameters["named"] = scope.named
+        also = "".join(f" AND {condition}" for condition in conditions)
+        return sql.text(_NODES.format(also=also)).bindparams(*_NUMBERS), parameters
+
+    def snippet(self, row: Row[Any], words: QueryWords) -> str:
+        said: str = row.snippet or ""
+        return marked_snippet(said, words.phrases, words.unfinished) if words.phrases else said[:160]
+
+
+class TextVectorTitles:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def find(self, text: str, limit: int = 20) -> tuple[Conversation, ...]:
+        words = parse_words(text)
+        if not words.phrases:
+            return ()
+        matches, parameters = _matches("errand_vector(title)", words.phrases, words.is_open)
+        statement = sql.text(_TITLES.format(matches=matches))
+        return await self._reader.structs(statement, Conversation, {**parameters, "limit": limit})
+
+
+def _matches(vector: str, phrases: Sequence[str], unfinished: bool) -> tuple[str, dict[str, Value]]:
+    """A condition that all phrases occur; the last word of the last may be incomplete."""
+    last = len(phrases) - 1
+    queries = (
+        f"errand_query(:w{number}, {'true' if unfinished and number == last else 'false'})"
+        for number in range(len(phrases))
+    )
+    return f"{vector} @@ ({' && '.join(queries)})", {f"w{number}": phrase for number, phrase in enumerate(phrases)}
+
+
+def _names(kind: str, values: Iterable[str], parameters: dict[str, Value]) -> str:
+    """A list of parameters for these values."""
+    own: dict[str, Value] = {f"{kind}{number}": value for number, value in enumerate(values)}
+    parameters |= own
+    return ", ".join(f":{name}" for name in own)
+
+
+class _Folding(dict[int, int]):
+    """Each character without case and diacritics, one for one, so that places stay the same."""
+
+    def __missing__(self, code: int) -> int:
+        base = unicodedata.normalize("NFD", chr(code))[0].lower()
+        self[code] = ord(base) if len(base) == 1 else code
+        return self[code]
+
+
+_folding = _Folding()
+
+
+def marked_snippet(said: str, phrases: Sequence[str], unfinished: bool) -> str:
+    """Sixteen words where most of the phrases stand together, with marks around these, like FTS5's `snippet`."""
+    folded = said.lower() if said.isascii() else said.translate(_folding)
+    patterns = [_pattern(phrase, unfinished and phrase is phrases[-1]) for phrase in phrases]
+    found = sorted(
+        (match.start(), match.end(), number)
+        for number, pattern in enumerate(patterns)
+        for match in islice(pattern.finditer(folded), _MOST)
+    )
+    if not found:
+        return said[:160]
+    near = [{number for begin, _, number in found if start <= begin < start + _NEAR} for start, _, _ in found]
+    best = max(range(len(found)), key=lambda place: (len(near[place]), -place))
+    origin = max(0, found[best][0] - _NEAR)
+    words = [match.span() for match in _WORD.finditer(folded, origin, found[best][0] + _NEAR)]
+    place = next(number for number, (start, _) in enumerate(words) if start >= found[best][0])
+    last = min(len(words), max(0, place - (_LENGTH - len(near[best])) // 2) + _LENGTH)
+    first = max(0, last - _LENGTH)
+    start, lead = (0, "") if first == 0 and origin == 0 else (words[first][0], "…")
+    is_end = last == len(words) and _WORD.search(folded, words[-1][1]) is None
+    end, trail = (len(said), "") if is_end else (words[last - 1][1], "…")
+    return lead + _marked(said, start, end, found) + trail
+
+
+def _marked(said: str, start: int, end: int, found: Iterable[tuple[int, int, int]]) -> str:
+    pieces: list[str] = []
+    at = start
+    for begin, until, _ in found:
+        if begin >= at and until <= end:
+            pieces += (said[at:begin], MARK, said[begin:until], UNMARK)
+            at = until
+    return "".join((*pieces, said[at:end]))
+
+
+def _pattern(phrase: str, unfinished: bool) -> re.Pattern[str]:
+    words = [re.escape(word) for word in _WORD.findall(phrase.translate(_folding))]
+    tail = r"[^\W_]*" if unfinished else r"(?![^\W_])"
+    return re.compile(r"(?<![^\W_])" + r"[\W_]+".join(words) + tail)

@@ -1,0 +1,80 @@
+"""Opens a SQLite file for reading and writing: its connections and their settings."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import URL, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from errand.engine.core.errors import ConfigurationError, StorageError
+from errand.engine.storage.sqlite.opening import prepare_file
+from errand.engine.storage.sqlite.writer import SqliteWriter, Writer
+
+SHARED_SETTINGS = (
+    "PRAGMA busy_timeout = 5000",
+    "PRAGMA foreign_keys = ON",
+    # A commit is on disk when it returns and survives a power failure.
+    "PRAGMA synchronous = FULL",
+    # What is deleted is overwritten with zeros, so that a forgotten text is not left in the file.
+    "PRAGMA secure_delete = ON",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA recursive_triggers = ON",  # INSERT OR REPLACE must not bypass the append-only triggers
+)
+
+_READERS = 4
+
+
+def path_of(url: URL) -> Path:
+    """The file of a SQLite URL. Raises `ConfigurationError` for an in-memory database."""
+    if not url.database or url.database == ":memory:":
+        raise ConfigurationError(
+            "The setting database_url names no file. Write sqlite+aiosqlite:////path/to/errand.db."
+        )
+    return Path(url.database)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection for writing, in WAL mode; transactions are started explicitly."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    try:
+        for setting in (*SHARED_SETTINGS, "PRAGMA journal_mode = WAL", "PRAGMA journal_size_limit = 67108864"):
+            connection.execute(setting)
+    except sqlite3.Error as error:
+        connection.close()
+        raise StorageError(
+            f"{path} cannot be written ({error}). Nothing was changed. Check its rights and the room on the disk."
+        ) from error
+    return connection
+
+
+def sqlite_url(path: Path) -> str:
+    return URL.create("sqlite+aiosqlite", database=str(path)).render_as_string()
+
+
+async def open_engine(path: Path, copies: Path) -> tuple[AsyncEngine, Writer]:
+    """Raises `StorageError` for an unusable file."""
+    await asyncio.to_thread(prepare_file, path, copies)
+    writer = SqliteWriter(await asyncio.to_thread(connect, path))
+    return _sqlite_engine(path), writer
+
+
+def _sqlite_engine(path: Path) -> AsyncEngine:
+    engine = create_async_engine(
+        sqlite_url(path),
+        pool_size=_READERS,
+        max_overflow=0,
+        pool_reset_on_return=None,  # reads have no transaction to roll back
+        connect_args={"isolation_level": None},
+    )
+
+    def configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        for setting in SHARED_SETTINGS:
+            cursor.execute(setting)
+        cursor.close()
+
+    event.listen(engine.sync_engine, "connect", configure)
+    return engine

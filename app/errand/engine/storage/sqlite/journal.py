@@ -1,0 +1,450 @@
+"""The single writer with group commit, and long work split into short transactions."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, assert_never
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from errand.engine.core.errors import Busy, CannotSave, StorageError
+from errand.engine.core.resources import Health
+from errand.engine.storage.sqlite.errors import condition, name_of, save_error_of
+from errand.engine.storage.sqlite.statements import Write, upsert
+from errand.engine.storage.sqlite.tables import meta
+from errand.engine.storage.sqlite.writer import Writer, synchronous
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+# Maximum number of groups in one transaction: keeps commits short when the queue is long.
+_BATCH = 1000
+# A non-durable commit waits this long for a durable one: both then cost one disk flush.
+_LAZY_FLUSH_S = 0.02
+# Changes without a waiting flush are held back this long, to share its commit.
+_GATHER_S = 0.005
+# Retry interval while nothing can be saved.
+_RETRY_S = 1.0
+_PROBE = upsert(meta, ["name"], ["value"])
+
+# Long work holds the journal this long, plus its last step. If others wait then, it lets them work: a client's command
+# needs up to three commits, and would wait for a slice at each.
+_SLICE_S = 0.005
+_PAUSE_S = 0.015
+
+
+class _Owner:
+    """The owner of changes: a failure is reported only to the owner of the failed change."""
+
+    __slots__ = ("failure",)
+
+    def __init__(self) -> None:
+        self.failure: StorageError | None = None
+
+
+_owner: ContextVar[_Owner | None] = ContextVar("owner of changes", default=None)
+
+
+def begin_ownership() -> None:
+    """From here on, this asyncio task and those it starts own their changes: failures are not reported to others."""
+    _owner.set(_Owner())
+
+
+class JournalChange:
+    """A queued group of writes, committed atomically. Another group may depend on it."""
+
+    __slots__ = ("after", "failure", "owner", "writes")
+
+    def __init__(self, writes: tuple[Write, ...], owner: _Owner, after: "JournalChange | None") -> None:
+        self.writes = writes
+        self.owner = owner
+        self.after = after
+        self.failure: StorageError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _FlushMarker:
+    """A flush that waits for everything before it."""
+
+    done: asyncio.Future[None]
+    owner: _Owner
+    durable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _ExclusiveTurn:
+    """An exclusive transaction: the queue is blocked from `granted` to `finished`."""
+
+    granted: asyncio.Future[None]
+    finished: asyncio.Future[None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """An empty change, to test whether changes can be saved."""
+
+    done: asyncio.Future[None]
+
+
+_Entry: TypeAlias = JournalChange | _FlushMarker | _ExclusiveTurn | _Probe
+
+
+class Journal:
+    """All changes of the database go through this queue, in order.
+
+    With `set_waits_saved`, environment failures (a full disk, a lock) do not lose changes: the journal retries until
+    they are saved, and flushes wait. Without it, such a change is lost and fails the flush.
+
+    A change that the database rejects fails alone, with those put to come `after` it. This is reported to its owner
+    (see `begin_ownership`); changes of other owners are committed in order.
+    """
+
+    def __init__(self, writer: Writer, engine: AsyncEngine, limit: int = 100_000) -> None:
+        self._writer = writer
+        self._engine = engine
+        self.health = Health()
+        self._limit = limit
+        self._entries: deque[_Entry] = deque()
+        self._wake = asyncio.Event()
+        self._is_awaited = asyncio.Event()
+        self._batch: list[_Entry] = []
+        self._closing = False
+        self._is_behind = False
+        self._default_owner = _Owner()
+        self._fails_fast = asyncio.Event()
+        self._fails_fast.set()
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run(), name="storage journal")
+        self._task.add_done_callback(self._on_end)
+
+    def put(self, *writes: Write, after: JournalChange | None = None) -> JournalChange:
+        """Queue one group, committed atomically, without waiting. Raises `Busy` if the queue is full.
+
+        After the commit, each `on_commit` is called in order. A failed group is logged, and fails its owner's next
+        flush and all groups put `after` it.
+        """
+        if len(self._entries) >= self._limit:
+            raise Busy(f"{self._limit:,} changes wait to be saved: the disk does not keep up. Try again shortly.")
+        change = JournalChange(writes, self._current_owner(), after)
+        self._add(change)
+        return change
+
+    async def flush(self, *, durable: bool = True) -> None:
+        """Return once everything put so far is committed and on disk, where it survives a power failure.
+
+        If not `durable`, it survives only a crash of the engine, and is on disk a moment later. Raises the first
+        `StorageError` of the caller's changes since its previous flush.
+        """
+        mark = _FlushMarker(self._loop.create_future(), self._current_owner(), durable)
+        self._add(mark)
+        await mark.done
+
+    @property
+    def is_busy(self) -> bool:
+        """True if changes or callers wait."""
+        return bool(self._entries)
+
+    def set_waits_saved(self, waits: bool) -> None:
+        """Wait until changes can be saved from now on. If not, for a shutdown: retry once, then drop them."""
+        if waits:
+            self._fails_fast.clear()
+        else:
+            self._fails_fast.set()
+
+    async def probe(self) -> None:
+        """Test whether a change can be saved now. Raises `CannotSave`, with advice, if not."""
+        if self.health.blocking_condition is None:
+            probe = _Probe(self._loop.create_future())
+            self._add(probe)
+            await probe.done
+        else:
+            raise self._refusal()
+
+    def suspect(self) -> None:
+        """Find out, without waiting for it, whether changes can be saved now: `health` tells."""
+        if self.health.blocking_condition is None and not self._closing:
+            probe = _Probe(self._loop.create_future())
+            probe.done.add_done_callback(lambda done: done.exception())  # known to `health`
+            self._add(probe)
+
+    async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool = True) -> T:
+        """Read, decide and write in one exclusive transaction, in queue order; an error in `work` rolls it back.
+
+        The journal is blocked meanwhile: `work` must not wait for a flush. If not `durable`, the transaction is on
+        disk only with the next durable commit. Raises `CannotSave` at once while saving fails.
+        """
+
+        async def in_transaction() -> T:
+            result = await _transact(self._engine, work, durable=durable)
+            self._is_behind = self._is_behind or not durable
+            return result
+
+        return await self.while_idle(in_transaction)
+
+    async def while_idle(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run `work`, in queue order, while nothing else is written; it must not wait for a flush.
+
+        Raises `CannotSave` at once while saving fails.
+        """
+        if self.health.blocking_condition is not None:
+            raise self._refusal()
+        turn = _ExclusiveTurn(self._loop.create_future(), self._loop.create_future())
+        self._add(turn)
+        try:
+            await turn.granted
+            return await work()
+        finally:
+            turn.finished.set_result(None)
+
+    async def close(self) -> None:
+        """Commit queued changes, then stop. Later changes are refused; a second call only waits."""
+        first = not self._closing
+        self._closing = True
+        self._fails_fast.set()
+        self._wake.set()
+        self._is_awaited.set()
+        await asyncio.shield(self._task)
+        if first:
+            await self._writer.close()
+
+    def _current_owner(self) -> _Owner:
+        return _owner.get() or self._default_owner
+
+    def _add(self, entry: _Entry) -> None:
+        if self._closing:
+            raise StorageError("The database is closed; the change was not saved.")
+        self._entries.append(entry)
+        self._wake.set()
+        if not isinstance(entry, JournalChange) or len(self._entries) >= _BATCH:
+            self._is_awaited.set()
+
+    async def _run(self) -> None:
+        while self._entries or not self._closing:
+            if not self._entries:
+                await self._idle()
+                continue
+            await self._gather()
+            self._batch = self._take()
+            await self._commit(self._batch)
+            for entry in self._batch:
+                await self._complete_entry(entry)
+            self._batch = []
+        if self._is_behind:
+            await self._flush_to_disk()
+
+    async def _idle(self) -> None:
+        """Return when the queue has entries; after a timeout, flush non-durable commits to disk."""
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(_LAZY_FLUSH_S if self._is_behind else None):
+                await self._wake.wait()
+        except TimeoutError:
+            await self._flush_to_disk()
+
+    async def _gather(self) -> None:
+        """Return when a caller waits for the queued entries, or after a short timeout."""
+        if not self._is_awaited.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GATHER_S):
+                    await self._is_awaited.wait()
+
+    def _on_end(self, task: "asyncio.Task[None]") -> None:
+        """Ends early only by a defect: fails current and later waiters, which would otherwise wait forever."""
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            return
+        _log.critical("the journal ended by an error", exc_info=error)
+        self._closing = True
+        for entry in (*self._batch, *self._entries):
+            match entry:
+                case _FlushMarker(waiting) | _Probe(waiting) | _ExclusiveTurn(waiting) if not waiting.done():
+                    waiting.set_exception(StorageError(f"Nothing can be saved any more ({error!r}). Restart Errand."))
+                case _:
+                    pass
+
+    def _take(self) -> list[_Entry]:
+        """The next batch; a turn or a probe is always its last entry."""
+        batch: list[_Entry] = []
+        while self._entries and len(batch) < _BATCH:
+            batch.append(self._entries.popleft())
+            if isinstance(batch[-1], _ExclusiveTurn | _Probe):
+                break
+        if not self._entries and not self._closing:
+            self._is_awaited.clear()
+        return batch
+
+    async def _commit(self, batch: Sequence[_Entry]) -> None:
+        marks = [entry.durable for entry in batch if isinstance(entry, _FlushMarker)]
+        durable = any(marks) or not marks
+        await self._save([entry for entry in batch if isinstance(entry, JournalChange)], durable=durable)
+        if durable and marks and self._is_behind:
+            await self._flush_to_disk()
+
+    async def _save(self, changes: Sequence[JournalChange], *, durable: bool) -> None:
+        """Commit all at once; if a change is rejected, split into halves until only that change fails."""
+        changes = [change for change in changes if not _has_failed(change)]
+        if not changes:
+            return
+        try:
+            await self._write([write for change in changes for write in change.writes], durable=durable)
+        except CannotSave as error:
+            for change in changes:
+                change.failure = error
+        except StorageError as error:
+            if len(changes) == 1:
+                changes[0].failure = error
+                return
+            half = len(changes) // 2
+            await self._save(changes[:half], durable=durable)
+            await self._save(changes[half:], durable=durable)
+
+    async def _flush_to_disk(self) -> None:
+        """Flush earlier commits to disk."""
+        try:
+            await self._write((_empty_change(),), durable=True)
+        except StorageError as error:
+            self._is_behind = False  # prevents 50 retries per second; the next durable commit flushes too
+            _log.error("what is committed may not outlive a power cut: %s", error)
+
+    async def _write(self, writes: Sequence[Write], *, durable: bool) -> None:
+        """Write, and retry while the environment fails."""
+        while True:
+            try:
+                await self._writer.write(writes, durable=durable)
+            except CannotSave as error:
+                self._report_trouble(error)
+                if self._fails_fast.is_set():
+                    raise
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_RETRY_S):
+                        await self._fails_fast.wait()
+            else:
+                self._is_behind = not durable
+                self._clear_trouble()
+                return
+
+    def _report_trouble(self, error: CannotSave) -> None:
+        assert error.kind is not None
+        if not any(known.kind == error.kind for known in self.health.conditions):
+            _log.error("nothing can be saved: %s", error)
+        self.health.report(condition(error.kind, name_of(self._engine)))
+        for entry in (*self._batch, *self._entries):
+            match entry:
+                case _Probe(waiting) | _ExclusiveTurn(waiting) if not waiting.done():
+                    waiting.set_exception(self._refusal())
+                case _:
+                    pass
+
+    def _clear_trouble(self) -> None:
+        for known in self.health.conditions:
+            if known.holds and known.kind != "damaged":
+                _log.warning("saving works again after: %s", known.text)
+                self.health.clear(known.kind)
+
+    def _refusal(self) -> CannotSave:
+        held = self.health.blocking_condition
+        assert held is not None
+        return CannotSave(f"Not saved: {held.text} {held.advice}")
+
+    async def _probe(self, done: asyncio.Future[None]) -> None:
+        """Report the first attempt to the waiter; then keep trying, to notice when saving works again."""
+        try:
+            await self._writer.write((_empty_change(),), durable=False)
+        except CannotSave as error:
+            self._report_trouble(error)
+            if not done.done():
+                done.set_exception(self._refusal())
+            with suppress(StorageError):
+                await self._write((_empty_change(),), durable=True)
+        except StorageError as error:
+            if not done.done():
+                done.set_exception(error)
+        else:
+            if not done.done():
+                done.set_result(None)
+
+    async def _complete_entry(self, entry: _Entry) -> None:
+        match entry:
+            case JournalChange() if entry.failure is not None:
+                entry.owner.failure = entry.owner.failure or entry.failure
+                tables = ", ".join(str(write.statement.table) for write in entry.writes)
+                _log.error("a change of %s was lost: %s", tables, entry.failure)
+                entry.after = None
+            case JournalChange():
+                for write in entry.writes:
+                    if write.on_commit is not None:
+                        # Through the loop: a callback's exception goes to the loop's handler, not into the journal.
+                        self._loop.call_soon(write.on_commit)
+                entry.after = None  # frees the chain of earlier changes
+            case _FlushMarker():
+                _resolve(entry)
+                # Lets each waiter run in a separate loop iteration: fifty in one would block all others.
+                await asyncio.sleep(0)
+            case _Probe(done):
+                if not done.done():
+                    await self._probe(done)
+            case _ExclusiveTurn(granted, over):
+                if not granted.done():
+                    granted.set_result(None)
+                    await over
+            case _:
+                assert_never(entry)
+
+
+async def _transact(engine: AsyncEngine, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool) -> T:
+    try:
+        async with engine.begin() as connection:
+            if connection.dialect.name == "sqlite":
+                await connection.exec_driver_sql(synchronous(durable=durable))
+                await connection.exec_driver_sql("BEGIN IMMEDIATE")
+            return await work(connection)
+    except (SQLAlchemyError, OSError) as error:
+        raise save_error_of(error) from error
+
+
+def _empty_change() -> Write:
+    """A different value each time: SQLite neither writes nor flushes an unchanged row."""
+    return Write(_PROBE, {"name": "probe", "value": str(time.time_ns())})
+
+
+def _has_failed(change: JournalChange) -> bool:
+    """True if a change it depends on has failed."""
+    if change.after is not None and change.after.failure is not None:
+        change.failure = change.after.failure
+    return change.failure is not None
+
+
+def _resolve(mark: _FlushMarker) -> None:
+    if mark.done.done():
+        return  # its flush was cancelled; the owner's next flush reports the failure
+    failure, mark.owner.failure = mark.owner.failure, None
+    if failure is None:
+        mark.done.set_result(None)
+    else:
+        mark.done.set_exception(failure)
+
+
+async def in_slices(journal: Journal, step: Callable[[AsyncConnection], Awaitable[bool]]) -> None:
+    """Run `step` repeatedly until it returns False. Steps within one time slice are committed together.
+
+    The slices are not durable by themselves: the caller ends with a durable change, and a crash in between leaves the
+    mark by which the next start removes what is incomplete.
+    """
+
+    async def work(connection: AsyncConnection) -> bool:
+        end = time.monotonic() + _SLICE_S
+        while await step(connection):
+            if time.monotonic() >= end:
+                return True
+        return False
+
+    while await journal.transact(work, durable=False):
+        if journal.is_busy:
+            await asyncio.sleep(_PAUSE_S)

@@ -1,0 +1,439 @@
+"""The browser process and its windows. Playwright is known here and in playwright_start.py alone.
+
+Playwright runs a program of its own that starts the browser. Both carry our marks, so that a sweep, or the watchdog
+after the engine's death, finds all their processes.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from errand.engine.core.ids import new_id
+from errand.engine.sandbox.http_proxy import PROXY_HEADER
+from errand.engine.tools.base import ToolError
+from errand.engine.tools.browser.installed import has_own_sandbox
+from errand.engine.tools.browser.playwright_start import load_playwright, start_playwright
+from errand.engine.tools.browser.selectors import ways_to_find
+from errand.engine.tools.processes import marks
+from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from errand.environment import without_secrets
+from errand.protocol.base import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Dialog, Download, Locator, Page, Playwright
+
+Wait: TypeAlias = Literal["load", "domcontentloaded", "networkidle", "commit"]
+
+_START_S, _CLOSE_S = 20.0, 1.5
+_LOAD_MS, _SETTLED_MS, _ACTION_MS, _SCRIPT_S = 30_000, 8_000, 8_000, 15.0
+_SETTLE_MS = 100
+_SIZE = {"width": 1280, "height": 800}
+_MOST_PAGES = 5
+# A page can open dialogs without end.
+_MOST_NOTES = 20
+# Larger pictures are scaled down by the models' providers.
+_LONGEST_SIDE = 1_568
+_LARGEST_PICTURE = 1_500_000
+_FOLDER = "errand-browser-"
+# Nothing listens there: what belongs to no window has no network.
+_NOWHERE = "http://127.0.0.1:9"
+_ARGUMENTS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-pings",
+    "--disable-domain-reliability",
+    "--disable-breakpad",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+
+
+class PageFailed(Exception):
+    """An action did not succeed; the text is for the model. `kind` is `gone` if the page or the browser is lost."""
+
+    def __init__(self, kind: Literal["failed", "late", "crashed", "gone"], text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    data: str
+    media_type: str
+    width: int
+    height: int
+    is_cut: bool = False
+
+
+class BrowserProcess:
+    """The engine's one browser: it starts with the first window and ends with the last."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._running: _Running | None = None
+        self._windows: set[BrowserWindow] = set()
+
+    async def open(self, program: Path, proxy_port: int) -> "BrowserWindow":
+        """A window with nothing in common with others. Raises `ToolError` if the browser does not start."""
+        async with self._lock:
+            try:
+                window = await self._open(program, proxy_port)
+            except PageFailed:  # it was killed, which nobody has noticed yet
+                await self._end()
+                window = await self._open(program, proxy_port)
+            self._windows.add(window)
+            return window
+
+    async def release(self, window: "BrowserWindow") -> None:
+        """Close a window; the browser ends with the last one."""
+        self._windows.discard(window)
+        async with self._lock:
+            if self._windows:
+                await window.close()
+            else:
+                await self._end()
+
+    async def close(self) -> None:
+        async with self._lock:
+            self._windows.clear()
+            await self._end()
+
+    async def _open(self, program: Path, proxy_port: int) -> "BrowserWindow":
+        if self._running is None or not self._running.browser.is_connected():
+            await self._end()
+            self._running = await _start(program)
+        async with _translated(None):
+            context = await self._running.browser.new_context(
+                proxy={"server": f"http://127.0.0.1:{proxy_port}", "bypass": "<-loopback>"},
+                service_workers="block",
+                accept_downloads=False,
+                viewport={"width": _SIZE["width"], "height": _SIZE["height"]},
+            )
+            return BrowserWindow(context)
+
+    async def _end(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            await running.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    playwright: "Playwright"
+    browser: "Browser"
+    sweep: ProcessSweep
+    folder: Path
+
+    async def end(self) -> None:
+        """Orderly if it answers, and in any case."""
+        with suppress(*_errors()):  # it may be gone, or hang
+            async with asyncio.timeout(_CLOSE_S):
+                await self.browser.close()
+                await self.playwright.stop()
+        await self.sweep.end()
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+
+async def _start(program: Path) -> _Running:
+    adopt_orphans()
+    await asyncio.to_thread(load_playwright)  # 0.3 s and more
+    owner = new_id("browser")
+    mark, sweep = marks.new_mark(owner), ProcessSweep(owner)
+    folder = await asyncio.to_thread(_new_folder)
+    places = {name: str(folder) for name in ("TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+    environment = {**without_secrets(os.environ), **places, **mark.variables}
+    try:
+        async with asyncio.timeout(_START_S):
+            playwright = await start_playwright(mark, environment, folder)
+            browser = await playwright.chromium.launch(
+                executable_path=program,
+                args=_ARGUMENTS,
+                chromium_sandbox=has_own_sandbox(),
+                env={**environment},
+                handle_sigint=False,
+                handle_sigterm=False,
+                handle_sighup=False,
+                proxy={"server": _NOWHERE},
+            )
+    except BaseException as error:
+        await sweep.end()
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        if isinstance(error, Exception):
+            raise ToolError(f"The browser {program} did not start: {_first_line(error)}", "no browser") from error
+        raise
+    return _Running(playwright, browser, sweep, folder)
+
+
+def _new_folder() -> Path:
+    """A folder for profiles; those of engines that were killed are removed."""
+    base = Path(tempfile.gettempdir())
+    for old in base.glob(f"{_FOLDER}*"):
+        with suppress(OSError, ValueError, IndexError):
+            pid = int(old.name.split("-")[2])
+            if old.stat().st_uid == os.getuid() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
+                shutil.rmtree(old, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
+
+
+@dataclass(eq=False)  # without slots: Playwright adds an attribute
+class BrowserWindow:
+    """The pages of one conversation; actions go to the newest. `notes` are the newest of what happened meanwhile."""
+
+    _context: "BrowserContext"
+    notes: deque[str] = field(default_factory=lambda: deque[str](maxlen=_MOST_NOTES))
+    url: str = ""
+    is_crashed: bool = False
+    is_closed: bool = False
+    _pages: list["Page"] = field(default_factory=list["Page"])
+    _last: "Page | None" = None
+
+    def __post_init__(self) -> None:
+        self._context.on("page", self._on_page)
+        self._context.on("close", self._on_close)
+
+    @property
+    def has_another_page(self) -> bool:
+        """True if the page of the last action was closed, and the one before it is the page again."""
+        return bool(self._pages) and not self.is_closed and self._pages[-1] is not self._last
+
+    async def close(self) -> None:
+        self.is_closed = True
+        with suppress(*_errors()):  # the browser may be gone, or hang: its end follows
+            async with asyncio.timeout(_CLOSE_S):
+                await self._context.close()
+
+    async def go_to(self, url: str, wait: Wait) -> tuple[int, str]:
+        """The HTTP status, 0 if there is none, and the proxy's word if the answer is its own."""
+        async with self._page() as page:
+            first = "commit" if wait == "commit" else "domcontentloaded"
+            response = await page.goto(url, wait_until=first, timeout=_LOAD_MS)
+            if wait in ("load", "networkidle"):
+                # Many pages never load the last of their parts; a headless Chromium may even forget one.
+                try:
+                    await page.wait_for_load_state(wait, timeout=_SETTLED_MS)
+                except _late():
+                    left = "its network was not idle" if wait == "networkidle" else "not all of it had loaded"
+                    self.notes.append(f"{left} within {_SETTLED_MS / 1000:g} s")
+            status = response.status if response is not None else 0
+            return status, response.headers.get(PROXY_HEADER, "") if response is not None else ""
+
+    async def wait_for(self, selector: str) -> None:
+        async with self._page() as page:
+            await page.locator(selector).first.wait_for(timeout=_ACTION_MS)
+
+    async def title(self) -> str:
+        async with self._page() as page:
+            return await page.title()
+
+    async def text(self, selector: str) -> str:
+        async with self._page() as page:
+            found = await _located(page, selector or "body", is_field=False)
+            return await found.inner_text(timeout=_ACTION_MS) if found is not None else _missing(selector)
+
+    async def html(self, selector: str) -> str:
+        async with self._page() as page:
+            if not selector:
+                return await page.content()
+            found = await _located(page, selector, is_field=False)
+            if found is None:
+                return _missing(selector)
+            return str(await found.evaluate("element => element.outerHTML", timeout=_ACTION_MS))
+
+    async def tree(self) -> str:
+        """The accessibility tree as text, with a reference for each element."""
+        async with self._page() as page:
+            return await page.aria_snapshot(mode="ai", timeout=_ACTION_MS)
+
+    async def click(self, selector: str) -> None:
+        async with self._page() as page:
+            found = await _located(page, selector, is_field=False)
+            if found is None:
+                _missing(selector)
+            else:
+                await found.click(timeout=_ACTION_MS)
+                with suppress(_late()):  # a click may open a window, and need not load anything
+                    await self._context.wait_for_event("page", timeout=_SETTLE_MS)
+                if self._pages:
+                    with suppress(*_errors()):  # it may have closed its window
+                        await self._pages[-1].wait_for_load_state("load", timeout=_ACTION_MS)
+
+    async def fill(self, selector: str, text: str) -> None:
+        async with self._page() as page:
+            found = await _located(page, selector, is_field=True)
+            if found is None:
+                _missing(selector)
+            else:
+                await found.fill(text, timeout=_ACTION_MS)
+
+    async def evaluate(self, script: str) -> JsonValue:
+        async with self._page() as page, asyncio.timeout(_SCRIPT_S):
+            return await page.evaluate(script)
+
+    async def picture(self, *, is_whole: bool) -> Picture:
+        async with self._page() as page:
+            size = await page.evaluate(
+                "() => [innerWidth, innerHeight, document.documentElement.scrollWidth, "
+                "document.documentElement.scrollHeight, scrollX, scrollY]"
+            )
+            width, height, whole_width, whole_height, x, y = (max(0, int(one)) for one in size)
+            if is_whole:
+                x, y, width, height = 0, 0, whole_width, whole_height
+            longest = 2 * _LONGEST_SIDE
+            shown = max(1, min(width, longest)), max(1, min(height, longest))
+            scale = min(1.0, _LONGEST_SIDE / max(shown))
+            session = await page.context.new_cdp_session(page)
+            clip: JsonObject = {"x": x, "y": y, "width": shown[0], "height": shown[1], "scale": scale}
+            options: JsonObject = {"captureBeyondViewport": is_whole, "clip": clip}
+            async with asyncio.timeout(_SCRIPT_S):
+                data, kind = await _captured(session, {"format": "png", **options}), "image/png"
+                if len(data) > _LARGEST_PICTURE:
+                    small: JsonObject = {"format": "jpeg", "quality": 80, **options}
+                    data, kind = await _captured(session, small), "image/jpeg"
+            await session.detach()
+            is_cut = shown != (width, height)
+            return Picture(data, kind, round(shown[0] * scale), round(shown[1] * scale), is_cut)
+
+    async def drop(self) -> None:
+        """Close all pages at once, whatever runs in them; the next action finds a new one.
+
+        A page that cannot be closed in time would block others of its site: then the window counts as closed.
+        """
+        pages, self._pages, self.url, self.is_crashed = self._pages, [], "", False
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await asyncio.gather(*(page.close() for page in pages), return_exceptions=True)
+        except TimeoutError:
+            self.is_closed = True
+
+    @asynccontextmanager
+    async def _page(self) -> AsyncGenerator["Page"]:
+        async with _translated(self):
+            if not self._pages:
+                await self._context.new_page()
+                if not self._pages:
+                    raise PageFailed("gone", "The page was closed.")
+            page = self._last = self._pages[-1]
+            try:
+                yield page
+            finally:
+                if self._pages:
+                    self.url = self._pages[-1].url
+
+    def _on_page(self, page: "Page") -> None:
+        if len(self._pages) >= _MOST_PAGES:
+            self.notes.append("a new window was closed: there were too many")
+            asyncio.ensure_future(page.close()).add_done_callback(_forget)
+            return
+        if self._pages:
+            self.notes.append("a new window opened, which is now the page")
+        self._pages.append(page)
+        page.on("dialog", self._on_dialog)
+        page.on("download", self._on_download)
+        page.on("crash", self._on_crash)
+        page.on("close", self._on_page_closed)
+        page.on("framenavigated", lambda frame: self._on_moved(page))
+
+    def _on_moved(self, page: "Page") -> None:
+        if self._pages and self._pages[-1] is page:
+            self.url = page.url
+
+    def _on_page_closed(self, page: "Page") -> None:
+        if page in self._pages:
+            self._pages.remove(page)
+            self.url = self._pages[-1].url if self._pages else ""
+
+    def _on_dialog(self, dialog: "Dialog") -> None:
+        self.notes.append(f"a dialog ({dialog.type}) was dismissed: {dialog.message[:500]}")
+        asyncio.ensure_future(dialog.dismiss()).add_done_callback(_forget)
+
+    def _on_download(self, download: "Download") -> None:
+        self.notes.append(f"a download was refused: {download.suggested_filename[:200]} from {download.url[:500]}")
+
+    def _on_crash(self, page: "Page") -> None:
+        self.is_crashed = True
+
+    def _on_close(self, context: "BrowserContext") -> None:
+        self.is_closed = True
+
+
+async def _captured(session: "CDPSession", options: JsonObject) -> str:
+    """A picture of the page, in base64."""
+    send = session.send  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- a bare Dict
+    return str((await send("Page.captureScreenshot", options))["data"])  # pyright: ignore[reportUnknownArgumentType] -- a bare Dict
+
+
+def _forget(done: "asyncio.Future[None]") -> None:
+    if not done.cancelled():
+        done.exception()
+
+
+def _missing(selector: str) -> str:
+    raise PageFailed("failed", f"Nothing on the page matches {selector[:200]}.")
+
+
+async def _located(page: "Page", selector: str, *, is_field: bool) -> "Locator | None":
+    """The first visible element for a reference of the tree, a selector or its text; None if there is none."""
+    for kind, value in ways_to_find(selector, is_field=is_field):
+        match kind:
+            case "selector":
+                found = page.locator(value)
+            case "label":
+                found = page.get_by_label(value)
+            case "placeholder":
+                found = page.get_by_placeholder(value)
+            case "button":
+                found = page.get_by_role("button", name=value)
+            case "link":
+                found = page.get_by_role("link", name=value)
+            case "textbox":
+                found = page.get_by_role("textbox", name=value)
+            case "text":
+                found = page.get_by_text(value)
+        with suppress(*_errors()):  # no valid selector
+            if count := await found.count():
+                for index in range(min(count, 10)):
+                    if await found.nth(index).is_visible():
+                        return found.nth(index)
+                return found.first
+    return None
+
+
+@asynccontextmanager
+async def _translated(window: BrowserWindow | None) -> AsyncGenerator[None]:
+    """Raises `PageFailed` for what Playwright raises."""
+    try:
+        yield
+    except _errors() as error:
+        if window is not None and window.is_crashed:
+            raise PageFailed("crashed", "The page crashed.") from error
+        if window is None or window.is_closed or "closed" in type(error).__name__.lower():
+            if window is not None and window.has_another_page:
+                raise PageFailed("failed", f"The window was closed. The page is now {window.url}.") from error
+            raise PageFailed("gone", "The page was closed, or the browser ended.") from error
+        late = isinstance(error, (_late(), TimeoutError))
+        raise PageFailed("late" if late else "failed", _first_line(error)) from error
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    from playwright.async_api import Error
+
+    return Error, TimeoutError
+
+
+def _late() -> type[Exception]:
+    from playwright.async_api import TimeoutError as Late
+
+    return Late
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error) or "it did not answer in time"
+    lines = [line for line in text.partition("Call log:")[0].splitlines() if line.strip()]
+    return " ".join(lines[:3])[:600]

@@ -1,0 +1,377 @@
+"""The tool `browser`: pages in a real browser, in one window for each conversation."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Literal, assert_never
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import Image, Text
+from errand.engine.tools.base import (
+    Access,
+    ExecutionMode,
+    OnUpdate,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    decode,
+    hidden,
+    schema_of,
+    text_argument,
+)
+from errand.engine.tools.browser.driver import BrowserProcess, BrowserWindow, PageFailed, Picture, Wait
+from errand.engine.tools.browser.installed import find_browser, has_own_sandbox, problem
+from errand.engine.tools.browser.session import TOOL, BrowserSession, same_place
+from errand.engine.tools.cancellation import until_cancelled
+from errand.engine.tools.plain_text import clean_output, without_hidden
+from errand.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, shared_localhost
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import CallDisplay, ToolIcon
+
+Action = Literal[
+    "navigate", "extract_text", "extract_html", "snapshot", "screenshot", "click", "fill", "evaluate", "close"
+]
+
+# A value of a script up to this length is shown in the line of the call.
+_SHORT_VALUE = 60
+# Of the text that navigate shows.
+_BEGINNING = 3_000
+_OTHER_NAMES = {
+    "expression": "script",
+    "javascript": "script",
+    "code": "script",
+    "value": "text",
+    "ref": "selector",
+    "element": "selector",
+    "waitFor": "wait_for",
+    "wait_until": "wait_for",
+    "fullPage": "full_page",
+}
+_OTHER_ACTIONS = {"goto": "navigate", "open": "navigate", "type": "fill", "accessibility_tree": "snapshot"}
+_WAITS: dict[str, Wait] = {
+    "load": "load",
+    "domcontentloaded": "domcontentloaded",
+    "networkidle": "networkidle",
+    "networkidle0": "networkidle",
+    "networkidle2": "networkidle",
+    "commit": "commit",
+    "none": "commit",
+}
+_DISPLAYS: dict[str, tuple[str, str, ToolIcon]] = {
+    "navigate": ("opening", "opened", "page"),
+    "extract_text": ("reading the page", "read the page", "page"),
+    "extract_html": ("reading the source of the page", "read the source of the page", "page"),
+    "snapshot": ("looking at the elements of the page", "looked at the elements of the page", "page"),
+    "screenshot": ("taking a picture of the page", "took a picture of the page", "page"),
+    "click": ("clicking", "clicked", "page"),
+    "fill": ("filling in", "filled in", "page"),
+    "evaluate": ("running a script in the page", "ran a script in the page", "page"),
+    "close": ("closing the page", "closed the page", "page"),
+}
+
+
+class BrowserArguments(Struct, frozen=True):
+    action: Annotated[
+        Action,
+        Meta(
+            description="navigate: open url. extract_text, extract_html: what the page shows, or its source. snapshot: "
+            "the accessibility tree, with references such as e5. screenshot: a picture. click, fill: use an element. "
+            "evaluate: the value of a script. close: close the page."
+        ),
+    ]
+    url: Annotated[str, Meta(description="navigate: http or https.")] = ""
+    wait_for: Annotated[
+        str,
+        Meta(description="navigate: load, domcontentloaded, networkidle, or a CSS selector that must appear."),
+    ] = "load"
+    selector: Annotated[
+        str,
+        Meta(
+            description="click, fill: a reference (e5), a CSS selector, or the text or label of the element. "
+            "extract_*: only this element."
+        ),
+    ] = ""
+    text: Annotated[str, Meta(description="fill: it may be empty.")] | UnsetType = UNSET
+    script: Annotated[str, Meta(description="evaluate: a JavaScript expression, or a function to call.")] = ""
+    full_page: Annotated[bool, Meta(description="screenshot: the whole page.")] = False
+    start: Annotated[int, Meta(ge=0, description="extract_*, snapshot: character to begin at.")] = 0
+
+
+class Browser:
+    name = TOOL
+    label = "Browser"
+    description = (
+        "Use web pages in a real browser, with scripts: for pages that need them, and to try out what you build. One "
+        "page stays open between calls. Pages of this machine are open; for other hosts the person is asked, and what "
+        "a page loads from hosts that are not open is left out. Downloads are refused."
+    )
+    parameters = schema_of(BrowserArguments)
+    execution_mode: ExecutionMode = "sequential"
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._allowed: dict[str, Access] = {}
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        prepared: JsonObject = {key: value for key, value in arguments.items() if value is not None}
+        for other, ours in _OTHER_NAMES.items():
+            if other in prepared and ours not in prepared:
+                prepared[ours] = prepared.pop(other)
+        action = prepared.get("action")
+        if isinstance(action, str):
+            prepared["action"] = _OTHER_ACTIONS.get(action, action)
+        if isinstance(url := prepared.get("url"), str):
+            prepared["url"] = completed(url)
+        return prepared
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        action = text_argument(arguments, "action")
+        running, done, icon = _DISPLAYS.get(action, (f"browser {action}", f"browser {action}", "page"))
+        target = text_argument(arguments, "url" if action == "navigate" else "selector")
+        content = "script" if action == "evaluate" else ""
+        return CallDisplay(running=running, done=done, target=target, icon=icon, content=content)
+
+    def access(self, arguments: JsonObject) -> Access:
+        wanted = decode(arguments, BrowserArguments)
+        match wanted.action:
+            case "navigate":
+                return Access("read", f"Open {wanted.url}", address=wanted.url, operation="navigate")
+            case "click" | "fill":
+                url = self._page_url()
+                return Access("write", _text_of(wanted, url), address=url, operation=wanted.action)
+            case "evaluate":
+                if not wanted.script.strip():
+                    raise ToolError("evaluate needs `script`, a JavaScript expression.")
+                url = self._page_url()
+                return Access(
+                    "run",
+                    _text_of(wanted, url),
+                    address=url,
+                    code=wanted.script,
+                    language="JavaScript",
+                    preview=wanted.script,
+                    operation=wanted.action,
+                )
+            case "extract_text" | "extract_html" | "snapshot" | "screenshot" | "close":
+                return Access("free", f"{wanted.action} of the page")
+            case _:
+                assert_never(wanted.action)
+
+    def allow(self, call_id: str, access: Access) -> None:
+        self._allowed[call_id] = access
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        wanted = decode(arguments, BrowserArguments)
+        allowed = self._allowed.pop(call_id, None)
+        if cancel.is_set:
+            raise ToolError("Operation aborted")
+        if wanted.action == "close":
+            await self._context.sessions.close(BrowserSession)
+            return ToolResult((Text("The page is closed."),))
+        program = find_browser(
+            self._context.environment.get("ERRAND_BROWSER", ""), self._context.environment.get("PATH", "")
+        )
+        missing = problem(program)
+        if missing is not None or program is None:
+            raise ToolError(missing or "", "no browser")
+        session = self._session(wanted)
+        begin = partial(self._judge, wanted, session, allowed)
+        work = session.use(program, begin, partial(self._act, wanted, session))
+        return hidden(await until_cancelled(work, cancel), self._context.redactor)
+
+    def _judge(self, wanted: BrowserArguments, session: BrowserSession, allowed: Access | None) -> None:
+        """The page may have gone elsewhere since the call was allowed, by itself or by a call of another agent."""
+        approved = allowed.address if allowed is not None else ""
+        session.follow(self._context.addresses, approved, wanted.action == "navigate")
+        if wanted.action == "navigate":
+            url = wanted.url
+        elif wanted.action in ("click", "fill", "evaluate"):
+            url = session.url
+            if allowed is not None and not same_place(allowed.address, url):
+                raise ToolError(f"The page has gone to {url[:500]} meanwhile. Look at it, and decide again.")
+        else:
+            return
+        if (refused := session.refusal(url)) is not None:
+            raise ToolError(f"{url[:500]} is not open: {refused}.", "not open")
+
+    def _page_url(self) -> str:
+        session = self._context.sessions.find(BrowserSession)
+        if session is None or not session.url:
+            raise ToolError("No page is open. Navigate to one first.", "no page")
+        return session.url
+
+    def _session(self, wanted: BrowserArguments) -> BrowserSession:
+        sessions = self._context.sessions
+        if wanted.action != "navigate":
+            self._page_url()
+        process = sessions.of_engine(BrowserProcess, BrowserProcess)
+
+        def close_idle() -> None:
+            closing = asyncio.ensure_future(sessions.close(BrowserSession))
+            _closing.add(closing)
+            closing.add_done_callback(_closing.discard)
+
+        return sessions.get(BrowserSession, lambda: BrowserSession(process, shared_localhost(sessions), close_idle))
+
+    async def _act(self, wanted: BrowserArguments, session: BrowserSession, window: BrowserWindow) -> ToolResult:
+        match wanted.action:
+            case "navigate":
+                return await _navigate(wanted, session, window)
+            case "extract_text":
+                return _part(wanted, await self._found(session, wanted, window.text), session, window)
+            case "extract_html":
+                return _part(wanted, await self._found(session, wanted, window.html), session, window)
+            case "snapshot":
+                return _part(wanted, await window.tree(), session, window)
+            case "screenshot":
+                return _pictured(await window.picture(is_whole=wanted.full_page), session, window)
+            case "click" | "fill":
+                return await self._use_element(wanted, session, window)
+            case "evaluate":
+                value = await window.evaluate(wanted.script)
+                return _part(wanted, _as_text(value), session, window)
+            case "close":
+                raise AssertionError("it needs no window")
+            case _:
+                assert_never(wanted.action)
+
+    async def _use_element(
+        self, wanted: BrowserArguments, session: BrowserSession, window: BrowserWindow
+    ) -> ToolResult:
+        if not wanted.selector.strip():
+            raise ToolError(f"{wanted.action} needs `selector`.")
+        before = window.url
+        if wanted.action == "click":
+            await self._found(session, wanted, window.click)
+            done = "Clicked"
+        else:
+            if wanted.text is UNSET:
+                raise ToolError("fill needs `text`; it may be empty.")
+            await self._found(session, wanted, partial(window.fill, text=wanted.text))
+            done = "Filled in"
+        moved = f" The page is now {window.url}." if window.url != before else ""
+        return _result(f"{done} {wanted.selector[:200]}.{moved}", session, window)
+
+    async def _found(
+        self, session: BrowserSession, wanted: BrowserArguments, use: Callable[[str], Awaitable[str | None]]
+    ) -> str:
+        try:
+            return await use(wanted.selector) or ""
+        except PageFailed as failed:
+            if failed.kind != "failed" or not wanted.selector:
+                raise
+            similar = await session.similar(wanted.selector)
+            listed = "\n".join(f"- {line}" for line in similar) or "(no buttons, links or fields)"
+            raise ToolError(f"{failed}\nWhat there is:\n{listed}", "element not found") from failed
+
+
+# Idle sessions that are being closed.
+_closing: set["asyncio.Future[None]"] = set()
+
+
+async def _navigate(wanted: BrowserArguments, session: BrowserSession, window: BrowserWindow) -> ToolResult:
+    session.take_notes()
+    wait = _WAITS.get(wanted.wait_for.strip().lower() or "load")
+    try:
+        status, answer_of_proxy = await window.go_to(wanted.url, wait or "load")
+    except PageFailed as failed:
+        if failed.kind != "failed":
+            raise
+        await window.drop()
+        raise _not_opened(wanted.url, str(failed), session) from failed
+    if answer_of_proxy:
+        text = await window.text("")
+        await window.drop()
+        raise _led_away(wanted.url, session) if answer_of_proxy == "refused" else ToolError(text.strip(), "not reached")
+    if wait is None:
+        await window.wait_for(wanted.wait_for)
+    title, text = await window.title(), await window.text("")
+    shown = text[:_BEGINNING]
+    more = f"\n[{len(text) - _BEGINNING:,} more characters: extract_text]" if len(text) > _BEGINNING else ""
+    head = f"HTTP {status}. " if status >= 400 else ""
+    host = urlsplit(window.url).netloc
+    return _result(f"{head}Title: {title[:500]}\n\n{shown}{more}", session, window, title[:80] or host, status >= 400)
+
+
+def _not_opened(url: str, text: str, session: BrowserSession) -> ToolError:
+    if "ERR_TUNNEL_CONNECTION_FAILED" in text:
+        return _led_away(url, session)
+    if "Download is starting" in text:
+        return ToolError(
+            f"{url} is a file to download, which the browser does not do. Use web_fetch for text, or a command "
+            "(curl -fLO).",
+            "a download",
+        )
+    reason = text.partition("net::")[2].partition(" ")[0] or text
+    return ToolError(f"{url} was not opened: {reason}.", reason[:80])
+
+
+def _led_away(url: str, session: BrowserSession) -> ToolError:
+    place = session.last_blocked
+    if not place:
+        return ToolError(f"{url} was not opened: the server does not answer.", "not reached")
+    host = place.rpartition(":")[0]
+    reason = session.blocked_reason(host) or "the connection was refused"
+    if host == urlsplit(url).hostname:
+        return ToolError(f"{url} was not opened: {reason}.", "not open")
+    return ToolError(
+        f"{url} leads to {place}, which is not open: {reason}. If it should be opened, navigate to that address: then "
+        "the person is asked.",
+        f"leads to {host}",
+    )
+
+
+def _text_of(wanted: BrowserArguments, url: str) -> str:
+    host = urlsplit(url).netloc
+    match wanted.action:
+        case "click":
+            return f"Click {wanted.selector[:200]} on {host}"
+        case "fill":
+            return f"Fill in {wanted.selector[:200]} on {host}"
+        case _:
+            return f"Run a script in the page of {host}"
+
+
+def _part(wanted: BrowserArguments, text: str, session: BrowserSession, window: BrowserWindow) -> ToolResult:
+    total, shown = len(text), text[wanted.start : wanted.start + PAGE_LENGTH]
+    if wanted.start and wanted.start >= total:
+        raise ToolError(f"start {wanted.start:,} is past the end: there are {total:,} characters.")
+    end = wanted.start + len(shown)
+    more = f"\n[characters {wanted.start:,} to {end:,} of {total:,}; for more use start {end}]" if end < total else ""
+    is_short = wanted.action == "evaluate" and total <= _SHORT_VALUE and "\n" not in text
+    summary = text or "nothing" if is_short else f"{total:,} characters"
+    return _result(f"{shown or '(nothing)'}{more}", session, window, summary)
+
+
+def _pictured(picture: Picture, session: BrowserSession, window: BrowserWindow) -> ToolResult:
+    cut = " Only the beginning of the page is in it." if picture.is_cut else ""
+    host = urlsplit(window.url).netloc
+    size = f"{picture.width} × {picture.height}"
+    result = _result(f"A picture of the page, {size} pixels.{cut}", session, window, size)
+    image = Image(picture.media_type, picture.data, name=f"{host or 'page'}.{picture.media_type.rpartition('/')[2]}")
+    return replace(result, content=(*result.content, image))
+
+
+def _result(
+    text: str, session: BrowserSession, window: BrowserWindow, summary: str = "", is_error: bool = False
+) -> ToolResult:
+    notes = [f"[{note}]" for note in session.take_notes()]
+    whole = "\n".join([data_notice(window.url or "no page"), text, *notes])
+    cleaned = without_hidden(clean_output(whole.encode("utf-8", "replace")))
+    details: JsonObject = {"url": window.url, "sandbox": has_own_sandbox()}
+    return ToolResult((Text(cleaned),), details, summary, is_error=is_error)
+
+
+def _as_text(value: object) -> str:
+    try:
+        return value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except (TypeError, ValueError, RecursionError):  # dates and the like
+        return str(value)

@@ -1,0 +1,105 @@
+"""Adds the display to tool calls, and the facts to results, on their way to clients. They are not stored."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from errand.engine.core.messages import UNREADABLE_CALL
+from errand.engine.tools.base import text_argument
+from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
+from errand.engine.tools.mcp.tool import McpResources
+from errand.engine.tools.registry import CONTROL_TOOLS, TOOLS
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.blocks import Block, CallDisplay, ResultFacts, ToolCallBlock, ToolResultBlock
+from errand.protocol.conversations import Node
+from errand.protocol.events import Event, TaskMessage
+
+# A line shows less; the arguments have all of it.
+_LONGEST_TARGET = 1_000
+
+_DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
+    tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS, McpResources)
+}
+_TOO_LARGE = 2**53
+_FACTS = frozenset({"duration_ms", "diff", "added", "removed", "stdout_file", "stderr_file", "last_lines"})
+_UNREADABLE = CallDisplay(running="reading a call", done="read a call")
+
+
+def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
+    """How a call of `tool` is shown; an unknown tool, for example of an imported conversation, under its name."""
+    if tool == UNREADABLE_CALL:
+        return _UNREADABLE
+    display = _DISPLAYS.get(tool)
+    if display is None and is_service_tool(tool):
+        server, _, own_name = tool.partition(SEPARATOR)
+        return CallDisplay(running="calling", done="called", target=f"{own_name} of {server}")
+    if display is None:
+        return CallDisplay(running=f"using {tool}", done=f"used {tool}")
+    shown = display(arguments)
+    if len(shown.target) <= _LONGEST_TARGET:
+        return shown
+    return msgspec.structs.replace(shown, target=f"{shown.target[:_LONGEST_TARGET]}…")
+
+
+def with_displays(node: Node) -> Node:
+    """The node as clients get it: calls with their display, results with their facts."""
+    blocks = tuple(map(_displayed, node.blocks))
+    return node if blocks == node.blocks else msgspec.structs.replace(node, blocks=blocks)
+
+
+def event_with_displays(event: Event) -> Event:
+    """The event as clients get it."""
+    return TaskMessage(node=with_displays(event.node)) if isinstance(event, TaskMessage) else event
+
+
+def with_facts(result: ToolResultBlock) -> ToolResultBlock:
+    """The result as clients get it: what its facts say is not in its details any more."""
+    if result.details is None or result.facts is not None:
+        return result
+    facts = _facts(result.details)
+    rest = {key: value for key, value in result.details.items() if key not in _FACTS}
+    summary = result.summary
+    if facts.duration_ms is not None:  # earlier versions stored the time in the summary too
+        summary = summary.replace(f", {_seconds(facts.duration_ms)}", "", 1)
+    return msgspec.structs.replace(result, summary=summary, details=rest, facts=facts)
+
+
+def summary_with_time(summary: str, details: JsonObject | None) -> str:
+    """The line of a result for lists and documents, which show no time beside it."""
+    duration = _facts(details).duration_ms if details is not None else None
+    if duration is None or _seconds(duration) in summary:
+        return summary
+    return f"{summary}, {_seconds(duration)}"
+
+
+def _displayed(block: Block) -> Block:
+    if isinstance(block, ToolCallBlock):
+        return msgspec.structs.replace(block, display=display_of(block.tool, block.arguments))
+    return with_facts(block) if isinstance(block, ToolResultBlock) else block
+
+
+def _seconds(duration_ms: int) -> str:
+    return f"{duration_ms / 1000:.1f} s"
+
+
+def _facts(details: JsonObject) -> ResultFacts:
+    """The facts among the details of a tool. An imported result may have anything under their names."""
+    return ResultFacts(
+        duration_ms=_whole_number(details.get("duration_ms")),
+        diff=text_argument(details, "diff"),
+        added=_whole_number(details.get("added")),
+        removed=_whole_number(details.get("removed")),
+        output_file=text_argument(details, "stdout_file") or text_argument(details, "stderr_file"),
+        last_lines=_texts(details.get("last_lines")),
+    )
+
+
+def _texts(value: JsonValue) -> tuple[str, ...] | None:
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else None
+
+
+def _whole_number(value: JsonValue) -> int | None:
+    """A count or a time: an imported number may be of any size."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < _TOO_LARGE else None

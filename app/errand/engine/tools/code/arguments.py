@@ -1,0 +1,88 @@
+"""The arguments of the tool `code`, and what models send instead of them."""
+
+import json
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from errand.protocol.base import JsonObject, JsonValue
+
+_MOST_EDITS = 200
+# Field names of similar tools that models use by mistake.
+_OTHER_NAMES = {
+    "file_path": "path",
+    "filename": "path",
+    "old_string": "old",
+    "old_text": "old",
+    "new_string": "new",
+    "new_text": "new",
+    "text": "content",
+    "query": "pattern",
+}
+
+
+class Edit(Struct, frozen=True):
+    old: Annotated[str, Meta(description="As in patch, after the earlier edits.")]
+    new: str
+    replace_all: bool = False
+
+
+class CodeArguments(Struct, frozen=True):
+    action: Annotated[
+        Literal["read", "write", "patch", "edit", "list", "create_dir", "search"],
+        Meta(
+            description="read: lines of a file. write: create or replace a file. patch: replace a piece of one. edit: "
+            "replace several pieces of one, all or none. list: files of a folder. create_dir: a folder and its "
+            "parents. search: matching lines."
+        ),
+    ]
+    path: Annotated[str, Meta(description="Relative to the workspace, which is the default.")] = "."
+    content: Annotated[str, Meta(description="write: the whole new text.")] | UnsetType = UNSET
+    old: Annotated[
+        str,
+        Meta(
+            description="patch: the text to replace; it must occur once. Copy it exactly; whole lines are also found "
+            "if only their white space differs, and `new` is then indented like them."
+        ),
+    ] = ""
+    new: Annotated[str, Meta(description="patch: the replacement text.")] | UnsetType = UNSET
+    replace_all: Annotated[bool, Meta(description="patch: every occurrence.")] = False
+    edits: Annotated[
+        tuple[Edit, ...],
+        Meta(max_length=_MOST_EDITS, description="edit: in order; if one fails, none is made."),
+    ] = ()
+    start_line: Annotated[int, Meta(ge=1, description="read: first line, from 1.")] = 1
+    end_line: Annotated[int, Meta(ge=0, description="read: last line; 0 for the end.")] = 0
+    pattern: Annotated[str, Meta(description="search: regular expression.")] = ""
+    literal: Annotated[bool, Meta(description="search: the pattern is plain text.")] = False
+    glob: Annotated[str, Meta(max_length=1_000, description="list, search: only such files: *.py, src/**/*.ts.")] = ""
+    ignored: Annotated[bool, Meta(description="list, search: also what .gitignore names.")] = False
+
+
+def repaired(arguments: JsonObject) -> JsonObject:
+    """The arguments with the names of fields that this tool has."""
+    prepared = _renamed({key: value for key, value in arguments.items() if value is not None})
+    if prepared.get("action") == "list" and "glob" not in prepared and "pattern" in prepared:
+        prepared["glob"] = prepared.pop("pattern")
+    edits = prepared.get("edits")
+    if isinstance(edits, str):
+        edits = _from_text(edits)
+    if isinstance(edits, list):
+        prepared["edits"] = [_renamed(edit) if isinstance(edit, dict) else edit for edit in edits]
+    return prepared
+
+
+def _renamed(fields: JsonObject) -> JsonObject:
+    renamed = dict(fields)
+    for other, ours in _OTHER_NAMES.items():
+        if other in renamed and ours not in renamed:
+            renamed[ours] = renamed.pop(other)
+    return renamed
+
+
+def _from_text(edits: str) -> JsonValue:
+    """A list that a model sent as text."""
+    try:
+        return json.loads(edits)
+    except (ValueError, RecursionError):
+        return edits

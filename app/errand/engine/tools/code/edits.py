@@ -1,0 +1,308 @@
+"""Replacement, nearest matches and unified diffs of texts."""
+
+import difflib
+import heapq
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import Match, SequenceMatcher
+
+from errand.engine.tools.base import ToolError
+from errand.engine.tools.code.loose_match import loose_places, reindented
+
+# Bounds for comparing texts: only their beginnings count, and difflib, which takes quadratic time, gets only the texts
+# that share most pieces with the wanted one.
+_LONGEST = 200
+_MOST_TEXTS = 20_000
+_MOST_PIECES = 40
+_MOST_COMPARED = 8
+_MIN_SIMILARITY = 0.6
+
+_MOST_LINES = 20_000
+_HINT_LINES = 12
+_LONGEST_SHOWN = 2_000
+
+_LARGEST_RESULT = 20_000_000
+
+_CONTEXT = 3
+_LONGEST_DIFF_TEXT = 20_000
+# difflib takes cubic time in the number of lines, so it gets at most this many pairs of lines at once.
+_MOST_PAIRS = 2_500
+_DEEPEST = 4
+# Lines in one range; a larger range is shown as replaced, since diffing it could take a second.
+_MOST_DIFF_STEPS = 100_000
+
+
+def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
+    """Indexes of at most `most` texts similar to `wanted`, most similar first."""
+    wanted = wanted[:_LONGEST]
+    begins = [text[:_LONGEST] for text in texts[:_MOST_TEXTS]]
+    step = max(1, len(wanted) // _MOST_PIECES)
+    pieces = [wanted[at : at + 3] for at in range(0, len(wanted) - 2, step)] or [wanted]
+    shared = ((sum(piece in text for piece in pieces), -index) for index, text in enumerate(begins))
+    likeliest = [-index for count, index in heapq.nlargest(_MOST_COMPARED, shared) if count]
+    ratios = [(difflib.SequenceMatcher(None, begins[index], wanted).ratio(), -index) for index in likeliest]
+    return [-index for ratio, index in heapq.nlargest(most, ratios) if ratio >= _MIN_SIMILARITY]
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """`text` is the whole new text, in which `new` stands for `old` as they were used.
+
+    `lines` is set if the place was found ignoring white space: its first and last line.
+    """
+
+    text: str
+    old: str
+    new: str
+    lines: tuple[int, int] | None = None
+
+    @property
+    def note(self) -> str:
+        if self.lines is None:
+            return ""
+        first, last = self.lines
+        return f"matched ignoring white space; {f'lines {first}–{last}' if last > first else f'line {first}'}"
+
+
+def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) -> Replacement:
+    """Replace `old` in the text, or the lines that differ from it in white space only if there is one such place.
+
+    Raises ToolError unless it occurs exactly once, or `replace_all` is set.
+    """
+    if not old:
+        raise ToolError("`old` is empty: give the text to replace, or use the action write for a whole file.")
+    if old == new:
+        raise ToolError("`old` and `new` are the same: there is nothing to change.")
+    count = text.count(old)
+    if count == 0:
+        return _replace_loosely(text, old, new, name)
+    if count > 1 and not replace_all:
+        raise ToolError(
+            f"`old` was found {count} times in {name}, at lines {places(text, old)}. Give more of the lines around "
+            "the place you mean, or set replace_all.",
+            f"text to replace found {count} times",
+        )
+    length = len(text) + count * (len(new) - len(old))
+    if length > max(_LARGEST_RESULT, len(text)):
+        raise ToolError(f"{name} would get {length:,} characters; at most {_LARGEST_RESULT:,} are written here.")
+    return Replacement(text.replace(old, new), old, new)
+
+
+def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
+    found = loose_places(text, old)
+    if not found:
+        raise ToolError(f"`old` was not found in {name}. {_position_hint(text, old)}", "text to replace not found")
+    if len(found) > 1:
+        lines = ", ".join(str(place.first) for place in found[:10]) + (", …" if len(found) > 10 else "")
+        raise ToolError(
+            f"`old` was not found in {name}. Ignoring white space it is there {len(found)} times, at lines {lines}. "
+            "Copy the text exactly, blanks and all, with more of the lines around the place you mean.",
+            f"text to replace found {len(found)} times ignoring white space",
+        )
+    (place,) = found
+    own = reindented(new, old, place.text)
+    if own == place.text:
+        raise ToolError(
+            f"`old` and `new` differ in white space only, and `old` is not in {name} as it stands. Lines "
+            f"{place.first}–{place.last} are:\n{_cut_lines(place.text.split(chr(10))[:_HINT_LINES])}",
+            "nothing to change",
+        )
+    if len(text) + len(own) > max(_LARGEST_RESULT, len(text)):
+        raise ToolError(f"{name} would get too large; at most {_LARGEST_RESULT:,} characters are written here.")
+    whole = text[: place.start] + own + text[place.end :]
+    return Replacement(whole, place.text, own, (place.first, place.last))
+
+
+def places(text: str, old: str) -> str:
+    """The numbers of the first ten lines where `old` begins."""
+    lines: list[str] = []
+    at = text.find(old)
+    while at >= 0 and len(lines) < 10:
+        lines.append(str(text.count("\n", 0, at) + 1))
+        at = text.find(old, at + len(old))
+    return ", ".join(lines) + (", …" if at >= 0 else "")
+
+
+def _position_hint(text: str, old: str) -> str:
+    """A hint to the probable position: the line most similar to the first line of `old` that is not blank."""
+    wanted = old.split("\n")
+    lead = next((index for index, line in enumerate(wanted) if line.strip()), 0)
+    lines = text.split("\n", _MOST_LINES)[:_MOST_LINES]
+    close = close_matches(wanted[lead].strip(), [line.strip() for line in lines], 1)
+    if not close:
+        return "Nothing there is like it: read the file again."
+    first = max(0, close[0] - lead)
+    shown = lines[first : first + min(len(wanted), _HINT_LINES)]
+    return f"Copy the text exactly, blanks and all. The nearest place is line {first + 1}:\n{_cut_lines(shown)}"
+
+
+def _cut_lines(lines: Sequence[str]) -> str:
+    return "\n".join(line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class TextDiff:
+    """`diff` is truncated if long, then `is_cut`; the counts cover all lines."""
+
+    diff: str
+    added: int
+    removed: int
+    is_cut: bool = False
+
+    @property
+    def summary(self) -> str:
+        return f"+{self.added} −{self.removed}"
+
+
+def diff_texts(
+    before: str, after: str, name: str, longest: int = _LONGEST_DIFF_TEXT, lines_before: int = 0
+) -> TextDiff:
+    """`lines_before` is the number of lines of the file before these parts of it."""
+    hunks = text_hunks(before, after, lines_before)
+    added, removed = sum(hunk.added for hunk in hunks), sum(hunk.removed for hunk in hunks)
+    text = "".join(f"{hunk.header}\n{hunk.text}" for hunk in hunks)
+    is_cut = len(text) > longest
+    if is_cut:
+        text = text[:longest].rpartition("\n")[0] + "\n… the rest of the diff is left out\n"
+    return TextDiff(f"--- {name}\n+++ {name}\n{text}" if hunks else "", added, removed, is_cut)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """A piece of a unified diff: lines `old_at` to `old_end` of one text became `new_at` to `new_end` of the other.
+
+    Without the lines of context, and counted from 0. `text` has the lines below the `header`.
+    """
+
+    header: str
+    text: str
+    added: int
+    removed: int
+    old_at: int
+    old_end: int
+    new_at: int
+    new_end: int
+
+
+def text_hunks(before: str, after: str, lines_before: int = 0) -> list[Hunk]:
+    old, new = text_lines(before), text_lines(after)
+    hunks: list[Hunk] = []
+    for group in _LineMatcher(old, new).get_grouped_opcodes(_CONTEXT):
+        first_old, last_old, first_new, last_new = group[0][1], group[-1][2], group[0][3], group[-1][4]
+        old_range = _range(lines_before + first_old, lines_before + last_old)
+        header = f"@@ -{old_range} +{_range(lines_before + first_new, lines_before + last_new)} @@"
+        lines: list[str] = []
+        added = removed = 0
+        for tag, at, end, new_at, new_end in group:
+            if tag == "equal":
+                lines += (f" {line}" for line in old[at:end])
+                continue
+            lines += (f"-{line}" for line in old[at:end])
+            lines += (f"+{line}" for line in new[new_at:new_end])
+            added, removed = added + new_end - new_at, removed + end - at
+        text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        changed = [opcode for opcode in group if opcode[0] != "equal"]
+        first, last = changed[0], changed[-1]
+        hunks.append(Hunk(header, text, added, removed, first[1], last[2], first[3], last[4]))
+    return hunks
+
+
+def text_lines(text: str) -> list[str]:
+    """The lines as diffs count them, with their ends."""
+    return text.splitlines(keepends=True)
+
+
+def changed_ranges(old: list[str], new: list[str]) -> list[tuple[int, int, int, int]]:
+    """Lines of the old text, from and to, and what they became, from and to."""
+    return [opcode[1:] for opcode in _LineMatcher(old, new).get_opcodes() if opcode[0] != "equal"]
+
+
+def _range(first: int, end: int) -> str:
+    """A range as in unified diffs: from 1, and an empty range begins at the line before it."""
+    length = end - first
+    if length == 1:
+        return f"{first + 1}"
+    return f"{first + 1 if length else first},{length}"
+
+
+class _LineMatcher(SequenceMatcher[str]):
+    """Patience diff: matches lines that are unique in both texts first, then difflib handles the small gaps.
+
+    A large gap without unique lines is shown as replaced.
+    """
+
+    def __init__(self, old: list[str], new: list[str]) -> None:
+        super().__init__(None, (), ())
+        self._old, self._new = old, new
+
+    def get_matching_blocks(self) -> list[Match]:
+        blocks: list[Match] = []
+        for old_at, new_at, size in self._matches(0, len(self._old), 0, len(self._new), 0):
+            last = blocks[-1] if blocks else None
+            if last is not None and (last.a + last.size, last.b + last.size) == (old_at, new_at):
+                blocks[-1] = Match(last.a, last.b, last.size + size)
+            else:
+                blocks.append(Match(old_at, new_at, size))
+        return [*blocks, Match(len(self._old), len(self._new), 0)]
+
+    def _matches(
+        self, old_at: int, old_end: int, new_at: int, new_end: int, depth: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """Matching runs of lines in two ranges, in order: both positions and the length."""
+        old, new = self._old, self._new
+        start = old_at
+        while old_at < old_end and new_at < new_end and old[old_at] == new[new_at]:
+            old_at, new_at = old_at + 1, new_at + 1
+        if old_at > start:
+            yield start, new_at - (old_at - start), old_at - start
+        tail = old_end
+        while old_at < old_end and new_at < new_end and old[old_end - 1] == new[new_end - 1]:
+            old_end, new_end = old_end - 1, new_end - 1
+        yield from self._between(old_at, old_end, new_at, new_end, depth)
+        if tail > old_end:
+            yield old_end, new_end, tail - old_end
+
+    def _between(
+        self, old_at: int, old_end: int, new_at: int, new_end: int, depth: int
+    ) -> Iterator[tuple[int, int, int]]:
+        if old_at == old_end or new_at == new_end:
+            return
+        if (old_end - old_at) * (new_end - new_at) <= _MOST_PAIRS:
+            matcher = SequenceMatcher(None, self._old[old_at:old_end], self._new[new_at:new_end], autojunk=False)
+            for block in matcher.get_matching_blocks()[:-1]:
+                yield old_at + block.a, new_at + block.b, block.size
+            return
+        if depth == _DEEPEST or old_end - old_at + new_end - new_at > _MOST_DIFF_STEPS:
+            return
+        anchors = _anchors(self._old[old_at:old_end], self._new[new_at:new_end])
+        if not anchors:
+            return
+        left, right = old_at, new_at
+        for old_place, new_place in ((old_at + one, new_at + other) for one, other in anchors):
+            yield from self._matches(left, old_place, right, new_place, depth + 1)
+            yield old_place, new_place, 1
+            left, right = old_place + 1, new_place + 1
+        yield from self._matches(left, old_end, right, new_end, depth + 1)
+
+
+def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """Positions of the longest increasing sequence of lines that are unique in both texts."""
+    counts, others = Counter(old), Counter(new)
+    places = {line: at for at, line in enumerate(new) if others[line] == 1}
+    pairs = [(at, places[line]) for at, line in enumerate(old) if counts[line] == 1 and line in places]
+    # Patience sorting: `ends[n]` is the lowest position at which a sequence of n + 1 lines can end.
+    ends: list[int] = []
+    rows: list[int] = []
+    before: list[int | None] = []
+    for index, (_, place) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        before.append(rows[length - 1] if length else None)
+        ends[length : length + 1], rows[length : length + 1] = [place], [index]
+    found: list[tuple[int, int]] = []
+    index: int | None = rows[-1] if rows else None
+    while index is not None:
+        found.append(pairs[index])
+        index = before[index]
+    return found[::-1]

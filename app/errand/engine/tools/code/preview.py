@@ -1,0 +1,91 @@
+"""What a person sees of a change before it is allowed: its diff, or the beginning of a change that is too large."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from errand.engine.tools.code.edits import Replacement, diff_texts, places
+
+# Of the part that differs.
+_LARGEST_COMPARED = 200_000
+_LONGEST_EXCERPT = 20_000
+_CONTEXT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """`is_partial`: the text does not show everything that changes. It is empty if the call would fail."""
+
+    text: str = ""
+    is_partial: bool = False
+
+
+def preview_diff(before: str, after: str, name: str) -> Preview | None:
+    """The diff; None if the part that differs is too large to be compared."""
+    start = _line_before(before, _common_prefix(before, after))
+    end = _common_suffix(before[start:], after[start:])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    if max(len(old), len(new)) > _LARGEST_COMPARED:
+        return None
+    change = diff_texts(old, new, name, 3 * _LARGEST_COMPARED, lines_before=before.count("\n", 0, start))
+    return Preview(change.diff, change.is_cut)
+
+
+def preview_edits(before: str, edits: Sequence[Replacement]) -> Preview:
+    """The places and both texts, for changes that are too large to be compared."""
+    parts: list[str] = []
+    for edit in edits:
+        count = before.count(edit.old)
+        at = places(before, edit.old)
+        where = f"at line {at}" if count == 1 else f"at {count:,} places, lines {at}"
+        head = f"Too large to be compared: it replaces {len(edit.old):,} characters by {len(edit.new):,} {where}.\n"
+        parts.append(f"{head}{_excerpt('-', edit.old)}{_excerpt('+', edit.new)}")
+        before = edit.text
+    return Preview("".join(parts), is_partial=True)
+
+
+def preview_write(before: str, after: str) -> Preview:
+    """Both sizes and the beginning, for a write that is too large to be compared."""
+    size = f"{len(before):,} characters before, {len(after):,} after" if before else f"{len(after):,} characters"
+    return Preview(f"Too large to be compared: {size}.\n{_excerpt('+', after)}", is_partial=True)
+
+
+def _excerpt(sign: str, text: str) -> str:
+    """The beginning as lines of a diff, and how much is left out: nothing in the text can look like such a note."""
+    left_out = len(text) - _LONGEST_EXCERPT
+    lines = "".join(f"{sign}{line}\n" for line in text[:_LONGEST_EXCERPT].split("\n")) if text else ""
+    return f"{lines}… {left_out:,} more characters are left out\n" if left_out > 0 else lines
+
+
+def _common_prefix(one: str, other: str) -> int:
+    """The length of it, found by halves: comparing character by character takes a second for 20 MB."""
+    known, most = 0, min(len(one), len(other))
+    while known < most:
+        middle = (known + most + 1) // 2
+        if one[known:middle] == other[known:middle]:
+            known = middle
+        else:
+            most = middle - 1
+    return known
+
+
+def _common_suffix(one: str, other: str) -> int:
+    """The length of it, without the line that it begins in and some lines of context."""
+    known, most = 0, min(len(one), len(other))
+    while known < most:
+        middle = (known + most + 1) // 2
+        if one[len(one) - middle : len(one) - known] == other[len(other) - middle : len(other) - known]:
+            known = middle
+        else:
+            most = middle - 1
+    at = len(one) - known
+    for _ in range(_CONTEXT + 1):
+        at = one.find("\n", at) + 1 or len(one)
+    return len(one) - at
+
+
+def _line_before(text: str, at: int) -> int:
+    """The start of the line some lines of context before this place."""
+    start = text.rfind("\n", 0, at) + 1
+    for _ in range(_CONTEXT):
+        start = text.rfind("\n", 0, max(0, start - 1)) + 1
+    return start

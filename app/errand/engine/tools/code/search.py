@@ -1,0 +1,205 @@
+"""Lists folders and searches file contents, bounded."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import regex
+
+from errand.engine.tools.base import ToolError
+from errand.engine.tools.code.text_file import decode
+from errand.engine.tools.file_walk import LONGEST_S, LeavesOut, TooLong, is_file, is_folder, matches, walk
+from errand.engine.tools.patterns import compile_pattern
+from errand.engine.tools.plain_text import clean_name
+from errand.regular_file import open_regular, read_regular
+
+MOST = 500
+
+MOST_HITS = 200
+_LONGEST_LINE = 300
+_LARGEST = 5_000_000  # per file in a folder, and per piece of a file named directly, such as a long output
+_PATIENCE_S = 10.0
+_SLICE_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class FolderListing:
+    """One entry per line, relative to the folder; folders end in a slash. `more` says why entries are omitted."""
+
+    lines: list[str]
+    more: str = ""
+
+
+def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> FolderListing:
+    """Without a pattern the content of the folder itself, with one everything below it."""
+    if not folder.is_dir():
+        raise ToolError(f"{folder} is a file, not a folder. Use the action read.")
+    lines: list[str] = []
+    try:
+        for line in (
+            _below(folder, glob, is_cancelled, leaves_out) if glob else _inside(folder, is_cancelled, leaves_out)
+        ):
+            if len(lines) == MOST:
+                return FolderListing(lines, "there are more; narrow the path or the glob")
+            lines.append(line)
+    except TooLong as error:
+        return FolderListing(lines, f"stopped after {LONGEST_S:g} s at {clean_name(error.at)}; list a smaller folder")
+    return FolderListing(lines)
+
+
+def _inside(folder: Path, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise ToolError(f"{folder}: {error.strerror}") from error
+    for entry in found:
+        if is_cancelled():
+            raise ToolError("Operation aborted")
+        if not leaves_out(entry.path, is_folder(entry, follow_links=False)):
+            yield _line(entry, entry.name)
+
+
+def _below(folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> Iterator[str]:
+    for name, entry in walk(folder, is_cancelled, leaves_out):
+        if matches(name, glob):
+            yield _line(entry, name)
+
+
+def _line(entry: "os.DirEntry[str]", name: str) -> str:
+    return clean_name(f"{name}/" if is_folder(entry) else name)
+
+
+@dataclass(slots=True)
+class SearchResult:
+    """`lines` are `path:line: text`. `more` is the reason for an early end of the search."""
+
+    lines: list[str] = field(default_factory=list[str])
+    files: int = 0
+    more: str = ""
+
+
+def search(
+    root: Path, pattern: str, literal: bool, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut
+) -> SearchResult:
+    """Search a file, or all text files below a folder. Stops soon after `is_cancelled` turns true."""
+    try:
+        compiled = compile_pattern(regex.escape(pattern) if literal else pattern, regex.MULTILINE)
+    except ValueError as error:
+        advice = "Search for a part of it." if literal else "Set literal to search for it as text."
+        raise ToolError(f"The pattern is no usable regular expression: {error}. {advice}") from error
+    deadline = time.monotonic() + _PATIENCE_S
+    found = SearchResult()
+    try:
+        for name, path in _files(root, glob, is_cancelled, leaves_out):
+            lines: list[str] = []
+            try:
+                for text, before in _texts(path, is_asked=path == root):
+                    most = MOST_HITS - len(found.lines) - len(lines)
+                    if most <= 0 or is_cancelled():
+                        break
+                    matches = _matches(compiled, text, deadline, is_cancelled)
+                    lines += _hits(matches, text, name, most, before)
+            except TimeoutError:
+                found.lines += lines
+                found.more = f"stopped after {_PATIENCE_S:g} s at {name}; use a simpler pattern or a smaller folder"
+                break
+            found.lines += lines
+            found.files += bool(lines)
+            if len(found.lines) >= MOST_HITS:
+                found.more = f"stopped at {MOST_HITS} hits; narrow the pattern, the path or the glob"
+                break
+    except TooLong as error:
+        found.more = f"stopped after {LONGEST_S:g} s at {clean_name(error.at)}; search a smaller folder"
+    if is_cancelled():
+        raise ToolError("Operation aborted")
+    return found
+
+
+def _files(
+    root: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut
+) -> Iterator[tuple[str, Path]]:
+    if root.is_file():
+        yield root.name, root
+        return
+    for name, entry in walk(root, is_cancelled, leaves_out):
+        if is_file(entry) and (not glob or matches(name, glob)):
+            yield clean_name(name), Path(entry.path)
+
+
+def _texts(path: Path, *, is_asked: bool) -> Iterator[tuple[str, int]]:
+    """The text of a file with the number of preceding lines; in pieces for a large file that was named directly."""
+    try:
+        if not is_asked:
+            file = decode(read_regular(path, _LARGEST, follow_links=False))
+            if file is not None:
+                yield file.text, 0
+            return
+        with open_regular(path, follow_links=False) as opened:
+            yield from _pieces(opened)
+    except OSError:
+        return
+
+
+def _pieces(file: BinaryIO) -> Iterator[tuple[str, int]]:
+    """Split at line ends, except for lines longer than a piece."""
+    rest, before = b"", 0
+    while data := file.read(_LARGEST):
+        whole = rest + data
+        end = whole.rfind(b"\n") + 1 if len(data) == _LARGEST else 0
+        piece, rest = (whole[:end], whole[end:]) if end else (whole, b"")
+        found = decode(piece)
+        if found is None:
+            return
+        yield found.text, before
+        before += found.text.count("\n")
+    if rest and (found := decode(rest)) is not None:
+        yield found.text, before
+
+
+def _matches(
+    compiled: "regex.Pattern[str]", text: str, deadline: float, is_cancelled: Callable[[], bool]
+) -> Iterator["regex.Match[str]"]:
+    """Search in slices of time, each longer than the last: nothing else interrupts a match that does not end."""
+    begin, slice_s = 0, _SLICE_S
+    while not is_cancelled():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        try:
+            for match in compiled.finditer(text, begin, concurrent=True, timeout=min(left, slice_s)):
+                yield match
+                begin = max(match.end(), match.start() + 1)
+        except TimeoutError:
+            slice_s *= 2
+        else:
+            return
+
+
+def _hits(matches: Iterable["regex.Match[str]"], text: str, name: str, most: int, before: int) -> Iterator[str]:
+    """At most one hit per line; `before` is the number of lines before the text."""
+    line, counted, end = before + 1, 0, -1
+    for match in matches:
+        if most <= 0:
+            return
+        if match.start() <= end:
+            continue
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        end = text.find("\n", match.start())
+        end = len(text) if end < 0 else end
+        start = text.rfind("\n", 0, match.start()) + 1
+        yield f"{name}:{line}: {_cut(text, start, end, match.start())}"
+        most -= 1
+
+
+def _cut(text: str, start: int, end: int, at: int) -> str:
+    """The line, or for a very long line the part around the hit."""
+    if end - start <= _LONGEST_LINE:
+        return text[start:end]
+    first = max(start, at - _LONGEST_LINE // 3)
+    last = min(end, first + _LONGEST_LINE)
+    return f"{'…' if first > start else ''}{text[first:last]}{'…' if last < end else ''}"

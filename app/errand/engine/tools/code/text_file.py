@@ -1,0 +1,134 @@
+"""Text files: encoding, newlines, and a bounded range of lines."""
+
+import codecs
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from errand.engine.tools.base import ToolError
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+MOST_LINES = 2_000
+MOST_CHARACTERS = 50_000
+LARGEST = 5_000_000
+# A character has at most four bytes, so this is enough to detect a line that exceeds the limit.
+_MOST_BYTES = 4 * MOST_CHARACTERS + 4
+_PIECE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """`text` uses \\n for the file's `newline`; mixed newlines stay unchanged."""
+
+    text: str
+    encoding: str = "utf-8"
+    bom: bytes = b""
+    newline: str = "\n"
+
+    def encode(self, text: str) -> bytes:
+        """Encode another text like this file. Raises UnicodeEncodeError if its encoding lacks a character."""
+        if self.newline == "\r\n":
+            text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+        return self.bom + text.encode(self.encoding)
+
+
+def decode(data: bytes) -> TextFile | None:
+    """Decode a file; None if it is binary. Text without a BOM that is not UTF-8 is read as Latin-1."""
+    bom, encoding = next(((bom, name) for bom, name in _BOMS if data.startswith(bom)), (b"", "utf-8"))
+    if b"\0" in data and not encoding.startswith("utf-16"):
+        return None
+    try:
+        text = data[len(bom) :].decode(encoding)
+    except UnicodeDecodeError:
+        bom, encoding, text = b"", "latin-1", data.decode("latin-1")
+    windows = text.count("\r\n")
+    if windows and windows == text.count("\n"):
+        return TextFile(text.replace("\r\n", "\n"), encoding, bom, "\r\n")
+    return TextFile(text, encoding, bom)
+
+
+@dataclass(frozen=True, slots=True)
+class LineRange:
+    """`first` and `last` count from 1; `total` is None if counting would require reading a very large file."""
+
+    text: str
+    first: int
+    last: int
+    total: int | None
+    cut: bool = False
+
+    @property
+    def note(self) -> str:
+        """Which lines are omitted and how to read them; empty if this is the whole file."""
+        if self.cut:
+            return f"[line {self.last} is cut after {MOST_CHARACTERS:,} characters; use the shell to see the rest]"
+        if self.first == 1 and self.last == self.total:
+            return ""
+        more = self.total is None or self.last < self.total
+        of = f" of {self.total:,}" if self.total is not None else ""
+        return f"[lines {self.first}–{self.last}{of}{f'; go on with start_line={self.last + 1}' if more else ''}]"
+
+
+def line_range(data: bytes, first: int, last: int) -> LineRange | None:
+    """Lines `first` to `last` (0 for the end) of a file's content; None if it is binary."""
+    file = decode(data)
+    if file is None:
+        return None
+    lines = file.text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    if first > max(1, len(lines)):
+        raise ToolError(f"The file has {len(lines)} lines; start_line {first} is after its end.")
+    return _bounded(lines[first - 1 : last or None], first, len(lines))
+
+
+def window_of_large(file: BinaryIO, first: int, last: int) -> LineRange | None:
+    """`line_range` for a file above LARGEST; reads only the part up to `last`, in pieces."""
+    if b"\0" in file.read(8192):
+        return None
+    file.seek(0)
+    if not _skip_lines(file, first - 1):
+        raise ToolError(f"start_line {first} is after the end of the file.")
+    data = file.read(_MOST_BYTES)
+    lines = data.split(b"\n")
+    total = None
+    if len(data) == _MOST_BYTES and len(lines) > 1:
+        lines.pop()  # it may be incomplete
+    elif lines[-1] == b"":
+        lines.pop()
+    if len(data) < _MOST_BYTES:
+        total = first - 1 + len(lines)
+    count = min(MOST_LINES, last - first + 1) if last else MOST_LINES
+    return _bounded([line.decode("utf-8", "replace").rstrip("\r") for line in lines[:count]], first, total)
+
+
+def _skip_lines(file: BinaryIO, count: int) -> bool:
+    """Seek to the start of the line after `count` lines; False if the file is shorter."""
+    while True:
+        begin = file.tell()
+        piece = file.read(_PIECE)
+        if count == 0 or not piece:
+            file.seek(begin)
+            return bool(piece)
+        found = piece.count(b"\n")
+        if found < count:
+            count -= found
+            continue
+        at = -1
+        for _ in range(count):
+            at = piece.index(b"\n", at + 1)
+        file.seek(begin + at + 1)
+        count = 0
+
+
+def _bounded(lines: list[str], first: int, total: int | None) -> LineRange:
+    size = 0
+    chosen: list[str] = []
+    for line in lines[:MOST_LINES]:
+        size += len(line) + 1
+        if size > MOST_CHARACTERS:
+            break
+        chosen.append(line)
+    if lines and not chosen:
+        return LineRange(lines[0][:MOST_CHARACTERS], first, first, total, cut=True)
+    return LineRange("\n".join(chosen), first, first + len(chosen) - 1, total)

@@ -1,0 +1,381 @@
+"""The tool `code`; the modules beside it implement its actions."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import UNSET
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import FolderNotAnswering
+from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.sandbox.protected_files import note_own_write
+from errand.engine.tools.base import (
+    Access,
+    ExecutionMode,
+    OnUpdate,
+    ParallelWhere,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    decode,
+    hidden,
+    schema_of,
+    text_argument,
+    text_result,
+)
+from errand.engine.tools.checkpoints import FileChange, missing_folders
+from errand.engine.tools.code.arguments import CodeArguments, Edit, repaired
+from errand.engine.tools.code.edits import Replacement, replace_text
+from errand.engine.tools.code.preview import Preview, preview_diff, preview_edits, preview_write
+from errand.engine.tools.code.search import list_files, search
+from errand.engine.tools.code.workspace_files import PreparedWrite, WorkspaceFiles
+from errand.engine.tools.file_walk import keep_all
+from errand.engine.tools.gitignore import GitIgnore
+from errand.engine.tools.plain_text import clean_name
+from errand.engine.tools.real_path import opened_folder, resolve, with_real_path
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import CallDisplay, ToolIcon
+from errand.protocol.changes import FOLDER, NOTHING
+
+T = TypeVar("T")
+
+_PATIENCE_S = 60.0
+_STOPPED_S = 0.05
+
+_DISPLAYS: dict[str, tuple[str, str, ToolIcon]] = {
+    "read": ("reading", "read", "file"),
+    "write": ("writing", "wrote", "new_file"),
+    "patch": ("changing", "changed", "changed_file"),
+    "edit": ("changing", "changed", "changed_file"),
+    "list": ("listing", "listed", "folder"),
+    "create_dir": ("making", "made", "folder"),
+    "search": ("searching for", "searched for", "search"),
+}
+
+
+class Code:
+    name = "code"
+    label = "Files"
+    description = (
+        "Work with files. To change one, prefer patch, or edit for several places, to write. Lists and searches leave "
+        "out what .gitignore names and, below their folder, version control, node_modules and virtual environments."
+    )
+    parameters = schema_of(CodeArguments)
+    # In order with others: a read that follows a write in the same reply must see it.
+    execution_mode: ExecutionMode | ParallelWhere = ParallelWhere("action", frozenset({"read", "list", "search"}))
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._files = WorkspaceFiles(context)
+        self._allowed: dict[str, Access] = {}
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return repaired(arguments)
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        action = text_argument(arguments, "action")
+        running, done, icon = _DISPLAYS.get(action, (f"code {action}", f"code {action}", "tool"))
+        is_path = action != "search"
+        target = text_argument(arguments, "path" if is_path else "pattern") or "."
+        return CallDisplay(running=running, done=done, target=target, target_is_path=is_path, icon=icon)
+
+    def access(self, arguments: JsonObject) -> Access:
+        wanted = decode(arguments, CodeArguments)
+        path, action = resolve(wanted.path, self._context), wanted.action
+        name = self._files.name(path)
+        match action:
+            case "read" | "list" | "search":
+                text = f"{action.capitalize()} {name}"
+                if self._is_task_output(path):
+                    return Access("free", text)
+                return Access("read", text, reads=(path,), operation=action, given=wanted.path)
+            case "create_dir":
+                return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=wanted.path)
+            case "write" | "patch" | "edit":
+                verb = "Write" if action == "write" else "Change"
+                basis = self._files.state(path)  # before the preview, so that a change between the two is detected
+                preview = self._preview(wanted, path)
+                return Access(
+                    "write",
+                    f"{verb} {name}",
+                    writes=(path,),
+                    preview=self._context.redactor.hide(preview.text),
+                    operation=action,
+                    basis=basis,
+                    is_partial=preview.is_partial,
+                    given=wanted.path,
+                )
+
+    def allow(self, call_id: str, access: Access) -> None:
+        self._allowed[call_id] = access
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        wanted = decode(arguments, CodeArguments)
+        allowed = self._allowed.pop(call_id, None)
+        if cancel.is_set:
+            raise ToolError("Operation aborted")
+        is_over = False
+
+        def run() -> ToolResult:
+            return self._run(call_id, wanted, allowed, lambda: is_over or cancel.is_set)
+
+        changes = wanted.action in ("write", "patch", "edit", "create_dir")
+        work = asyncio.ensure_future(in_workspace(self._context.workspace, run, _PATIENCE_S))
+        unsubscribe = cancel.subscribe(lambda: _abandon(work))
+        try:
+            return hidden(await work, self._context.redactor)
+        except FolderNotAnswering as error:
+            later = " It may still be done when that answers again." if changes else ""
+            raise ToolError(f"{error}{later}") from error
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            later = ". It may still be done: the folder had not answered" if changes else ""
+            raise ToolError(f"Operation aborted{later}") from None
+        finally:
+            is_over = True  # an abandoned call writes nothing later, unless it is writing already
+            unsubscribe()
+            work.cancel()
+
+    def _run(
+        self, call_id: str, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]
+    ) -> ToolResult:
+        path = resolve(wanted.path, self._context)
+        if allowed is not None and not self._is_allowed_path(path, allowed):
+            raise with_real_path(path)
+        basis = allowed.basis if allowed is not None and allowed.writes else None
+
+        def work() -> ToolResult:
+            result = self._run_action(wanted, path, basis, is_cancelled)
+            return self._write(call_id, result, is_cancelled) if isinstance(result, _Write) else result
+
+        return self._in_words(str(path), work)
+
+    def _write(self, call_id: str, prepared: "_Write", is_cancelled: Callable[[], bool]) -> ToolResult:
+        """Make the change once what it replaces is kept."""
+        checkpoints, noted = self._context.checkpoints, None
+        if checkpoints is not None and prepared.change is not None:
+            noted = checkpoints.note(call_id, prepared.change)
+        try:
+            if is_cancelled():
+                raise ToolError("Operation aborted")
+            result = prepared.make()
+        except (ToolError, OSError):
+            if checkpoints is not None and noted is not None:
+                checkpoints.failed(noted)
+            raise
+        if checkpoints is not None and noted is not None:
+            checkpoints.made(noted)
+        return result
+
+    def _in_words(self, path: str, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except OSError as error:
+            raise ToolError(f"{self._files.name(Path(path))[:200]}: {error.strerror or error}") from error
+
+    def _is_allowed_path(self, path: Path, allowed: Access) -> bool:
+        return self._is_task_output(path) if allowed.tier == "free" else path in (*allowed.reads, *allowed.writes)
+
+    def _is_task_output(self, path: Path) -> bool:
+        """True for long output of the task's own commands, which the task may always read."""
+        return path.is_relative_to(os.path.realpath(self._context.output_dir))
+
+    def _run_action(
+        self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
+    ) -> "ToolResult | _Write":
+        match wanted.action:
+            case "read":
+                return self._read(wanted, path)
+            case "write" | "patch" | "edit":
+                return self._change(wanted, path, basis, is_cancelled)
+            case "list":
+                return self._list(wanted, path, is_cancelled)
+            case "create_dir":
+                return self._create_dir(path)
+            case "search":
+                return self._search(wanted, path, is_cancelled)
+
+    def _read(self, wanted: CodeArguments, path: Path) -> ToolResult:
+        # Without line numbers, since models copy the text into `old`.
+        if wanted.end_line and wanted.end_line < wanted.start_line:
+            raise ToolError(f"end_line {wanted.end_line} is before start_line {wanted.start_line}.")
+        part = self._files.window(path, wanted.start_line, wanted.end_line)
+        is_past_end = part.total is not None and wanted.end_line > max(part.total, 1)
+        end = f"[the file ends at line {part.total:,}]" if is_past_end else ""
+        text = "\n".join(piece for piece in (part.text or "(empty)", part.note, end) if piece)
+        count = part.last - part.first + 1
+        details: JsonObject = {"path": str(path), "start_line": part.first, "end_line": part.last, "lines": part.total}
+        return text_result(text, _counted(count, "line"), details)
+
+    def _change(
+        self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
+    ) -> "_Write":
+        before = (self._files.current_file if wanted.action == "write" else self._files.load)(path, basis)
+        text, edits = self._new_text(wanted, before.file.text, path)
+        if is_cancelled():
+            raise ToolError("Operation aborted")
+        prepared = self._files.prepare(before, text)
+
+        def make() -> ToolResult:
+            self._files.write(prepared)
+            return self._changed(path, prepared, _notes(edits))
+
+        return _Write(make, _file_change(prepared))
+
+    def _changed(self, path: Path, prepared: PreparedWrite, notes: str) -> ToolResult:
+        is_new, change = prepared.before.data is None, prepared.diff
+        details: JsonObject = {
+            "path": str(path),
+            "diff": change.diff,
+            "added": change.added,
+            "removed": change.removed,
+            "created": is_new,
+        }
+        text = f"{'Created' if is_new else 'Changed'} {self._files.name(path)} ({change.summary})"
+        return text_result("\n".join(filter(None, (text, notes))), change.summary, details)
+
+    def _new_text(self, wanted: CodeArguments, before: str, path: Path) -> tuple[str, list[Replacement]]:
+        """The new text of the file, and how the edits that make it are applied."""
+        if wanted.action == "write":
+            if wanted.content is UNSET:
+                raise ToolError("write needs `content`, the whole new text; it may be empty.")
+            return wanted.content, []
+        wanted_edits = wanted.edits
+        if wanted.action == "patch":
+            if wanted.new is UNSET:
+                raise ToolError("patch needs `new`, the text to put there; it may be empty.")
+            wanted_edits = (Edit(wanted.old, wanted.new, wanted.replace_all),)
+        if not wanted_edits:
+            raise ToolError("edit needs `edits`, a list of {old, new}.")
+        edits: list[Replacement] = []
+        for number, edit in enumerate(wanted_edits, start=1):
+            text = edits[-1].text if edits else before
+            old, new = _with_newlines_of(text, edit)
+            try:
+                edits.append(replace_text(text, old, new, edit.replace_all, self._files.name(path)))
+            except ToolError as error:
+                if len(wanted_edits) == 1:
+                    raise
+                head = f"Edit {number} of {len(wanted_edits)}"
+                raise ToolError(f"{head}: {error} Nothing was changed.", f"{head}: {error.summary}") from error
+        return edits[-1].text, edits
+
+    def _preview(self, wanted: CodeArguments, path: Path) -> Preview:
+        """What the call would change; empty if it would fail."""
+        try:
+            loaded = self._files.current_file(path)
+            file = loaded.file
+            before, (after, edits) = file.text, self._new_text(wanted, file.text, path)
+        except (ToolError, OSError):
+            return Preview()
+        preview = preview_diff(before, after, self._files.name(path))
+        if preview is None:
+            preview = preview_edits(before, edits) if edits else preview_write(before, after)
+        if loaded.data and not (before or file.bom):
+            note = f"It replaces a binary file of {len(loaded.data):,} bytes."
+            shown = preview.text.split("\n", 2)[2:] if preview.text.startswith("--- ") else [preview.text]
+            return Preview("\n".join((note, *filter(None, shown))), is_partial=True)
+        return preview
+
+    def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+        self._must_exist(path)
+        ignore = None if wanted.ignored else GitIgnore(path)
+        listing = list_files(path, wanted.glob, is_cancelled, ignore.leaves_out if ignore else keep_all)
+        details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": bool(listing.more)}
+        text = _with_notes([f"{self._prefix(path)}{line}" for line in listing.lines], "(nothing)", listing.more, ignore)
+        return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
+
+    def _create_dir(self, path: Path) -> "_Write":
+        is_new = not path.is_dir()
+
+        def make() -> ToolResult:
+            note_own_write(path)
+            with opened_folder(path, make=True):
+                pass
+            verb = "Created" if is_new else "There already is"
+            return text_result(f"{verb} {self._files.name(path)}/", details={"path": str(path), "created": is_new})
+
+        is_free = is_new and not os.path.lexists(path)
+        made = missing_folders(path) if is_free else 0
+        return _Write(make, FileChange(path, NOTHING, FOLDER, made_folders=made) if is_free else None)
+
+    def _search(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
+        if not wanted.pattern:
+            raise ToolError("search needs `pattern`.")
+        self._must_exist(path)
+        ignore = None if wanted.ignored else GitIgnore(path)
+        leaves_out = ignore.leaves_out if ignore else keep_all
+        found = search(path, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
+        prefix = self._prefix(path if path.is_dir() else path.parent)
+        text = _with_notes([f"{prefix}{line}" for line in found.lines], "(no hits)", found.more, ignore)
+        details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
+        return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
+
+    def _prefix(self, folder: Path) -> str:
+        """What to put before names in a folder, so that they are paths for the next call."""
+        name = self._files.name(folder)
+        return "" if name == "." else f"{clean_name(name).rstrip('/')}/"
+
+    def _must_exist(self, path: Path) -> None:
+        if not path.exists():
+            raise ToolError(f"There is no {self._files.name(path)}. List the folder above it to see what there is.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A write that has been prepared: `make` does it, `change` is what it changes, if anything."""
+
+    make: Callable[[], ToolResult]
+    change: FileChange | None
+
+
+def _file_change(prepared: PreparedWrite) -> FileChange | None:
+    before = prepared.before
+    if before.data == prepared.data:
+        return None
+    return FileChange(
+        before.path,
+        NOTHING if before.data is None else before.data,
+        prepared.data,
+        before.mode,
+        missing_folders(before.path) if before.data is None else 0,
+        prepared.diff.added,
+        prepared.diff.removed,
+    )
+
+
+def _with_newlines_of(text: str, edit: Edit) -> tuple[str, str]:
+    """The old and new text of an edit, with the newlines of the file."""
+    if "\r\n" in edit.old and "\r\n" not in text:
+        return edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n")
+    return edit.old, edit.new
+
+
+def _notes(edits: list[Replacement]) -> str:
+    noted = [(number, edit.note) for number, edit in enumerate(edits, start=1) if edit.note]
+    return "\n".join(f"[{f'edit {number}: ' if len(edits) > 1 else ''}{note}]" for number, note in noted)
+
+
+def _with_notes(lines: list[str], nothing: str, more: str, ignore: GitIgnore | None) -> str:
+    whole = [*lines, *([f"[{more}]"] if more else [])] or [nothing]
+    if ignore and ignore.has_left_out:
+        whole.append("[what .gitignore names is left out; set ignored to have it]")
+    return "\n".join(whole)
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {many or one + 's'}"
+
+
+def _abandon(work: "asyncio.Future[ToolResult]") -> None:
+    """Wait no longer for a stopped call than a file on a working disk takes; its thread ends by itself."""
+    asyncio.get_running_loop().call_later(_STOPPED_S, work.cancel)

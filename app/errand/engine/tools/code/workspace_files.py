@@ -1,0 +1,202 @@
+"""Reads, replaces and compares a task's files, with errors that say what to do.
+
+Leaves OSErrors to the caller.
+"""
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO
+
+from errand.engine.sandbox.protected_files import note_own_write
+from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.code.edits import TextDiff, close_matches, diff_texts
+from errand.engine.tools.code.text_file import LARGEST, LineRange, TextFile, decode, line_range, window_of_large
+from errand.engine.tools.plain_text import clean_name
+from errand.engine.tools.real_path import name_in, opened_folder, with_real_path
+from errand.regular_file import NotRegularFile, open_regular, read_at_most, write_atomically
+
+_LARGEST_EDITED = 20_000_000
+_LARGEST_COMPARED = 1_000_000
+_NO_FILE_STATE = "nothing"
+
+
+@dataclass(frozen=True)
+class LoadedFile:
+    """A file as it was read for a change; `data` is None if there is none. `mode` has its permissions."""
+
+    path: Path
+    data: bytes | None
+    mode: int | None = None
+    identity: str = ""
+
+    @cached_property
+    def file(self) -> TextFile:
+        """Its text; empty if there is no file or a binary one."""
+        return self._decoded or TextFile("")
+
+    @property
+    def is_binary(self) -> bool:
+        return self._decoded is None
+
+    @cached_property
+    def _decoded(self) -> TextFile | None:
+        return decode(self.data or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedWrite:
+    """A write that is about to be made: the new content of a file, and how it differs from the current one."""
+
+    before: LoadedFile
+    data: bytes
+    diff: TextDiff
+
+
+class WorkspaceFiles:
+    """Records what the task has read, so that it does not overwrite changes that others made since."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._read: dict[Path, bytes] = {}
+
+    def name(self, path: Path) -> str:
+        """The path for people and models: relative inside the workspace."""
+        return str(path.relative_to(self._workspace)) if path.is_relative_to(self._workspace) else str(path)
+
+    @cached_property
+    def _workspace(self) -> Path:
+        """Resolved on first use, in a thread, since the folder may not answer."""
+        return Path(os.path.realpath(self._context.workspace))
+
+    def window(self, path: Path, first: int, last: int) -> LineRange:
+        with self._open(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LARGEST:
+                part = window_of_large(file, first, last)
+            else:
+                data = read_at_most(file, LARGEST)
+                self._read[path] = _digest(data)
+                part = line_range(data, first, last)
+        if part is None:
+            raise ToolError(f"{self.name(path)} is a binary file of {size:,} bytes. Look at it with the shell.")
+        return part
+
+    def state(self, path: Path) -> str:
+        """A fingerprint of the file's current content, which `load` and `current_file` compare."""
+        try:
+            with self._open(path) as file:
+                found = os.fstat(file.fileno())
+                return _state(found, read_at_most(file, _LARGEST_COMPARED + 1))
+        except _NoFile:
+            return _NO_FILE_STATE
+        except (ToolError, OSError):
+            return "no file"
+
+    def load(self, path: Path, state: str | None = None) -> LoadedFile:
+        """Load a text file for a change, if it has not changed since the task read it and still has this state."""
+        loaded = self._current(path, state)
+        if loaded.is_binary:
+            raise ToolError(f"{self.name(path)} is a binary file; this action works on text.")
+        return loaded
+
+    def current_file(self, path: Path, state: str | None = None) -> LoadedFile:
+        """The current file, also a binary one, or none if it does not exist."""
+        try:
+            return self._current(path, state)
+        except _NoFile:
+            if state not in (None, _NO_FILE_STATE):
+                raise self._changed(path) from None
+            return LoadedFile(path, None)
+
+    def prepare(self, before: LoadedFile, text: str) -> PreparedWrite:
+        """What a write of this text with the encoding of `before` will do; writes nothing yet."""
+        name, file = self.name(before.path), before.file
+        try:
+            data = file.encode(text)
+        except UnicodeEncodeError as error:
+            raise ToolError(
+                f"{name} is in {file.encoding}, which has no {error.object[error.start]!r}. Use other characters, or "
+                "convert the file to UTF-8 first."
+            ) from error
+        after = text.replace("\r\n", "\n") if file.newline == "\r\n" else text
+        return PreparedWrite(before, data, diff_texts(file.text, after, name))
+
+    def write(self, prepared: PreparedWrite) -> None:
+        """Replace or create the file, unless it has changed since it was loaded."""
+        path, before = prepared.before.path, prepared.before
+        note_own_write(path)
+        with opened_folder(path.parent, make=True) as folder:
+            try:
+                now = os.stat(name_in(folder, path), dir_fd=folder, follow_symlinks=False)
+            except FileNotFoundError:
+                now = None
+            if (_identity(now) if now is not None else "") != before.identity:
+                raise self._changed(path)
+            write_atomically(name_in(folder, path), prepared.data, folder=folder)
+        self._read[path] = _digest(prepared.data)
+
+    def _current(self, path: Path, state: str | None) -> LoadedFile:
+        with self._open(path) as file:
+            found = os.fstat(file.fileno())
+            if found.st_size > _LARGEST_EDITED:
+                raise ToolError(f"{self.name(path)} is too large to be changed here. Use the shell.")
+            data = read_at_most(file, _LARGEST_EDITED)
+        if state is not None and _state(found, data) != state:
+            raise self._changed(path)
+        if self._read.get(path, digest := _digest(data)) != digest:
+            raise ToolError(f"{self.name(path)} was changed by somebody else since you read it. Read it again first.")
+        return LoadedFile(path, data, stat.S_IMODE(found.st_mode), _identity(found))
+
+    def _changed(self, path: Path) -> ToolError:
+        return ToolError(
+            f"{self.name(path)} was changed by somebody else since this call was allowed. Nothing was written. Read it "
+            "again first; then make the call again, and it is asked about anew.",
+            "changed since it was allowed",
+        )
+
+    def _open(self, path: Path) -> BinaryIO:
+        try:
+            with opened_folder(path.parent) as folder:
+                return open_regular(name_in(folder, path), follow_links=False, folder=folder)
+        except FileNotFoundError as error:
+            raise _NoFile(f"There is no file {self.name(path)}.{_similar_names_hint(path)}") from error
+        except NotRegularFile as error:
+            if path.is_symlink():
+                raise with_real_path(path) from error
+            if path.is_dir():
+                raise ToolError(f"{self.name(path)} is a folder. Use the action list.") from error
+            raise ToolError(f"{self.name(path)} is no regular file but a device, pipe or socket.") from error
+
+
+class _NoFile(ToolError):
+    """The file does not exist."""
+
+
+def _state(found: os.stat_result, data: bytes) -> str:
+    """For a large file its metadata is enough, since hashing takes too long."""
+    if len(data) <= _LARGEST_COMPARED:
+        return f"content {_digest(data).hex()}"
+    return f"file {_identity(found)}"
+
+
+def _identity(found: os.stat_result) -> str:
+    """Differs for any other file, and after any change of this one."""
+    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _similar_names_hint(path: Path) -> str:
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return f" There is no folder {path.parent} either."
+    texts = [clean_name(name) for name in names]
+    close = [texts[index] for index in close_matches(path.name, texts, 3)]
+    return f" There is {', '.join(close)}." if close else ""

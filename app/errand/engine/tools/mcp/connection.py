@@ -1,0 +1,126 @@
+"""One connection to a server, in the protocol's words: handshake, lists, calls, resources, prompts."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.tools.mcp.definitions import ToolList, checked_tools, names_of
+from errand.engine.tools.mcp.json_rpc import McpError, OnProgress, RpcPeer
+from errand.engine.tools.plain_text import clean_output
+from errand.protocol.base import JsonObject, JsonValue
+
+# The newest first: it is offered, and the server answers with one that it speaks.
+PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+_START_S = 60.0
+_LIST_S = 30.0
+_MOST_PAGES = 50
+_MOST_LISTED = 2_000
+_LONGEST_INSTRUCTIONS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What a server said of itself at the handshake."""
+
+    title: str
+    version: str
+    protocol: str
+    instructions: str
+    has_tools: bool
+    has_resources: bool
+    has_prompts: bool
+
+
+class McpConnection:
+    """A connection after its handshake. Each method raises `McpError`."""
+
+    def __init__(self, server: str, peer: RpcPeer, facts: ServerFacts) -> None:
+        self._server = server
+        self._peer = peer
+        self.facts = facts
+        self.tools = ToolList()
+
+    async def load_tools(self) -> None:
+        """Read the list of tools again."""
+        if self.facts.has_tools:
+            self.tools = await checked_tools(self._server, await self._pages("tools/list", "tools"))
+
+    async def call(
+        self, tool: str, arguments: JsonObject, timeout_s: float, cancel: CancelSignal, on_progress: OnProgress
+    ) -> JsonObject:
+        params: JsonObject = {"name": tool, "arguments": arguments}
+        return await self._peer.request("tools/call", params, timeout_s, cancel, on_progress)
+
+    async def resources(self) -> tuple[JsonObject, ...]:
+        """What it lists, and the templates of what can be read besides."""
+        if not self.facts.has_resources:
+            return ()
+        listed = await self._pages("resources/list", "resources")
+        with suppress(McpError):  # optional in the protocol
+            listed += await self._pages("resources/templates/list", "resourceTemplates")
+        return tuple(listed)
+
+    async def read_resource(self, uri: str, timeout_s: float, cancel: CancelSignal) -> tuple[JsonObject, ...]:
+        answer = await self._peer.request("resources/read", {"uri": uri}, timeout_s, cancel)
+        return names_of(answer, "contents")
+
+    async def prompts(self) -> tuple[JsonObject, ...]:
+        return tuple(await self._pages("prompts/list", "prompts")) if self.facts.has_prompts else ()
+
+    async def prompt(self, name: str, arguments: dict[str, str], timeout_s: float) -> tuple[JsonObject, ...]:
+        """The messages of a prompt."""
+        params: JsonObject = {"name": name, "arguments": dict(arguments)}
+        return names_of(await self._peer.request("prompts/get", params, timeout_s), "messages")
+
+    async def _pages(self, method: str, key: str) -> list[JsonObject]:
+        found: list[JsonObject] = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            answer = await self._peer.request(method, {"cursor": cursor} if cursor else {}, _LIST_S)
+            found += names_of(answer, key)
+            following = answer.get("nextCursor")
+            if not isinstance(following, str) or not following or len(found) > _MOST_LISTED:
+                break
+            cursor = following
+        return found[:_MOST_LISTED]
+
+
+async def shake_hands(server: str, peer: RpcPeer, use_version: Callable[[str], None]) -> McpConnection:
+    """Begin the session. `use_version` gets the version of the protocol before anything else is sent."""
+    params: JsonObject = {
+        "protocolVersion": PROTOCOL_VERSIONS[0],
+        "capabilities": {},
+        "clientInfo": {"name": "errand", "version": version("errand-desktop")},
+    }
+    answer = await peer.request("initialize", params, _START_S)
+    protocol = answer.get("protocolVersion")
+    if protocol not in PROTOCOL_VERSIONS:
+        raise McpError(f"It speaks version {str(protocol)[:40]!r} of the protocol, which is not known here.")
+    use_version(str(protocol))
+    peer.notify("notifications/initialized")
+    return McpConnection(server, peer, _facts(answer, str(protocol)))
+
+
+def _facts(answer: JsonObject, protocol: str) -> ServerFacts:
+    info, capabilities = answer.get("serverInfo"), answer.get("capabilities")
+    about = info if isinstance(info, dict) else {}
+    can = capabilities if isinstance(capabilities, dict) else {}
+    return ServerFacts(
+        title=_short(about.get("title") or about.get("name")),
+        version=_short(about.get("version")),
+        protocol=protocol,
+        instructions=_text(answer.get("instructions"))[:_LONGEST_INSTRUCTIONS],
+        has_tools=isinstance(can.get("tools"), dict),
+        has_resources=isinstance(can.get("resources"), dict),
+        has_prompts=isinstance(can.get("prompts"), dict),
+    )
+
+
+def _short(value: JsonValue) -> str:
+    return " ".join(_text(value).split())[:100]
+
+
+def _text(value: JsonValue) -> str:
+    return clean_output(value.encode("utf-8", "replace")) if isinstance(value, str) else ""

@@ -1,0 +1,248 @@
+"""A server on the web, by streamable HTTP: each message is a POST; answers come as JSON or as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from errand.engine.core.errors import EngineError
+from errand.engine.tools.mcp.json_rpc import LARGEST_MESSAGE, McpError
+from errand.engine.tools.mcp.login.discovery import Challenge, parse_challenge
+from errand.engine.tools.mcp.server_log import ServerLog
+from errand.engine.tools.web.download import cause_of
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_CONNECT_S = 15.0
+_NOTICE_S = 10.0
+_LAST_S = 1.0
+# Before the stream of the server's own messages is opened again.
+_LISTEN_AGAIN_S = 5.0
+_LONGEST_SHOWN = 300
+_BOTH = "application/json, text/event-stream"
+_EVENTS = "text/event-stream"
+_SESSION, _VERSION = "Mcp-Session-Id", "MCP-Protocol-Version"
+
+
+class LoginNeeded(McpError):
+    """The server wants a sign-in (`status` 401), or one with more rights. `challenge` says where and for what."""
+
+    def __init__(self, text: str, challenge: Challenge, status: int) -> None:
+        super().__init__(text)
+        self.challenge = challenge
+        self.status = status
+
+
+class HttpTransport:
+    """One session with a server. `ended` is called once, if the session is over.
+
+    `token_of` gives the token of the person's sign-in, empty without one; it is called with a token that the server
+    refused, for another one.
+    """
+
+    pid: int | None = None
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        receive: Callable[[bytes], bool],
+        failed: Callable[[McpError, int | None], None],
+        ended: Callable[[str], None],
+        log: ServerLog,
+        token_of: Callable[[str], Awaitable[str]],
+    ) -> None:
+        self._url = url
+        self._token_of = token_of
+        # The newest one; the end of the session is told with it.
+        self._token = ""
+        self._headers = dict(headers)
+        self._receive = receive
+        self._failed = failed
+        self._ended = ended
+        self._log = log
+        self._session: aiohttp.ClientSession | None = None
+        self._session_id = ""
+        self._version = ""
+        self._posts: dict[int, asyncio.Task[None]] = {}
+        self._others: set[asyncio.Task[None]] = set()
+        # A request must not overtake a notification.
+        self._notice: asyncio.Task[None] | None = None
+        self._is_over = False
+
+    def open(self) -> None:
+        """Must be called in the event loop, before the first message."""
+        import aiohttp
+
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=True,
+        )
+
+    def use_version(self, version: str) -> None:
+        """After the handshake: name the version in each request, and listen to the server's own messages."""
+        self._version = version
+        self._spawn(self._listen())
+
+    def send(self, data: bytes, request_id: int | None) -> None:
+        if self._session is None or self._is_over:
+            return
+        task = self._spawn(self._post(data, request_id))
+        if request_id is None:
+            self._notice = task
+        else:
+            self._posts[request_id] = task
+            task.add_done_callback(lambda _: self._posts.pop(request_id, None))
+
+    def forget(self, request_id: int) -> None:
+        if (task := self._posts.pop(request_id, None)) is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """End the session at the server too."""
+        self._is_over = True
+        for task in tuple(self._others):
+            task.cancel()
+        if self._others:
+            await asyncio.wait(tuple(self._others))
+        session, self._session = self._session, None
+        if session is None:
+            return
+        if self._session_id:
+            with suppress(OSError, TimeoutError, *_client_errors()):
+                async with asyncio.timeout(_LAST_S), session.delete(self._url, headers=self._all_headers(self._token)):
+                    pass
+        await session.close()
+
+    async def _post(self, data: bytes, request_id: int | None) -> None:
+        assert self._session is not None
+        notice = self._notice
+        if request_id is not None and notice is not None and not notice.done():
+            await asyncio.wait((notice,), timeout=_NOTICE_S)
+        try:
+            token = self._token = await self._token_of("")
+            refusal = await self._posted(data, request_id, token)
+            if refusal is not None and refusal.status == 401 and token and (renewed := await self._token_of(token)):
+                self._token = renewed
+                refusal = await self._posted(data, request_id, renewed)
+            if refusal is not None:
+                raise refusal
+        except McpError as error:
+            self._failed(error, request_id)
+        except EngineError as error:
+            self._failed(McpError(str(error)), request_id)
+        except (OSError, TimeoutError, ValueError, *_client_errors()) as error:
+            self._failed(McpError(f"It could not be reached: {cause_of(error)}."), request_id)
+
+    async def _posted(self, data: bytes, request_id: int | None, token: str) -> LoginNeeded | None:
+        """Send a message and take the answer; returns the refusal of a server that wants a sign-in."""
+        assert self._session is not None
+        headers = {**self._all_headers(token), "Content-Type": "application/json", "Accept": _BOTH}
+        async with self._session.post(self._url, data=data, headers=headers, allow_redirects=False) as response:
+            if response.status in (401, 403):
+                return _refusal(response, has_token=bool(token))
+            await self._answered(response, request_id)
+            return None
+
+    async def _answered(self, response: "aiohttp.ClientResponse", request_id: int | None) -> None:
+        if response.status == 404 and self._session_id:
+            self._end("its session is over")
+            return
+        if response.status >= 300:
+            text = (await _body(response, 4_096)).decode("utf-8", "replace")
+            raise McpError(
+                f"It answered with {response.status} {response.reason}: {text[:_LONGEST_SHOWN]}".rstrip(": ")
+            )
+        self._session_id = response.headers.get(_SESSION, "")[:500] or self._session_id
+        if response.content_type == _EVENTS:
+            async for event in _events(response):
+                self._take(event)
+        elif body := await _body(response, LARGEST_MESSAGE):
+            self._take(body)
+        if request_id is not None:  # an answer that came has settled it already
+            self._failed(McpError("It ended its answer without the result."), request_id)
+
+    async def _listen(self) -> None:
+        """Receive the server's own messages, if it has a stream for them."""
+        while self._session is not None and not self._is_over:
+            try:
+                token = await self._token_of("")
+                headers = {**self._all_headers(token), "Accept": _EVENTS}
+                async with self._session.get(self._url, headers=headers, allow_redirects=False) as response:
+                    if response.status != 200 or response.content_type != _EVENTS:
+                        return
+                    async for event in _events(response):
+                        self._take(event)
+            except (OSError, TimeoutError, ValueError, EngineError, *_client_errors()) as error:
+                self._log.note(f"the stream of its own messages was cut: {error or type(error).__name__}")
+            await asyncio.sleep(_LISTEN_AGAIN_S)
+
+    def _take(self, data: bytes) -> None:
+        if not self._is_over and not self._receive(data):
+            self._log.note(f"no message: {data[:_LONGEST_SHOWN].decode('utf-8', 'replace')}")
+
+    def _end(self, why: str) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._ended(why)
+
+    def _all_headers(self, token: str) -> dict[str, str]:
+        session = {_SESSION: self._session_id} if self._session_id else {}
+        login = {"Authorization": f"Bearer {token}"} if token else {}
+        return {**self._headers, **login, **session, **({_VERSION: self._version} if self._version else {})}
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, name=f"MCP request to {self._url}")
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
+        return task
+
+
+def _refusal(response: "aiohttp.ClientResponse", *, has_token: bool) -> LoginNeeded:
+    """What a refusal means. Raises `McpError` if another sign-in would not help."""
+    challenge = parse_challenge(response.headers.getall("WWW-Authenticate", []))
+    if response.status == 403 and has_token and challenge.error != "insufficient_scope":
+        raise McpError("It refused with 403: what you signed in as has no right to this there.")
+    return LoginNeeded(f"It refused with {response.status}.", challenge, response.status)
+
+
+def _client_errors() -> tuple[type[Exception], ...]:
+    import aiohttp
+
+    return (aiohttp.ClientError,)
+
+
+async def _body(response: "aiohttp.ClientResponse", most: int) -> bytes:
+    body = bytearray()
+    while piece := await response.content.readany():
+        body += piece
+        if len(body) > most:
+            raise McpError(f"It sent more than {most:,} bytes.")
+    return bytes(body)
+
+
+async def _events(response: "aiohttp.ClientResponse") -> AsyncGenerator[bytes, None]:
+    """The data of each server-sent event."""
+    # A long line comes in many pieces, which are joined once.
+    parts, length = list[bytes](), 0
+    data, size = list[bytes](), 0
+    while piece := await response.content.readany():
+        first, *others = piece.split(b"\n")
+        parts.append(first)
+        length += len(first)
+        if length > LARGEST_MESSAGE or size > LARGEST_MESSAGE:
+            raise McpError(f"It sent an event of more than {LARGEST_MESSAGE // 1_048_576} MB.")
+        if not others:
+            continue
+        lines = [b"".join(parts), *others[:-1]]
+        parts, length = [others[-1]], len(others[-1])
+        for line in lines:
+            text = line.rstrip(b"\r")
+            if text.startswith(b"data:"):
+                data.append(text[5:].removeprefix(b" "))
+                size += len(text)
+            elif not text and data:
+                yield b"\n".join(data)
+                data, size = [], 0

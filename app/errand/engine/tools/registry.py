@@ -1,0 +1,103 @@
+"""The lists of tools, and the binding of a task's tools to its context."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from errand.engine.core.errors import ConfigurationError
+from errand.engine.tools.base import PermissionTier, Tool, ToolContext
+from errand.engine.tools.browser.tool import Browser
+from errand.engine.tools.code.tool import Code
+from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
+from errand.engine.tools.mcp.tool import McpResources
+from errand.engine.tools.memory.propose import ProposeMemory
+from errand.engine.tools.memory.search import SearchMemory
+from errand.engine.tools.python.tool import Python
+from errand.engine.tools.python_inference import PythonInference
+from errand.engine.tools.shell.tool import Shell
+from errand.engine.tools.task import TaskTool
+from errand.engine.tools.todo import Todo
+from errand.engine.tools.web.fetch import WebFetch
+from errand.protocol.base import JsonObject, JsonValue
+
+# Chosen by a personality, and allowed by the policy.
+TOOLS = (Shell, Code, WebFetch, Python, PythonInference, SearchMemory, ProposeMemory, Browser, TaskTool)
+# Of every task: they only control it.
+CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
+# The highest permission that a call of a tool may need; `run` for those that are not named.
+TIERS: dict[str, PermissionTier] = {
+    Code.name: "write",
+    WebFetch.name: "read",
+    PythonInference.name: "free",
+    SearchMemory.name: "free",
+    ProposeMemory.name: "free",
+    TaskTool.name: "free",
+}
+# Stands for every tool of every MCP server, in a personality and in rules.
+SERVICES = McpResources.name
+SERVER_PREFIX = f"{SERVICES}:"
+NAMES = (*(tool.name for tool in TOOLS), SERVICES)
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another name for calls of `tool`; `sets` are the arguments that the name stands for."""
+
+    tool: str
+    sets: JsonObject = field(default_factory=dict[str, JsonValue])
+
+
+# Names that models know from other agents. A tool of that name comes first.
+ALIASES: dict[str, Alias] = {
+    **dict.fromkeys(("execute_command", "run_command", "run_shell_command", "bash"), Alias(Shell.name)),
+    "read_file": Alias(Code.name, {"action": "read"}),
+    "write_file": Alias(Code.name, {"action": "write"}),
+    "list_dir": Alias(Code.name, {"action": "list"}),
+    "list_directory": Alias(Code.name, {"action": "list"}),
+    "create_dir": Alias(Code.name, {"action": "create_dir"}),
+    "create_directory": Alias(Code.name, {"action": "create_dir"}),
+}
+
+
+def bind(context: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
+    """The tools for one task; all if `names` is empty. Raises ConfigurationError for an unknown name.
+
+    Tools of MCP servers among the names are bound when their servers are connected.
+    """
+    unknown = [name for name in names if not is_tool_name(name)]
+    if unknown:
+        raise ConfigurationError(f"There is no tool {unknown[0]}; there are {', '.join(sorted(NAMES))}.")
+    return tuple(tool(context) for tool in TOOLS if not names or tool.name in names)
+
+
+def uses_tool(listed: Sequence[str], name: str) -> bool:
+    """True if a personality that lists these tools has the tool; an empty list stands for all.
+
+    `name` may also be `mcp:SERVER`, for all tools of a server.
+    """
+    if not listed or name in listed:
+        return True
+    if name.startswith(SERVER_PREFIX):
+        return SERVICES in listed
+    server = name.partition(SEPARATOR)[0]
+    return is_service_tool(name) and (SERVICES in listed or f"{SERVER_PREFIX}{server}" in listed)
+
+
+def common_tools(*lists: tuple[str, ...]) -> tuple[str, ...]:
+    """The tools that all of these lists have, where an empty list stands for all.
+
+    Raises `ConfigurationError` if there is none, since an empty list would stand for all again.
+    """
+    common: tuple[str, ...] = ()
+    for listed in filter(None, lists):
+        both = [name for name in common if uses_tool(listed, name)]
+        both += [name for name in listed if uses_tool(common, name)]
+        common = tuple(dict.fromkeys(both))
+        if not common:
+            raise ConfigurationError(f"None of these tools may be used here: {', '.join(listed)[:500]}.")
+    return common
+
+
+def is_tool_name(name: str) -> bool:
+    """True for what a personality may list: a tool, `mcp` for all servers, `mcp:SERVER`, or `SERVER__TOOL`."""
+    return name in NAMES or name.startswith(SERVER_PREFIX) or is_service_tool(name)

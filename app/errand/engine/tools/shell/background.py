@@ -1,0 +1,362 @@
+"""Commands that run in the background of a conversation, with their output."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import ConfigurationError, FolderNotAnswering, NotFound
+from errand.engine.sandbox.launch import CommandSandbox, Launch, prepare_launch
+from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.output_capture import FILE_LIMIT, LIMIT
+from errand.engine.tools.plain_text import clean_output
+from errand.engine.tools.processes import marks, spawn, termination
+from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from errand.engine.tools.shell import terminal
+from errand.engine.tools.shell.command import shell
+from errand.protocol.background import BackgroundCommand
+from errand.protocol.notices import EndedProcess
+from errand.redaction import RedactedBytes, Redactor
+
+MOST = 16
+_PIECE = 256 * 1024
+_LAST_BYTES, _LAST_LINES = 2_000, 3
+_DRAIN_S, _SETTLE_S = 0.2, 0.1
+# While output comes, clients learn of it at most this often.
+_CHANGED_S = 1.0
+
+
+class _Output:
+    """Writes what a command prints to a file, without the app's own keys; memory holds nothing of it."""
+
+    def __init__(self, path: Path, redactor: Redactor) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number, self.path = 1, path
+        while True:
+            try:
+                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                break
+            except FileExistsError:
+                number += 1
+                self.path = path.with_stem(f"{path.stem}-{number}")
+        self._redactor = redactor
+        self._stream = RedactedBytes(redactor)
+        self.size = 0
+        self.grew = asyncio.Event()
+
+    def add(self, data: bytes) -> None:
+        self._write(self._stream.feed(data))
+
+    def finish(self) -> None:
+        self._write(self._stream.finish())
+        self.grew.set()
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def read(self, offset: int, most: int) -> bytes:
+        return os.pread(self._file, most, offset)
+
+    def text(self, data: bytes, *, has_more: bool) -> str:
+        return self._redactor.hide(clean_output(data, has_more=has_more))
+
+    def _write(self, data: bytes) -> None:
+        data = data[: FILE_LIMIT - self.size]
+        try:
+            self.size += os.write(self._file, data) if data else 0
+        except OSError:
+            return  # the disk is full: the command goes on, its output is lost
+        self.grew.set()
+
+
+@dataclass(slots=True, eq=False)
+class Background:
+    """One command. `of_task` ends the task that started it; `read_to` is how far the agent has read its output."""
+
+    shown: BackgroundCommand
+    mark: marks.ProcessMark
+    child: spawn.Child
+    output: _Output
+    sandbox: CommandSandbox | None
+    of_task: ProcessSweep
+    read_to: int = 0
+    is_listed: bool = True
+    on_end: Callable[[], Awaitable[None]] | None = None
+    unsubscribe: Callable[[], None] = field(default=lambda: None)
+    watched: "asyncio.Task[None] | None" = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.shown.ended_at is None
+
+
+def _ignore(commands: tuple[BackgroundCommand, ...]) -> None:
+    pass
+
+
+class BackgroundCommands:
+    """The background commands of one conversation: a session, which ends them all when it is closed.
+
+    `on_change` gets all commands when one starts or ends, and from time to time while one prints.
+    """
+
+    def __init__(
+        self, conversation_id: str, on_change: Callable[[tuple[BackgroundCommand, ...]], None] = _ignore
+    ) -> None:
+        self._conversation_id = conversation_id
+        self._on_change = on_change
+        self._sweep = ProcessSweep(f"shell-{conversation_id}")
+        self._all: dict[str, Background] = {}
+        self._count = 0
+        self._ended: list[str] = []
+        self._stops: set[asyncio.Task[tuple[EndedProcess, ...]]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def get(self, number: str) -> Background:
+        """Raises `NotFound`."""
+        found = self._all.get(number)
+        if found is None:
+            known = ", ".join(self._all) or "none"
+            raise NotFound(f"There is no background command {number[:40]!r} in this conversation; there are: {known}.")
+        return found
+
+    def commands(self) -> tuple[BackgroundCommand, ...]:
+        return tuple(self.describe(one) for one in self._all.values() if one.is_listed)
+
+    def describe(self, one: Background) -> BackgroundCommand:
+        """As it is now."""
+        size = one.output.size
+        data = one.output.read(max(0, size - _LAST_BYTES), _LAST_BYTES)
+        lines = [line for line in one.output.text(data, has_more=one.is_running).split("\n") if line.strip()]
+        last = "\n".join(line[-500:] for line in lines[-_LAST_LINES:])
+        return msgspec.structs.replace(one.shown, size=size, last_lines=last, waits_for_input=self.waits_for_input(one))
+
+    def waits_for_input(self, one: Background) -> bool:
+        descriptor = one.child.stdout.descriptor
+        if not one.shown.terminal or not one.is_running or descriptor is None:
+            return False
+        return terminal.is_read(descriptor, tuple(process.pid for process in termination.running((one.mark,))))
+
+    def take_ended(self) -> list[str]:
+        """What ended since the last call by itself, or by a person, one line each."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    async def start(
+        self,
+        context: ToolContext,
+        line: str,
+        folder: Path,
+        cancel: CancelSignal,
+        *,
+        pty: bool,
+        network: bool,
+        is_listed: bool = True,
+        on_end: Callable[[], Awaitable[None]] | None = None,
+    ) -> Background:
+        """Start it; a person who stops the task that started it stops it too, and waits for it. Raises `ToolError`.
+
+        `on_end` is called when its processes have ended.
+        """
+        if sum(one.is_running for one in self._all.values()) >= MOST:
+            raise ToolError(f"{MOST} background commands run in this conversation. Stop one first.")
+        adopt_orphans()
+        sandbox = await self._sandbox(context)
+        self._count += 1
+        number = str(self._count)
+        environment = {**context.environment, **terminal.ENVIRONMENT} if pty else context.environment
+        arguments = [*shell(), line]
+        mark = marks.new_mark(f"shell-{self._conversation_id}")
+        try:
+            output = _Output(context.output_dir / f"background-{number}.txt", context.redactor)
+            try:
+                launch = await prepare_launch(
+                    terminal.in_terminal(arguments) if pty else arguments, folder, environment, sandbox, network=network
+                )
+                if self._is_closed:
+                    launch.abandon()
+                    raise ToolError("The conversation was archived or deleted meanwhile.")
+                child = self._spawned(launch, mark, output, pty=pty)
+            except BaseException:
+                output.close()
+                raise
+        except BaseException as error:
+            marks.forget((mark,))
+            if sandbox is not None:
+                await sandbox.after(has_background=False)
+            if isinstance(error, ConfigurationError | FolderNotAnswering | OSError | ValueError):
+                raise ToolError(f"The command was not started: {error}") from error
+            raise
+        shown = BackgroundCommand(
+            id=number,
+            conversation_id=self._conversation_id,
+            task_id=context.task_id,
+            command=line,
+            working_dir=str(folder),
+            started_at=datetime.now(UTC),
+            terminal=pty,
+        )
+        one = self._all[number] = Background(
+            shown, mark, child, output, sandbox, context.processes, is_listed=is_listed, on_end=on_end
+        )
+        one.watched = asyncio.create_task(self._watch(one), name=f"background command {number}")
+        one.unsubscribe = cancel.subscribe(partial(self._on_cancel, one, cancel))
+        self._changed()
+        return one
+
+    async def stop(self, one: Background, by: str) -> BackgroundCommand:
+        """End it and all its processes, and wait for that."""
+        await self._end(one, by)
+        return self.describe(one)
+
+    def type(self, one: Background, data: bytes) -> None:
+        """Raises `ToolError`, also if it has no terminal or does not read."""
+        descriptor = one.child.stdout.descriptor
+        if not one.shown.terminal:
+            raise ToolError(f"Background command {one.shown.id} has no terminal: start it with pty.")
+        if not one.is_running or descriptor is None:
+            raise ToolError(f"Background command {one.shown.id} has ended.")
+        try:
+            written = os.write(descriptor, data)
+        except OSError as error:
+            raise ToolError(f"Background command {one.shown.id} does not read its input.") from error
+        if written < len(data):
+            raise ToolError(f"Only {written:,} of {len(data):,} bytes were typed: the command does not read them.")
+
+    async def new_output(self, one: Background, wait_s: float, cancel: CancelSignal) -> str:
+        """What it printed since the last call, waiting for it, or for its end, for at most `wait_s` seconds."""
+        if wait_s > 0 and one.is_running and one.watched is not None:
+            if one.output.size == one.read_to:
+                one.output.grew.clear()
+                await _first(one.output.grew, wait_s, cancel)
+            await asyncio.wait([one.watched], timeout=min(wait_s, _SETTLE_S))  # most write more than once
+        start, end = one.read_to, one.output.size
+        one.read_to = end
+        if end - start <= LIMIT:
+            return one.output.text(one.output.read(start, end - start), has_more=one.is_running)
+        head, tail = one.output.read(start, LIMIT // 3), one.output.read(end - 2 * LIMIT // 3, 2 * LIMIT // 3)
+        left_out = end - start - len(head) - len(tail)
+        remark = f"[{left_out:,} bytes left out; the full output is in {one.output.path}]"
+        return "\n".join((one.output.text(head, has_more=True), remark, one.output.text(tail, has_more=one.is_running)))
+
+    def piece(self, one: Background, offset: int) -> tuple[str, int, int]:
+        """The text from a byte on, the size so far, and where to continue."""
+        size = one.output.size
+        start = max(0, size + offset) if offset < 0 else min(offset, size)
+        data = one.output.read(start, _PIECE)
+        return one.output.text(data, has_more=one.is_running), size, start + len(data)
+
+    async def forget(self, one: Background) -> None:
+        """Drop one that has ended."""
+        if self._all.pop(one.shown.id, None) is not None:
+            one.output.close()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        for one in self._all.values():
+            one.unsubscribe()
+            if one.is_running and not one.shown.stopped_by:
+                one.shown = msgspec.structs.replace(one.shown, stopped_by="the end of the conversation")
+        await self._sweep.end()
+        await asyncio.gather(*self._stops, *(one.watched for one in self._all.values() if one.watched is not None))
+        if self._timer is not None:
+            self._timer.cancel()
+        for one in self._all.values():
+            one.output.close()
+        self._all.clear()
+
+    async def _end(self, one: Background, by: str) -> tuple[EndedProcess, ...]:
+        if one.is_running and not one.shown.stopped_by:
+            one.shown = msgspec.structs.replace(one.shown, stopped_by=by)
+        ended = await self._sweep.end(one.mark)
+        if one.watched is not None:
+            await asyncio.shield(one.watched)
+        return ended
+
+    async def _sandbox(self, context: ToolContext) -> CommandSandbox | None:
+        """Of its own: it lasts as long as the command, while that of the task ends with the task."""
+        of_task = context.sandbox
+        if of_task is None:
+            return None
+        sandbox = CommandSandbox(of_task.profile, of_task.proxy.judge, of_task.loopback)
+        await sandbox.loopback.use(sandbox)
+        return sandbox
+
+    def _spawned(self, launch: Launch, mark: marks.ProcessMark, output: _Output, *, pty: bool) -> spawn.Child:
+        def take(data: bytes) -> None:
+            output.add(data)
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(_CHANGED_S, self._changed)
+
+        try:
+            return spawn.start_merged(launch, mark, take, terminal.open_terminal() if pty else None)
+        finally:
+            launch.close()
+
+    def _on_cancel(self, one: Background, cancel: CancelSignal) -> None:
+        cause = cancel.cause
+        if cause is not None and cause.kind == "user" and one.is_running:
+            stop = asyncio.get_running_loop().create_task(self._end(one, cause.by or "a person"))
+            self._stops.add(stop)
+            stop.add_done_callback(self._stops.discard)
+            one.of_task.join(stop)
+
+    async def _watch(self, one: Background) -> None:
+        code = await one.child.exit
+        one.child.stdout.read_available()
+        if not one.child.stdout.ended.done():
+            await asyncio.wait([one.child.stdout.ended], timeout=_DRAIN_S)
+        await self._sweep.end(one.mark)
+        one.child.stdout.read_available()
+        one.child.stdout.discard()
+        marks.forget((one.mark,))
+        if one.sandbox is not None:
+            await one.sandbox.after(has_background=False)
+        if one.on_end is not None:
+            await one.on_end()
+        exit_code = None if one.shown.stopped_by else code
+        one.shown = msgspec.structs.replace(one.shown, ended_at=datetime.now(UTC), exit_code=exit_code)
+        one.output.finish()
+        one.unsubscribe()
+        if one.is_listed:
+            self._ended.append(ended_line(one.shown))
+        self._drop_old()
+        self._changed()
+
+    def _drop_old(self) -> None:
+        ended = [one for one in self._all.values() if not one.is_running and one.is_listed]
+        for one in ended[:-MOST]:
+            del self._all[one.shown.id]
+            one.output.close()
+
+    def _changed(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._on_change(self.commands())
+
+
+def ended_line(shown: BackgroundCommand) -> str:
+    """For the model: which one ended, and how."""
+    how = f"was stopped by {shown.stopped_by}" if shown.stopped_by else f"ended with exit code {shown.exit_code}"
+    line = " ".join(shown.command.split())
+    return f"[background {shown.id} `{line if len(line) <= 80 else line[:79] + '…'}` {how}]"
+
+
+async def _first(grew: asyncio.Event, wait_s: float, cancel: CancelSignal) -> None:
+    """Wait for output, the cancel signal, or the time."""
+    unsubscribe = cancel.subscribe(grew.set)
+    try:
+        async with asyncio.timeout(wait_s):
+            await grew.wait()
+    except TimeoutError:
+        pass
+    finally:
+        unsubscribe()

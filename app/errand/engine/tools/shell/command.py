@@ -1,0 +1,210 @@
+"""Runs one shell command: start, captured output, timeout, termination of all its processes."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import ConfigurationError, FolderNotAnswering
+from errand.engine.sandbox.launch import Launch, prepare_launch
+from errand.engine.tools.base import Access, ToolContext, ToolError
+from errand.engine.tools.output_capture import OutputCapture
+from errand.engine.tools.processes import marks, spawn, termination
+from errand.engine.tools.processes.termination import adopt_orphans
+from errand.engine.tools.shell.working_folder import FolderReport
+from errand.environment import SYSTEM_PATH
+from errand.protocol.notices import EndedProcess
+
+# Nothing of the client's may decide which programs these commands run, or where `cd` leads.
+_OPTIONS_OF_BASH = frozenset(("BASHOPTS", "SHELLOPTS", "GLOBIGNORE", "POSIXLY_CORRECT"))
+_OF_LOOKING = {"CDPATH": "", "BASH_ENV": "", "ENV": "", "GIT_OPTIONAL_LOCKS": "0"}
+
+End = Literal["exited", "timeout", "cancelled"]
+# Time for writers other than the command itself, such as a `>(tee log)`, to finish after it.
+_DRAIN_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """The outcome of a command. `ended` are terminated processes, `running` those left in the background.
+
+    `not_kept` are protected files of the workspace that it made, and that were moved away. `folder` is where the shell
+    ended, as the command sees it; None if it did not change it, or it is not known.
+    """
+
+    end: End
+    exit_code: int | None
+    seconds: float
+    ended: tuple[EndedProcess, ...] = ()
+    running: tuple[EndedProcess, ...] = ()
+    not_kept: tuple[str, ...] = ()
+    folder: Path | None = None
+
+
+@cache
+def shell() -> tuple[str, ...]:
+    bash = shutil.which("bash")
+    return (bash, "--noprofile", "--norc", "-c") if bash else ("/bin/sh", "-c")
+
+
+class ShellCommand:
+    """Runs once. `stdout` and `stderr` can be read while it runs; `on_output` is called when they grow.
+
+    A command that was allowed because it only looks runs with the folders where its programs were found as PATH, and
+    without a shell if it needs none.
+    """
+
+    def __init__(
+        self, context: ToolContext, call_id: str, on_output: Callable[[], None], allowed: Access | None = None
+    ) -> None:
+        self._context = context
+        self._argv = allowed.argv if allowed is not None else ()
+        self._network = allowed is not None and allowed.network == "open"
+        looks = allowed is not None and allowed.only_looks
+        folders = allowed.program_folders if allowed is not None else ()
+        self._environment = _of_looking(context.environment, folders) if looks else context.environment
+        self._sandbox = context.sandbox
+        if looks and self._sandbox is not None and not self._sandbox.is_needed_to_look:
+            self._sandbox = None
+        self._on_output = on_output
+        # The id comes from a model: only a safe part of it may enter a file name.
+        name = "".join(letter for letter in call_id if letter.isalnum() or letter in "-_")[-60:] or "call"
+        self.stdout = OutputCapture(context.output_dir / f"{name}-stdout.txt", context.redactor)
+        self.stderr = OutputCapture(context.output_dir / f"{name}-stderr.txt", context.redactor)
+
+    async def run(self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal) -> CommandResult:
+        adopt_orphans()
+        report = FolderReport() if not self._argv and FolderReport.is_needed(shell()[0], line) else None
+        try:
+            outcome = await self._run(line, working_dir, timeout_s, cancel, report)
+        except BaseException:
+            if report is not None:
+                report.close()
+            raise
+        ended_in = report.close() if report is not None else None
+        is_new = outcome.end == "exited" and ended_in != working_dir
+        return replace(outcome, folder=ended_in if is_new else None)
+
+    async def _run(
+        self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal, report: FolderReport | None
+    ) -> CommandResult:
+        text = line if report is None else report.reported(line)
+        own = [] if report is None else [report.descriptor]
+        try:
+            launch = await self._prepared([*self._argv] or [*shell(), text], working_dir)
+        except BaseException:
+            for descriptor in own:
+                os.close(descriptor)
+            raise
+        launch.descriptors.extend(own)
+        mark = marks.new_mark(self._context.task_id)
+        started = time.monotonic()
+        try:
+            child = self._start(launch, mark)
+        except BaseException:
+            marks.forget((mark,))
+            raise
+        finally:
+            launch.close()
+        try:
+            end = await _wait(child.exit, timeout_s, cancel)
+            ended = () if end == "exited" else await self._context.processes.end(mark)
+            await self._drain(child)
+        except asyncio.CancelledError:
+            await self._context.processes.end(mark)
+            raise
+        finally:
+            child.stdout.discard()
+            child.stderr.discard()
+            self.stdout.close()
+            self.stderr.close()
+        # The mark stays until the end of the task: a scan may miss a process that forks at that moment.
+        running = termination.running((mark,)) if spawn.may_have_leftovers(child.pid) else ()
+        running = termination.without_sandbox(running)
+        if running and self._sandbox is not None:
+            self._sandbox.loopback.adopt(self._sandbox, running[0].pid)
+        code, seconds = child.exit.result() if end == "exited" else None, time.monotonic() - started
+        return CommandResult(end, code, seconds, ended, running, await self._not_kept(bool(running)))
+
+    async def _prepared(self, arguments: list[str], working_dir: Path) -> Launch:
+        """What to start, in the sandbox if there is one."""
+        try:
+            return await prepare_launch(arguments, working_dir, self._environment, self._sandbox, network=self._network)
+        except (ConfigurationError, FolderNotAnswering, OSError) as error:
+            raise ToolError(f"The command was not started: {error}") from error
+
+    async def _not_kept(self, has_background: bool) -> tuple[str, ...]:
+        sandbox = self._sandbox
+        if sandbox is None:
+            return ()
+        # Those of an earlier command.
+        has_others = sandbox.has_background and termination.alive(self._context.task_id) > 0
+        try:
+            return tuple(await sandbox.after(has_background=has_background or has_others, of_latest=has_background))
+        except FolderNotAnswering:
+            return ()
+
+    def _start(self, launch: Launch, mark: marks.ProcessMark) -> spawn.Child:
+        try:
+            return spawn.start(launch, mark, self._writer_to(self.stdout), self._writer_to(self.stderr))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise ToolError(
+                f"The command could not be started: {reason}. Working directory: {launch.folder}"
+            ) from error
+
+    def _writer_to(self, capture: OutputCapture) -> Callable[[bytes], None]:
+        def take(data: bytes) -> None:
+            capture.add(data)
+            self._on_output()
+
+        return take
+
+    async def _drain(self, child: spawn.Child) -> None:
+        pipes = (child.stdout, child.stderr)
+        for pipe in pipes:
+            pipe.read_available()
+        open_ends = [pipe.ended for pipe in pipes if not pipe.ended.done()]
+        if open_ends:
+            await asyncio.wait(open_ends, timeout=_DRAIN_S)
+
+
+def _of_looking(environment: Mapping[str, str], program_folders: Sequence[str]) -> dict[str, str]:
+    """Without the client's shell functions, folders of programs, and options that change what a pattern matches."""
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("BASH_FUNC_") and name not in _OPTIONS_OF_BASH
+    }
+    system = SYSTEM_PATH.split(":")
+    path = ":".join((*system, *(folder for folder in program_folders if folder not in system)))
+    return kept | _OF_LOOKING | {"PATH": path}
+
+
+async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: CancelSignal) -> End:
+    """Whichever happens first. Uses one future and no asyncio tasks, since most commands take 2 ms."""
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[End] = loop.create_future()
+
+    def settle(end: End) -> None:
+        if not first.done():
+            first.set_result(end)
+
+    def exited(future: asyncio.Future[int]) -> None:
+        settle("exited")
+
+    exit_code.add_done_callback(exited)
+    timer = loop.call_later(timeout_s, settle, "timeout")
+    unsubscribe = cancel.subscribe(lambda: settle("cancelled"))
+    try:
+        return await first
+    finally:
+        timer.cancel()
+        unsubscribe()
+        exit_code.remove_done_callback(exited)

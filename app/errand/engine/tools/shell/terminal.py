@@ -1,0 +1,94 @@
+"""A pseudo terminal for a command: its size, the keys that can be typed into it, and whether somebody reads."""
+
+import os
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+from errand.engine.tools.base import ToolError
+
+if sys.platform != "win32":
+    import fcntl
+    import termios
+
+_ROWS, _COLUMNS = 40, 120
+ENVIRONMENT = {"TERM": "xterm-256color", "COLUMNS": str(_COLUMNS), "LINES": str(_ROWS)}
+KEYS = {
+    "enter": "\r",
+    "tab": "\t",
+    "escape": "\x1b",
+    "space": " ",
+    "backspace": "\x7f",
+    "delete": "\x1b[3~",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "home": "\x1b[H",
+    "end": "\x1b[F",
+    "page-up": "\x1b[5~",
+    "page-down": "\x1b[6~",
+    **{f"ctrl-{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"},
+}
+# Keys that can only end or interrupt.
+HARMLESS = frozenset(("ctrl-c", "ctrl-d", "ctrl-z"))
+_LONGEST = 64 * 1024
+# Where the kernel waits for input of a terminal.
+_READS = frozenset(("n_tty_read", "wait_woken"))
+
+
+def open_terminal() -> tuple[int, int]:
+    """Our end and the command's. Raises OSError."""
+    if sys.platform == "win32":
+        raise ToolError("There are no pseudo terminals on Windows. Run it without pty.")
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
+    return ours, theirs
+
+
+def in_terminal(arguments: list[str]) -> list[str]:
+    """The command line that makes the terminal on its input the controlling one, in a session of its own.
+
+    No other program shares this terminal, so nothing that a command puts into it reaches anybody else.
+    """
+    program = shutil.which("setsid")
+    if program is None:
+        raise ToolError("A terminal needs the program setsid (util-linux), which is not installed. Run it without pty.")
+    return [program, "--ctty", "--wait", *arguments]
+
+
+def typed(text: str, keys: tuple[str, ...]) -> bytes:
+    """What the terminal gets. Raises `ToolError` for an unknown key, or too much."""
+    unknown = [key for key in keys if key.lower() not in KEYS]
+    if unknown:
+        raise ToolError(f"There is no key {unknown[0]!r}; there are {', '.join(KEYS)}.")
+    data = (text.replace("\r\n", "\n").replace("\n", "\r") + "".join(KEYS[key.lower()] for key in keys)).encode(
+        "utf-8", "replace"
+    )
+    if len(data) > _LONGEST:
+        raise ToolError(f"This is too much to type: {_LONGEST:,} bytes at most. Write a file and name it.")
+    return data
+
+
+def is_read(descriptor: int, pids: tuple[int, ...]) -> bool:
+    """True if one of these processes, in the foreground of the terminal, waits for input."""
+    try:
+        front = os.tcgetpgrp(descriptor)
+    except OSError:
+        return False
+    return any(_waits(pid) and _group(pid) == front for pid in pids)
+
+
+def _waits(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/wchan").read_text() in _READS
+    except OSError:
+        return False
+
+
+def _group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0

@@ -1,0 +1,441 @@
+"""The tool `shell`: runs one command line, or keeps one running. `command.py` runs and ends the command."""
+
+import asyncio
+import logging
+import os
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import EngineError
+from errand.engine.core.messages import Text
+from errand.engine.core.workspace_threads import PATIENCE_S, in_workspace
+from errand.engine.tools.base import (
+    Access,
+    ExecutionMode,
+    OnUpdate,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    decode,
+    schema_of,
+    text_argument,
+    text_result,
+)
+from errand.engine.tools.checkpoints import CommandFiles
+from errand.engine.tools.plain_text import clean_name
+from errand.engine.tools.real_path import resolve, with_real_path
+from errand.engine.tools.shell.background import BackgroundCommands
+from errand.engine.tools.shell.background_results import (
+    TYPED_S,
+    finished,
+    found,
+    input_access,
+    listed,
+    read,
+    started,
+    stopped,
+)
+from errand.engine.tools.shell.command import CommandResult, ShellCommand
+from errand.engine.tools.shell.terminal import typed
+from errand.engine.tools.shell.working_folder import WorkingFolder
+from errand.notice_text import ended_text, process_text
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.blocks import CallDisplay
+
+_log = logging.getLogger(__name__)
+
+# For the comparison of files after a command that was stopped, and after one in the background.
+_STOPPED_S, _ENDED_S = 0.2, 2.0
+_UPDATE_PAUSE_S = 0.05
+_UPDATE_SIZE = 4_000
+_LAST_LINES = 3
+_SHOWN = {
+    "output": ("reading", "read"),
+    "input": ("typing into", "typed into"),
+    "stop": ("stopping", "stopped"),
+    "list": ("listing", "listed"),
+}
+_LONGEST_LINE = 1_000
+# SIGKILL, which some systems do not define.
+_KILLED = 9
+_SANDBOXED = (
+    "It runs in a sandbox: only the workspace, $TMPDIR and caches of package managers can be changed, files that "
+    "configure git, editors or agents can neither be changed nor made, and keys are not there. Only commands that need "
+    "the network and that the person allows have it (curl, pip, npm, git clone …), for HTTP and HTTPS, unless the "
+    "conversation opens it to all or none. Commands share a localhost of their own with those in the background."
+)
+_NO_NETWORK = (
+    "[this command had no network: nobody allowed it in this conversation. Tell the person: the option network (on the "
+    "command line: --network on) gives it to all commands; a command that they allow when asked has it by that]"
+)
+_HTTP_ALONE = "[from the sandbox only HTTP and HTTPS lead out, through the proxy in HTTPS_PROXY: no SSH, no DNS]"
+_READ_ONLY = (
+    "[the sandbox refuses this: only the workspace, $TMPDIR and the caches of package managers can be changed, and "
+    "files that configure git, editors or agents cannot (so no git config or git remote add: use git -c NAME=VALUE, or "
+    "name the URL). Write in the workspace. Else tell the person: the setting writable_folders opens a folder]"
+)
+# How programs name what the sandbox refuses.
+_READ_ONLY_SIGNS = ("Read-only file system", "Device or resource busy", "EROFS")
+_NO_NETWORK_SIGNS = ("name resolution", "resolve host", "EAI_AGAIN", "ENOTFOUND", "Network is unreachable")
+
+
+Action = Literal["run", "output", "input", "stop", "list"]
+
+
+class ShellArguments(Struct, frozen=True):
+    command: Annotated[str, Meta(description="Run by bash. There is no input, and no terminal without pty.")] = ""
+    working_dir: Annotated[str, Meta(description="Default: where the last command ended, at first the workspace.")] = ""
+    timeout_secs: Annotated[
+        float, Meta(gt=0, le=86_400, description="Then the command ends with all that it started.")
+    ] = 60
+    background: Annotated[
+        bool,
+        Meta(description="Return at once with an id; it runs on, also after the task."),
+    ] = False
+    pty: Annotated[bool, Meta(description="Run in a terminal of 120x40.")] = False
+    action: Annotated[
+        Action,
+        Meta(description="For background commands: output (what is new), input (type into its pty), stop, list."),
+    ] = "run"
+    id: Annotated[str, Meta(description="Of the background command.")] = ""
+    wait_secs: Annotated[
+        float, Meta(ge=0, le=600, description="output, input: wait this long for new output or the end.")
+    ] = 0
+    text: Annotated[str, Meta(description="input: typed before the keys.")] = ""
+    keys: Annotated[tuple[str, ...], Meta(description="input: enter, tab, escape, up, down, ctrl-c …")] = ()
+
+
+class Shell:
+    name = "shell"
+    label = "Shell"
+    description = (
+        "Run a command line. Each call is a new shell: variables do not carry over, the folder in which it ends does. "
+        "Long output is cut in the middle, and whole in a file. Start servers, watchers and long work with background; "
+        "what is started with & ends with the task."
+    )
+    parameters = schema_of(ShellArguments)
+    execution_mode: ExecutionMode = "sequential"
+
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        if context.sandbox is not None:
+            self.description = f"{Shell.description} {_SANDBOXED}"
+        self._allowed: dict[str, Access] = {}
+        self._last = context.sessions.get(WorkingFolder, lambda: WorkingFolder(context.working_dir))
+
+    @property
+    def _background(self) -> BackgroundCommands:
+        sessions = self._context.sessions
+        return sessions.get(
+            BackgroundCommands,
+            lambda: BackgroundCommands(sessions.conversation_id, self._context.background_changed),
+        )
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        kept: JsonObject = {key: value for key, value in arguments.items() if value is not None}
+        if kept.get("action", "run") != "run":
+            return kept
+        if not kept.get("command"):
+            raise ToolError("Wrong arguments: `command` is missing. Give the command line to run.")
+        if self._last.path and not kept.get("working_dir"):
+            kept["working_dir"] = self._last.path  # so that the record says where it ran
+        return kept
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        action = text_argument(arguments, "action") or "run"
+        if action != "run":
+            return CallDisplay(
+                running=_SHOWN.get(action, (action, action))[0],
+                done=_SHOWN.get(action, (action, action))[1],
+                target=_background_target(arguments, action),
+                icon="command",
+            )
+        return CallDisplay(
+            running="running",
+            done="started" if arguments.get("background") is True else "ran",
+            target=text_argument(arguments, "command"),
+            icon="command",
+            content="command",
+            language="bash" if arguments.keys() == {"command"} else "",
+            shows_output_end=True,
+        )
+
+    def access(self, arguments: JsonObject) -> Access:
+        wanted = decode(arguments, ShellArguments)
+        if wanted.action == "input":
+            return input_access(wanted.id, wanted.text, wanted.keys, has_sandbox=self._context.sandbox is not None)
+        if wanted.action != "run":
+            what = f" {wanted.id}" if wanted.id else ""
+            return Access("free", f"{wanted.action.capitalize()} of background command{what}")
+        folder = self._folder(wanted)
+        how = " in the background" if wanted.background else ""
+        text = f"Run `{wanted.command}` in {folder}{how}"
+        return Access("run", text, reads=(folder,), command=wanted.command, operation="run", basis=_identity(folder))
+
+    def allow(self, call_id: str, access: Access) -> None:
+        self._allowed[call_id] = access
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        wanted = decode(arguments, ShellArguments)
+        allowed = self._allowed.pop(call_id, None)
+        if wanted.action != "run":
+            return await self._of_background(wanted, cancel)
+        if not wanted.command.strip():
+            raise ToolError("Wrong arguments: `command` is empty.")
+        folder = self._folder(wanted)
+        if allowed is not None and (allowed.reads, allowed.basis) != ((folder,), _identity(folder)):
+            raise with_real_path(folder)
+        if not folder.is_dir():
+            raise ToolError(self._no_folder(folder))
+        if cancel.is_set:
+            raise ToolError("Operation aborted")
+        kept = None if allowed is not None and allowed.only_looks else await self._keep(call_id, wanted, folder)
+        if wanted.background or wanted.pty:
+            has_network = allowed is not None and allowed.network == "open"
+            return await self._with_session(wanted, folder, cancel, kept, has_network=has_network)
+        updates = _Updates(on_update)
+        command = ShellCommand(self._context, call_id, updates.grew, allowed)
+        updates.of = command
+        try:
+            outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
+        finally:
+            updates.close()
+            await self._record_changes(kept, _STOPPED_S if cancel.is_set else PATIENCE_S)
+        remarks = [*self._of_the_folder(wanted, folder, outcome), *self._of_the_sandbox(command, outcome, allowed)]
+        return _result(command, outcome, wanted.timeout_secs, [*remarks, *self._background.take_ended()])
+
+    async def _with_session(
+        self,
+        wanted: ShellArguments,
+        folder: Path,
+        cancel: CancelSignal,
+        kept: CommandFiles | None,
+        *,
+        has_network: bool,
+    ) -> ToolResult:
+        try:
+            one = await self._background.start(
+                self._context,
+                wanted.command,
+                folder,
+                cancel,
+                pty=wanted.pty,
+                network=has_network,
+                is_listed=wanted.background,
+                on_end=partial(self._record_changes, kept),
+            )
+        except ToolError:
+            await self._record_changes(kept)
+            raise
+        if wanted.background:
+            return await started(self._background, one, cancel)
+        return await finished(self._background, one, wanted.timeout_secs, cancel)
+
+    async def _keep(self, call_id: str, wanted: ShellArguments, folder: Path) -> CommandFiles | None:
+        """Keep the files that the command names, so that its changes of them can be undone."""
+        checkpoints = self._context.checkpoints
+        if checkpoints is None:
+            return None
+        try:
+            return await in_workspace(folder, partial(checkpoints.keep_named, call_id, wanted.command, folder))
+        except (EngineError, OSError) as error:
+            _log.warning("what a command changes will not be recorded: %s", error)
+            return None
+
+    async def _record_changes(self, kept: CommandFiles | None, within_s: float = _ENDED_S) -> None:
+        """Wait for it no longer than `within_s`: a folder that does not answer is compared when it does again."""
+        if kept is None:
+            return
+        try:
+            await in_workspace(self._context.workspace, kept.record_changes, within_s)
+        except (EngineError, OSError) as error:
+            _log.warning("what a command changed is not recorded: %s", error)
+
+    async def _of_background(self, wanted: ShellArguments, cancel: CancelSignal) -> ToolResult:
+        background = self._background
+        match wanted.action:
+            case "run" | "list":
+                return listed(background)
+            case "output":
+                return await read(background, found(background, wanted.id), wanted.wait_secs, cancel)
+            case "input":
+                one = found(background, wanted.id)
+                background.type(one, typed(wanted.text, wanted.keys))
+                return await read(background, one, wanted.wait_secs or TYPED_S, cancel)
+            case "stop":
+                return await stopped(background, found(background, wanted.id), cancel)
+
+    def _of_the_folder(self, wanted: ShellArguments, began_in: Path, outcome: CommandResult) -> list[str]:
+        """Keep the folder in which the shell ended, if it is below the workspace."""
+        remarks: list[str] = []
+        if wanted.working_dir and wanted.working_dir == self._last.path and str(began_in) != self._last.path:
+            remarks.append(f"[the folder {self._last.path} is gone: this ran in {began_in}]")
+            self._keep_folder("")
+        if outcome.folder is None:
+            return remarks
+        workspace, folder = self._context.workspace, resolve(str(outcome.folder), self._context)
+        real = Path(os.path.realpath(workspace))
+        if not folder.is_relative_to(real) or not folder.is_dir():
+            next_one = self._last.path or str(workspace)
+            return [*remarks, f"[{folder} is outside of the workspace: the next command runs in {next_one}]"]
+        self._keep_folder("" if folder == real else str(folder))
+        return [*remarks, f"[the folder is now {folder}]"]
+
+    def _keep_folder(self, folder: str) -> None:
+        if folder != self._last.path:
+            self._last.path = folder
+            self._context.keep_working_dir(folder)
+
+    def _of_the_sandbox(self, command: ShellCommand, outcome: CommandResult, allowed: Access | None) -> list[str]:
+        """Why it failed, if the sandbox may be the reason, and how to go on."""
+        sandbox = self._context.sandbox
+        if sandbox is None:
+            return []
+        output = command.stdout.text() + command.stderr.text()
+        failed = bool(outcome.exit_code) or outcome.end != "exited"
+        network = "open" if sandbox.profile.network else allowed.network if allowed is not None else "none"
+        lacks_network = any(sign in output for sign in _NO_NETWORK_SIGNS)
+        remarks: list[str] = []
+        if lacks_network or (failed and network == "missing"):
+            remarks.append(_HTTP_ALONE if network == "open" else _NO_NETWORK)
+        if failed and any(sign in output for sign in _READ_ONLY_SIGNS):
+            remarks.append(_READ_ONLY)
+        return remarks
+
+    def _no_folder(self, folder: Path) -> str:
+        if not self._context.workspace.is_dir():
+            return f"The workspace {self._context.workspace} is gone. Tell the person, and do not make it again."
+        return f"There is no folder {folder}. Leave working_dir out to run in the workspace."
+
+    def _folder(self, wanted: ShellArguments) -> Path:
+        """The workspace, if the folder where the last command ended is gone, or the workspace is another now."""
+        folder, workspace = resolve(wanted.working_dir or ".", self._context), resolve(".", self._context)
+        is_last = bool(wanted.working_dir) and wanted.working_dir == self._last.path
+        is_usable = str(folder) == self._last.path and folder.is_relative_to(workspace) and folder.is_dir()
+        return workspace if is_last and not is_usable else folder
+
+
+def _identity(folder: Path) -> str:
+    """Identifies the folder independent of its name: another one may be moved to its path."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return "nothing"
+    return f"{found.st_dev} {found.st_ino}"
+
+
+class _Updates:
+    """Shows the last output of a running command, with a rate limit."""
+
+    def __init__(self, on_update: OnUpdate) -> None:
+        self._on_update = on_update
+        self._timer: asyncio.TimerHandle | None = None
+        self.of: ShellCommand | None = None
+
+    def grew(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_UPDATE_PAUSE_S, self._show)
+
+    def close(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def _show(self) -> None:
+        self._timer = None
+        assert self.of
+        stdout, stderr = self.of.stdout, self.of.stderr
+        text = _joined(stdout.tail(_UPDATE_SIZE), stderr.tail(_UPDATE_SIZE))
+        details: JsonObject = {"stdout_bytes": stdout.total, "stderr_bytes": stderr.total}
+        self._on_update(text_result(text, f"{stdout.total + stderr.total:,} bytes so far", details))
+
+
+def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float, of_the_sandbox: list[str]) -> ToolResult:
+    stdout, stderr = command.stdout.text(), command.stderr.text()
+    details: JsonObject = {
+        "stdout": stdout,
+        "stderr": stderr,
+        "exit_code": outcome.exit_code,
+        "duration_ms": round(outcome.seconds * 1000),
+        "stdout_file": str(command.stdout.file) if command.stdout.file else None,
+        "stderr_file": str(command.stderr.file) if command.stderr.file else None,
+        "ended": [process_text(process) for process in outcome.ended],
+        "running": [process_text(process) for process in outcome.running],
+    }
+    output = _joined(stdout, stderr)
+    written = "\n".join(part for part in (stdout.rstrip("\n"), stderr.rstrip("\n")) if part)
+    if outcome.end == "exited":
+        if outcome.exit_code != 0:
+            details["last_lines"] = _last_lines(written or "(no output)")
+        text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome), *of_the_sandbox) if part)
+        return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
+    summary = "Timed out" if outcome.end == "timeout" else "Operation aborted"
+    what = f"{summary} after {timeout_s:g} s" if outcome.end == "timeout" else summary
+    not_kept = _not_kept(outcome.not_kept) if outcome.not_kept else ""
+    head = [part for part in (f"{what}.", ended_text(outcome.ended), not_kept, *of_the_sandbox) if part]
+    details["last_lines"] = _last_lines("\n".join((*head, _output_so_far(written))))
+    raise ToolError("\n".join((*head, _output_so_far(output))), summary, details)
+
+
+def _background_target(arguments: JsonObject, action: str) -> str:
+    """`background 2`, with what is typed into it."""
+    if action == "list":
+        return "background commands"
+    keys = arguments.get("keys") if action == "input" else None
+    named = [f"<{key}>" for key in keys if key != "enter"] if isinstance(keys, list) else []
+    typed = "".join((text_argument(arguments, "text"), *named)) if action == "input" else ""
+    which = f"background {text_argument(arguments, 'id')}".strip()
+    return f"{which}: {typed}" if typed else which
+
+
+def _output_so_far(output: str) -> str:
+    return f"Output so far:\n{output}" if output else "No output so far."
+
+
+def _last_lines(text: str) -> list[JsonValue]:
+    """The end of what a failed command wrote, where most programs state the cause."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return [line[-_LONGEST_LINE:] for line in lines[-_LAST_LINES:]]
+
+
+def _joined(stdout: str, stderr: str) -> str:
+    out, err = stdout.rstrip("\n"), stderr.rstrip("\n")
+    return "\n".join(part for part in (out, f"[stderr]\n{err}" if err else "") if part)
+
+
+def _remarks(outcome: CommandResult) -> list[str]:
+    remarks: list[str] = []
+    if outcome.exit_code:
+        remarks.append(f"[exit code {outcome.exit_code}{_exit_remark(outcome.exit_code)}]")
+    if outcome.not_kept:
+        remarks.append(_not_kept(outcome.not_kept))
+    if outcome.running:
+        names = ", ".join(map(process_text, outcome.running[:5])) + (", …" if len(outcome.running) > 5 else "")
+        remarks.append(f"[{len(outcome.running)} still running in the background, until the task ends: {names}]")
+    return remarks
+
+
+def _not_kept(names: tuple[str, ...]) -> str:
+    listed = ", ".join(map(clean_name, names[:10])) + (", …" if len(names) > 10 else "")
+    return (
+        f"[not kept: {listed}. Commands in the sandbox cannot make files that configure git, editors or agents: use "
+        "the file tools, which ask the person. They were moved to not-kept in the folder of this task's output]"
+    )
+
+
+def _exit_remark(exit_code: int) -> str:
+    """The cause of a killed command, which died itself or whose last program did, as its shell reports it."""
+    if exit_code in (-_KILLED, 128 + _KILLED):
+        return ": killed from outside; that is also how the system ends a command when memory runs out"
+    return ""
+
+
+def _summary(outcome: CommandResult) -> str:
+    left = f", {len(outcome.running)} in the background" if outcome.running else ""
+    return f"exit {outcome.exit_code}{left}"

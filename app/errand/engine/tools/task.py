@@ -1,0 +1,132 @@
+"""The tool `task`: gives a part of the work to a sub-agent and returns what it reports."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import Text
+from errand.engine.tools.base import (
+    Access,
+    ExecutionMode,
+    OnUpdate,
+    SubAgentOrder,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    decode,
+    schema_of,
+    text_argument,
+    text_result,
+)
+from errand.protocol.base import JsonObject
+from errand.protocol.blocks import CallDisplay
+from errand.protocol.tasks import Task, TaskStopReason
+
+DEEPEST = 3
+MOST_AT_ONCE = 20
+_LONGEST_TITLE = 80
+_LONGEST_PROMPT = 100_000
+_LONGEST_REPORT = 20_000
+
+_ENDS: dict[TaskStopReason, str] = {
+    "manual_stop": "The person stopped this sub-agent before it was done",
+    "iteration_limit": "It ended at the limit of turns before it was done",
+    "time_limit": "It ended at the limit of time before it was done",
+    "budget_limit": "It ended at the limit of cost before it was done",
+    "token_limit": "It ended at the limit of tokens before it was done",
+    "day_limit": "It ended at the limit of today before it was done",
+    "error": "It failed",
+}
+
+
+class TaskArguments(Struct, frozen=True):
+    description: Annotated[str, Meta(description="A title of a few words.")]
+    prompt: Annotated[
+        str,
+        Meta(
+            description="What to do, what is known, and what to report: the sub-agent knows nothing of this "
+            "conversation."
+        ),
+    ]
+    personality: Annotated[str, Meta(description="Name of a personality. Default: your own.")] = ""
+    model: Annotated[str, Meta(description="Model id. Default: your own.")] = ""
+    tools: Annotated[tuple[str, ...], Meta(description="Only these of your tools.")] = ()
+
+
+class TaskTool:
+    """Touches nothing itself: each call of the sub-agent is judged like one of its own task."""
+
+    name = "task"
+    label = "Sub-agent"
+    description = (
+        "Give a part of the work to a sub-agent, which works on its own and reports to you at its end. Several calls "
+        "in one reply run at the same time: use it for independent parts, such as searching many places. It shares the "
+        "workspace, the approvals and the limits of this task."
+    )
+    parameters = schema_of(TaskArguments)
+    execution_mode: ExecutionMode = "parallel"
+
+    def __init__(self, context: ToolContext) -> None:
+        self._sub_agents = context.sub_agents
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        prepared: JsonObject = {key: value for key, value in arguments.items() if value is not None}
+        if "prompt" in prepared and "description" not in prepared:
+            prepared["description"] = text_argument(prepared, "prompt").strip().partition("\n")[0]
+        return prepared
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        title = one_line_title(text_argument(arguments, "description"))
+        return CallDisplay(running="sub-agent", done="sub-agent", target=title, icon="sub_agent")
+
+    def access(self, arguments: JsonObject) -> Access:
+        return Access("free", "Give work to a sub-agent.")
+
+    def allow(self, call_id: str, access: Access) -> None:
+        """Does nothing: the call accesses nothing."""
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        wanted = decode(arguments, TaskArguments)
+        if self._sub_agents is None:
+            raise ToolError("There are no sub-agents here.")
+        if not wanted.prompt.strip():
+            raise ToolError("The prompt is empty: say what the sub-agent is to do.")
+        if len(wanted.prompt) > _LONGEST_PROMPT:
+            raise ToolError(f"The prompt has more than {_LONGEST_PROMPT:,} characters. Put what is long into a file.")
+        title = one_line_title(wanted.description) or "Sub-agent"
+        order = SubAgentOrder(title, wanted.prompt, wanted.personality, wanted.model, wanted.tools)
+        ended = await self._sub_agents.run(order, call_id, cancel)
+        if cancel.is_set:
+            raise ToolError("Operation aborted")
+        return _result(ended)
+
+
+def one_line_title(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"
+
+
+def _result(ended: Task) -> ToolResult:
+    """The report of a sub-agent; one that did not end by itself is an error, with what it said last."""
+    report = ended.summary.strip()
+    if len(report) > _LONGEST_REPORT:
+        report = f"{report[:_LONGEST_REPORT]}\n[the rest of the report is left out]"
+    steps = f"{ended.step_count} step{'' if ended.step_count == 1 else 's'}"
+    details: JsonObject = {
+        "task_id": ended.id,
+        "agent_id": ended.agent_id,
+        "stop_reason": ended.stop_reason,
+        "steps": ended.step_count,
+        "cost_usd": ended.total_usage.cost_usd,
+        "duration_ms": round(ended.worked_s * 1000),
+    }
+    if ended.status == "completed":
+        return text_result(report or "(It ended without a report.)", steps, details)
+    why = _ENDS.get(ended.stop_reason or "error", "It did not end") + (f": {ended.error}" if ended.error else "")
+    said = f"\nIts last words:\n{report}" if report else ""
+    summary = "stopped by you" if ended.stop_reason == "manual_stop" else why[:1].lower() + why[1:120]
+    return ToolResult((Text(f"{why}.{said}"),), details, summary, is_error=True)

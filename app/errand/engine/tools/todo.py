@@ -1,0 +1,105 @@
+"""The tool `todo`: the agent's plan as a list that people see while the task runs."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import Text
+from errand.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, decode, schema_of
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.blocks import CallDisplay
+from errand.protocol.tasks import TodoItem, TodoStatus
+
+MOST_ITEMS = 50
+LONGEST_ITEM = 500
+
+_DISPLAY = CallDisplay(running="planning", done="updated the plan", icon="plan")
+
+
+class _Item(Struct, frozen=True):
+    text: Annotated[str, Meta(description=f"One step, in a few words; at most {LONGEST_ITEM} characters.")]
+    status: TodoStatus = "pending"
+
+
+class TodoArguments(Struct, frozen=True):
+    items: Annotated[
+        tuple[_Item, ...],
+        Meta(description=f"The whole list, in order; at most {MOST_ITEMS}. An empty list removes it."),
+    ]
+
+
+class Todo:
+    """Replaces the list of the task. `publish` receives each new list."""
+
+    name = "todo"
+    label = "To-do list"
+    description = (
+        "Show the person your plan as a list and keep it up to date, for work of three steps or more: write the steps "
+        "at the start, set one to in_progress when you begin it and to done when it is done. Each call replaces the "
+        "list."
+    )
+    parameters = schema_of(TodoArguments)
+    execution_mode: ExecutionMode = "parallel"
+
+    def __init__(self, publish: Callable[[tuple[TodoItem, ...]], None]) -> None:
+        self._publish = publish
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        """Models know other names for the list and for the text of an item, and write texts alone."""
+        prepared = dict(arguments)
+        if "items" not in prepared and "todos" in prepared:
+            prepared["items"] = prepared.pop("todos")
+        items = prepared.get("items")
+        if isinstance(items, list):
+            prepared["items"] = [_prepared(item) for item in items[: MOST_ITEMS + 1]]
+        return prepared
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        return _DISPLAY
+
+    def access(self, arguments: JsonObject) -> Access:
+        return Access("free", "Show you the plan.")
+
+    def allow(self, call_id: str, access: Access) -> None:
+        """Does nothing: the call accesses nothing."""
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        items = tuple(
+            TodoItem(text=" ".join(item.text.split()), status=item.status)
+            for item in decode(arguments, TodoArguments).items
+        )
+        _check(items)
+        self._publish(items)
+        done = sum(item.status == "done" for item in items)
+        told = f"{done} of {len(items)} done" if items else "no items"
+        return ToolResult((Text(f"The list is shown: {told}."),), summary=told)
+
+
+def _prepared(item: JsonValue) -> JsonValue:
+    if isinstance(item, str):
+        return {"text": item}
+    if not isinstance(item, dict):
+        return item
+    known = dict(item)
+    if "text" not in known and "content" in known:
+        known["text"] = known.pop("content")
+    if known.get("status") == "completed":
+        known["status"] = "done"
+    return known
+
+
+def _check(items: tuple[TodoItem, ...]) -> None:
+    if len(items) > MOST_ITEMS:
+        raise ToolError(
+            f"The list has more than {MOST_ITEMS} items. Join small steps, and leave out what is long done."
+        )
+    for number, item in enumerate(items, start=1):
+        if not item.text:
+            raise ToolError(f"Item {number} has no text.")
+        if len(item.text) > LONGEST_ITEM:
+            raise ToolError(f"Item {number} has more than {LONGEST_ITEM} characters. Say it in a few words.")

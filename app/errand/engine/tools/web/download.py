@@ -1,0 +1,240 @@
+"""Gets one address over HTTP: judged connections, redirects followed by hand, everything bounded."""
+
+import asyncio
+import socket
+import ssl
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from errand.engine.sandbox.http_proxy import look_up
+from errand.engine.tools.base import AddressGuard, ToolError
+
+if TYPE_CHECKING:
+    import aiohttp
+    from aiohttp.abc import AbstractResolver, ResolveResult
+
+LARGEST = 5_000_000
+_MOST_REDIRECTS = 10
+_LIMIT_S, _CONNECT_S = 30.0, 10.0
+_CHUNK = 64 * 1024
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_HEADERS = {
+    "User-Agent": "errand",
+    "Accept": "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.5",
+    "Accept-Encoding": "gzip, deflate",
+}
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A response. `body` is decompressed and has `LARGEST` bytes at most; `is_cut` if there were more.
+
+    `body` is None if `wants_type` refused the content type. `size` is what the server says, None if it does not.
+    """
+
+    url: str
+    status: int
+    content_type: str
+    charset: str
+    body: bytes | None
+    is_cut: bool = False
+    size: int | None = None
+
+    @property
+    def phrase(self) -> str:
+        known = {one.value: one.phrase for one in HTTPStatus}
+        return f"HTTP {self.status} {known.get(self.status, '')}".strip()
+
+
+async def download(
+    tool: str, url: str, guard: AddressGuard, wants_type: Callable[[str], bool], local_proxy: str | None = None
+) -> Download:
+    """Get `url`, which the policy allowed, and what it redirects to if that is open too. Raises `ToolError`.
+
+    Addresses of this machine are asked for at `local_proxy`, if there is one.
+    """
+    refused = guard.refusal(tool, url, (url,))
+    if refused is not None:
+        raise ToolError(f"{url[:500]} was not opened: {refused}.", "not opened")
+    fetch = _Fetch(tool, guard, (url,), wants_type, local_proxy)
+    try:
+        async with asyncio.timeout(_LIMIT_S):
+            return await fetch.run(url)
+    except TimeoutError as error:
+        raise ToolError(f"{url} did not answer within {_LIMIT_S:g} s.", "no answer in time") from error
+
+
+@dataclass(slots=True)
+class _Fetch:
+    tool: str
+    guard: AddressGuard
+    approved: Sequence[str]
+    wants_type: Callable[[str], bool]
+    local_proxy: str | None
+    # The addresses that were judged, by host: nothing else is connected to.
+    _judged: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    async def run(self, url: str) -> Download:
+        import aiohttp
+
+        connector = aiohttp.TCPConnector(resolver=resolver_of(self._judged), use_dns_cache=False, force_close=True)
+        session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            headers=_HEADERS,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
+        )
+        async with session:
+            for _ in range(_MOST_REDIRECTS):
+                done = await self._get(session, url)
+                if isinstance(done, Download):
+                    return done
+                url = self._judged_redirect(url, done)
+        raise ToolError(
+            f"It redirects more than {_MOST_REDIRECTS} times, at last to {url[:500]}.", "too many redirects"
+        )
+
+    def _judged_redirect(self, url: str, location: str) -> str:
+        try:
+            target = urljoin(url, location).partition("#")[0]
+        except ValueError:
+            target = location
+        refused = self.guard.refusal(self.tool, target, self.approved)
+        if refused is None:
+            return target
+        raise ToolError(
+            f"{url} redirects to {target[:2_000]}, which was not opened: {refused}. If it should be, call "
+            f"{self.tool} with that address: then the person is asked.",
+            f"redirects to {urlsplit(target).hostname or 'no host' if target.startswith('http') else 'no web address'}",
+        )
+
+    async def _get(self, session: "aiohttp.ClientSession", url: str) -> "Download | str":
+        """The response, or where it redirects to."""
+        import aiohttp
+
+        proxy = await self._judge(url)
+        try:
+            async with session.get(url, allow_redirects=False, proxy=proxy) as response:
+                location = response.headers.get("Location", "")
+                if response.status in _REDIRECTS and location:
+                    return location
+                kind = response.content_type if "Content-Type" in response.headers else ""
+                if not self.wants_type(kind):
+                    return Download(url, response.status, kind, "", None, size=response.content_length)
+                body, is_cut = await _body(response)
+                return Download(url, response.status, kind, response.charset or "", body, is_cut)
+        except aiohttp.InvalidURL as error:
+            raise ToolError(f"{url} is no address that can be opened.") from error
+        except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
+            raise ToolError(f"{url} could not be read: {cause_of(error)}.", "not reached") from error
+
+    async def _judge(self, url: str) -> str | None:
+        """Look the host up and judge where it leads; returns the proxy of the environment, if one is to be used."""
+        from yarl import URL
+
+        # As aiohttp reads it, so that nothing but this host is connected to.
+        parts = URL(url)
+        host, port = parts.raw_host or "", parts.port or 0
+        proxy = proxy_of(parts.scheme, host)
+        try:
+            addresses = await look_up(host, port)
+        except OSError as error:
+            if proxy is None:
+                raise ToolError(f"{host} was not found: {error.strerror or error}.", "host not found") from error
+            addresses = []  # the proxy knows names that are not known here
+        refused = self.guard.connection_refusal(self.tool, host, port, addresses, self.approved)
+        if refused is not None:
+            raise ToolError(f"{url} was not opened: {refused}.", "not opened")
+        if self.local_proxy is not None and (host in _LOOPBACK or host.endswith(".localhost")):
+            return self.local_proxy
+        if proxy is not None:
+            place = urlsplit(proxy)
+            host, addresses = place.hostname or "", await look_up(place.hostname or "", place.port or 80)
+        self._judged[host] = addresses
+        return proxy
+
+
+def proxy_of(scheme: str, host: str) -> str | None:
+    """The proxy of the environment for a host, None if there is none."""
+    if host in _LOOPBACK or host.endswith(".localhost") or proxy_bypass(host):
+        return None
+    return getproxies().get(scheme)
+
+
+def resolver_of(judged: dict[str, list[str]]) -> "AbstractResolver":
+    """Knows the addresses that were judged alone."""
+    from aiohttp.abc import AbstractResolver
+
+    class Judged(AbstractResolver):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> "list[ResolveResult]":
+            return [_resolved(host, port, address) for address in judged.get(host, ())]
+
+        async def close(self) -> None:
+            pass
+
+    return Judged()
+
+
+def _resolved(host: str, port: int, address: str) -> "ResolveResult":
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return {
+        "hostname": host,
+        "host": address,
+        "port": port,
+        "family": family,
+        "proto": 0,
+        "flags": socket.AI_NUMERICHOST,
+    }
+
+
+async def _body(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
+    """The body, decompressed only as far as it is read: a small one may stand for gigabytes."""
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise ValueError(f"it is compressed as {encoding[:40]}, which was not asked for")
+    body = bytearray()
+    is_plain = encoding in ("", "identity")
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | (0 if encoding == "deflate" else 32))
+    async for chunk in response.content.iter_chunked(_CHUNK):
+        rest = chunk
+        while rest:
+            room = LARGEST + 1 - len(body)
+            if is_plain:
+                body += rest[:room]
+                rest = b""
+            else:
+                body += inflate.decompress(rest, room)
+                rest = inflate.unconsumed_tail
+            if len(body) > LARGEST:
+                return bytes(body[:LARGEST]), True
+    return bytes(body), False
+
+
+def cause_of(error: Exception) -> str:
+    """Why a request failed, for people."""
+    import aiohttp
+
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            reason = error.certificate_error
+            text = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else str(reason)
+            return f"its certificate is not valid ({text})"
+        case aiohttp.ClientConnectorError():
+            return f"no connection ({error.os_error.strerror or error.os_error})"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
+            return "the server closed the connection"
+        case TimeoutError():
+            return "it does not answer"
+        case zlib.error():
+            return "its compressed data is broken"
+        case _:
+            return str(error)[:300] or type(error).__name__

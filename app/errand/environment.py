@@ -1,0 +1,90 @@
+"""Detects secrets in environment variables, and selects the variables for the engine and for commands."""
+
+import re
+from collections.abc import Mapping
+
+from errand.protocol.engine import is_offered
+from errand.redaction import KEY_FORMAT
+
+# Where programs are looked for that run without asking: folders that only an administrator changes.
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Limits in characters for a single variable, and for all of them. Linux itself accepts 128 KB for one.
+_LONGEST = 32_768
+_MOST = 131_072
+# Variables that describe the shell and its terminal, not the user.
+_SHELL_VARIABLES = frozenset(("PWD", "OLDPWD", "SHLVL", "_", "GPG_TTY", "SSH_TTY"))
+
+_SHORTEST_KEY = 8
+_LONGEST_KEY = 10_000  # longer values are not keys; the first message must stay small
+
+# These words in a name mark a secret, separated by `_` or another sign: GITHUB_TOKEN, DB_PASS, MY_KEY_2.
+_WORDS = frozenset(
+    (
+        *("auth", "cookie", "cookies", "credential", "credentials", "creds", "dsn", "jwt", "key", "keys", "pass"),
+        *("passphrase", "passwd", "pat", "pwd", "token", "tokens"),
+    )
+)
+# So does a word with one of these endings: NPM_AUTHTOKEN, PGPASSWORD, CLIENTSECRET.
+_ENDINGS = (
+    *("accesskey", "apikey", "authkey", "privatekey", "secretkey"),
+    *("password", "passwd", "secret", "secrets", "token"),
+)
+_PREFIXES = ("AWS_",)
+_HARMLESS = frozenset(("PWD", "SSH_AUTH_SOCK"))  # the second is the socket of the agent that holds the keys
+_PARTS = re.compile(r"[^a-z0-9]+")
+
+# Known key formats under other names, and addresses with a password. Proxy addresses stay: a client behind a proxy
+# needs its address. A key also matches as part of a header, but not in a list of folders, separated by `:` and `/`.
+_KEY_SHAPE = re.compile(
+    rf"(?:^|[\s=\"'])(?:sk-[\w\-]{{12,}}|{KEY_FORMAT})(?:$|[\s,;\"'])|-----BEGIN [A-Z0-9 ]*PRIVATE KEY"
+)
+_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+
+
+def is_secret(name: str, value: str) -> bool:
+    """True for a key, a token or a password, by the words of the variable's name or the format of its value."""
+    if name in _HARMLESS:
+        return False
+    words = [word.rstrip("0123456789") for word in _PARTS.split(name.lower())]
+    if name.upper().startswith(_PREFIXES) or any(word in _WORDS or word.endswith(_ENDINGS) for word in words):
+        return True
+    if "connectionstring" in name.lower().replace("_", "") or _KEY_SHAPE.search(value):
+        return True
+    return "://" in value and not name.lower().endswith("_proxy") and _WITH_PASSWORD.search(value) is not None
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """All variables except secrets and variables that repeat the value of a secret."""
+    secrets = {name: value for name, value in environment.items() if is_secret(name, value)}
+    values = {value for value in secrets.values() if len(value) >= _SHORTEST_KEY}
+    return {name: value for name, value in environment.items() if name not in secrets and value not in values}
+
+
+def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the engine uses. Invalid UTF-8 is replaced: the engine then reports the problem."""
+    return {
+        name: value.encode(errors="replace").decode()
+        for name, value in environment.items()
+        if name.isascii() and is_offered(name) and len(value) <= _LONGEST_KEY
+    }
+
+
+def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a client's environment for a task's commands: no secrets, valid text, 128 KB in all."""
+    kept: dict[str, str] = {}
+    size = 0
+    for name, value in without_secrets(environment).items():
+        length = len(name) + len(value)
+        if name in _SHELL_VARIABLES or length > _LONGEST or size + length > _MOST or not _is_text(name + value):
+            continue
+        kept[name] = value
+        size += length
+    return kept
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

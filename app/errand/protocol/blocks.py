@@ -1,0 +1,209 @@
+"""Content blocks: the ordered content of a node."""
+
+from typing import Literal, TypeAlias
+
+from errand.protocol.base import JsonObject, Timestamp, Wire
+from errand.protocol.notices import NoticeData
+
+# `nudge`: go on or complete the task; `cut`: the last reply was cut; `as_chat`: a person made the task a chat;
+# `resume`: continue after an interruption.
+EngineMessageKind = Literal["nudge", "cut", "as_chat", "resume", "as_plan", "plan_over"]
+
+
+class TextBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
+    """Text in Markdown. `engine_message` is set in a message that the engine wrote to the agent during a task.
+
+    `task_from` is the name of the agent that gave this text to its sub-agent as the task; empty in all other messages.
+    `forgotten`: a person had the text removed for good; `text` says so.
+    """
+
+    text: str
+    engine_message: EngineMessageKind | None = None
+    task_from: str = ""
+    forgotten: bool = False
+
+
+class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):
+    """The model's reasoning. `signature` comes from the provider and is sent back to it unchanged."""
+
+    text: str
+    signature: str = ""
+
+
+class ImageBlock(Wire, frozen=True, kw_only=True, tag="image"):
+    """A picture: either `path` is the engine's copy of an attached file called `name`, or `data` is base64."""
+
+    media_type: str
+    data: str = ""
+    path: str = ""
+    name: str = ""
+
+
+class FileBlock(Wire, frozen=True, kw_only=True, tag="file"):
+    """A file that a person attached. The model receives its `path`, not its content.
+
+    `size` is in bytes, 0 if unknown.
+    """
+
+    path: str
+    name: str
+    size: int
+
+
+# The kind of a call; clients have an icon for each.
+ToolIcon = Literal[
+    "tool",
+    "command",
+    "file",
+    "new_file",
+    "changed_file",
+    "folder",
+    "search",
+    "page",
+    "question",
+    "message",
+    "completion",
+    "plan",
+    "sub_agent",
+    "memory",
+]
+CallRole = Literal["call", "message", "question", "completion"]
+
+
+class CallDisplay(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """How clients show a call, as its tool declares it. All texts come from the model: make them safe to display.
+
+    `running` and `done` are the verb while it runs and afterwards; a call that was refused keeps `running`. `target`
+    is the command, path or pattern, cut if very long; a path may be shortened. `role` tells calls that talk to a
+    person (a message, a question, the end of the task) from those that act. `content` names the argument that holds
+    the text of a message or question, or the code of a call; `language` is set if that code is all there is to show,
+    otherwise a client shows all arguments. `shows_output_end`: the cause of a failure stands in the last lines of
+    the output.
+    """
+
+    running: str = "using a tool"
+    done: str = "used a tool"
+    target: str = ""
+    target_is_path: bool = False
+    icon: ToolIcon = "tool"
+    role: CallRole = "call"
+    content: str = ""
+    language: str = ""
+    shows_output_end: bool = False
+
+
+class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall", omit_defaults=True):
+    """A call that the model requested. `invalid` holds the raw argument text if it was not a JSON object.
+
+    The engine adds `display` to every call that it sends to a client, and does not store it.
+    """
+
+    call_id: str
+    tool: str
+    arguments: JsonObject
+    invalid: str | None = None
+    display: CallDisplay = CallDisplay()
+
+
+class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """What clients show of a result, beside its summary.
+
+    `diff` is a unified diff of the changed file with `added` and `removed` lines. `output_file` holds an output that is
+    too long, or no text. `last_lines` are the end of the output of a failed command, null in older results.
+    """
+
+    duration_ms: int | None = None
+    diff: str = ""
+    added: int | None = None
+    removed: int | None = None
+    output_file: str = ""
+    last_lines: tuple[str, ...] | None = None
+
+
+# `skipped`: the call was not run, because a queued message came; `repeated`: the text ends with a hint that the same
+# call, or the same calls in turn, were made several times; `forgotten`: a person had the text removed for good.
+ResultMark = Literal["skipped", "repeated", "forgotten"]
+
+
+class ToolResultBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="toolResult"):
+    """The result of a tool call: `text` for the model, `summary` in one short line for people.
+
+    `details` depends on the tool (exit code, hits of a search) and does not repeat `text`. `execution_id` names the
+    durable record: `execution/output` reads the full output, which may be longer than the text. The engine adds
+    `facts` to every result that it sends to a client, and does not store them; null if the tool gave no details.
+    """
+
+    call_id: str
+    tool: str
+    text: str
+    is_error: bool
+    summary: str = ""
+    details: JsonObject | None = None
+    execution_id: str = ""
+    images: tuple[ImageBlock, ...] = ()
+    facts: ResultFacts | None = None
+    marks: tuple[ResultMark, ...] = ()
+
+
+NoticeKind = Literal["stopped", "limit", "error", "resumed", "interrupted", "model", "permission", "warning", "info"]
+
+
+class NoticeBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="notice"):
+    """A notice of the engine, for example about what a stop ended: `data`, or in older nodes `text`."""
+
+    kind: NoticeKind
+    text: str = ""
+    data: NoticeData | None = None
+
+
+class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):
+    """Replaces the branch from its beginning to `until_id` in the model's context. The newest of a branch applies.
+
+    `nodes` is the number of nodes it replaces. `tokens_before` and `tokens_after` estimate their size and the
+    summary's.
+    """
+
+    text: str
+    until_id: str
+    nodes: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+# Whose words an entry of memory has. `task` is a task given to a sub-agent, or the summary of a branch.
+MemoryRole = Literal["user", "agent", "tool", "task"]
+
+
+class RecalledEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """An entry of memory as an agent was given it: `text` is the beginning of what node `node_id` says.
+
+    `speaker` is the name of a person, an agent or a tool. `score` compares entries of one search; higher is better.
+    """
+
+    conversation_id: str
+    conversation_title: str
+    node_id: str
+    role: MemoryRole
+    speaker: str
+    at: Timestamp
+    text: str
+    score: float = 0.0
+
+
+class RecallBlock(Wire, frozen=True, kw_only=True, tag="recall"):
+    """What an agent was given from memory for the message above it, best first. It reads them with that message."""
+
+    entries: tuple[RecalledEntry, ...]
+
+
+Block: TypeAlias = (
+    TextBlock
+    | ThinkingBlock
+    | ImageBlock
+    | FileBlock
+    | ToolCallBlock
+    | ToolResultBlock
+    | NoticeBlock
+    | SummaryBlock
+    | RecallBlock
+)

@@ -1,0 +1,183 @@
+"""Events: one union. Those with a sequence number are durable; deltas have none and are not stored."""
+
+from typing import Literal, TypeAlias
+
+from errand.protocol.agents import Agent, Personality
+from errand.protocol.asks import Ask, Grant
+from errand.protocol.background import BackgroundCommand
+from errand.protocol.base import Wire
+from errand.protocol.changes import Change
+from errand.protocol.conversations import Conversation, Node
+from errand.protocol.facts import Fact
+from errand.protocol.servers import ServerState
+from errand.protocol.tasks import AgentPlan, Task
+
+
+class ConversationUpdate(Wire, frozen=True, kw_only=True, tag="conversationUpdate"):
+    """A conversation was created or changed. Replaces the one with the same id."""
+
+    conversation: Conversation
+
+
+class ConversationDeleted(Wire, frozen=True, kw_only=True, tag="conversationDeleted"):
+    """A conversation was deleted permanently, with everything that belonged to it."""
+
+    conversation_id: str
+
+
+class AgentUpdate(Wire, frozen=True, kw_only=True, tag="agentUpdate"):
+    """An agent was created or its head moved."""
+
+    agent: Agent
+
+
+class AgentDeleted(Wire, frozen=True, kw_only=True, tag="agentDeleted"):
+    """An agent was deleted; its messages stay."""
+
+    agent_id: str
+    conversation_id: str
+
+
+class TaskUpdate(Wire, frozen=True, kw_only=True, tag="taskUpdate"):
+    """A task started or changed; sent to every client. The last update of a task has `ended_at` set."""
+
+    task: Task
+
+
+class TaskMessage(Wire, frozen=True, kw_only=True, tag="taskMessage"):
+    """A node was added or finished. Replaces the one with the same id."""
+
+    node: Node
+
+
+class TaskPlan(Wire, frozen=True, kw_only=True, tag="taskPlan"):
+    """A turn's reply is complete: its plan. The nodes with its tool results follow."""
+
+    conversation_id: str
+    plan: AgentPlan
+
+
+class AskUpdate(Wire, frozen=True, kw_only=True, tag="askUpdate"):
+    """An ask was raised, answered or cancelled; sent to every client."""
+
+    ask: Ask
+
+
+class ChangeUpdate(Wire, frozen=True, kw_only=True, tag="changeUpdate"):
+    """A task is about to change a file, a person undoes or redoes a change, or one failed (the same id again)."""
+
+    change: Change
+
+
+class PersonalityUpdate(Wire, frozen=True, kw_only=True, tag="personalityUpdate"):
+    """A personality was created or changed; sent to every client."""
+
+    personality: Personality
+
+
+class PersonalityDeleted(Wire, frozen=True, kw_only=True, tag="personalityDeleted"):
+    """A personality was deleted."""
+
+    personality_id: str
+
+
+class GrantUpdate(Wire, frozen=True, kw_only=True, tag="grantUpdate"):
+    """A grant was given or revoked."""
+
+    grant: Grant
+
+
+class FactUpdate(Wire, frozen=True, kw_only=True, tag="factUpdate"):
+    """A fact was proposed, pinned or changed; sent to every client."""
+
+    fact: Fact
+
+
+class FactRemoved(Wire, frozen=True, kw_only=True, tag="factRemoved"):
+    """A fact was removed, or a proposed one declined."""
+
+    fact_id: str
+
+
+class McpUpdate(Wire, frozen=True, kw_only=True, tag="mcpUpdate"):
+    """An MCP server was added, changed or removed, or its state or its tools have: `mcp/list` gives them."""
+
+    name: str
+    state: ServerState
+    problem: str = ""
+
+
+class BackgroundUpdate(Wire, frozen=True, kw_only=True, tag="backgroundUpdate"):
+    """A background command of the conversation started, printed or ended: all of them as they are now.
+
+    Those of an engine that died end with it, without this event: read `background/list` after a restart.
+    """
+
+    conversation_id: str
+    commands: tuple[BackgroundCommand, ...]
+
+
+Event: TypeAlias = (
+    ConversationUpdate
+    | ConversationDeleted
+    | AgentUpdate
+    | AgentDeleted
+    | TaskUpdate
+    | TaskMessage
+    | TaskPlan
+    | AskUpdate
+    | ChangeUpdate
+    | GrantUpdate
+    | PersonalityUpdate
+    | PersonalityDeleted
+    | FactUpdate
+    | FactRemoved
+    | McpUpdate
+    | BackgroundUpdate
+)
+
+
+class TextDelta(Wire, frozen=True, kw_only=True, tag="textDelta"):
+    """A continuation of a streaming node: `text` goes at `offset` (in characters) of the block with index `block`.
+
+    Sent about every 33 ms for each node. An `offset` of 0 on a block that has text restarts the block (a retry). A
+    client whose text is not `offset` long missed a delta and waits for the finished node.
+    """
+
+    conversation_id: str
+    task_id: str
+    node_id: str
+    block: int
+    kind: Literal["text", "thinking", "toolCall"]
+    offset: int
+    text: str
+
+
+class ToolOutput(Wire, frozen=True, kw_only=True, tag="toolOutput"):
+    """Output of a running tool call so far, for display only; the result arrives as a node.
+
+    `text` replaces the text of the call's previous `ToolOutput`. For long output it is the end.
+    """
+
+    conversation_id: str
+    task_id: str
+    call_id: str
+    tool: str
+    text: str
+
+
+Delta: TypeAlias = TextDelta | ToolOutput
+
+
+class EventRecord(Wire, frozen=True, kw_only=True):
+    """An event as stored in the log. `sequence` increases by one or more and never repeats within an epoch."""
+
+    sequence: int
+    epoch: str
+    event: Event
+
+
+class Resync(Wire, frozen=True, kw_only=True):
+    """The client's queue overflowed and events were dropped: subscribe again for a new snapshot."""
+
+    reason: str

@@ -1,0 +1,275 @@
+"""Memory: what was said and done, found again across conversations. The facts that a person pinned are in facts.py."""
+
+from typing import Literal
+
+from errand.protocol.base import EmptyResult, Method, Timestamp, Wire
+from errand.protocol.blocks import MemoryRole
+
+# `accepted` and `declined` are proposed facts.
+MemoryAction = Literal[
+    "forgotten", "pruned", "rebuilt", "pinned", "edited", "unpinned", "proposed", "accepted", "declined"
+]
+
+
+class MemoryFilter(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """All conditions must hold; an empty one always does. `after` is included, `before` is not.
+
+    A folder is the workspace of a conversation.
+    """
+
+    conversation_ids: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    roles: tuple[MemoryRole, ...] = ()
+    after: Timestamp | None = None
+    before: Timestamp | None = None
+
+
+class MemoryItem(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """An entry of memory: one message, result of a tool, or task. `number` grows with the order of indexing.
+
+    `text` is its beginning, of `length` characters in all. `has_vector`: it can be found by its meaning, too; not yet,
+    or no longer after pruning. `score` compares the hits of one search, higher is better.
+    """
+
+    number: int
+    node_id: str
+    conversation_id: str
+    conversation_title: str
+    role: MemoryRole
+    speaker: str
+    at: Timestamp
+    text: str
+    length: int
+    folder: str = ""
+    has_vector: bool = False
+    score: float = 0.0
+
+
+class MemorySearchParams(Wire, frozen=True, kw_only=True):
+    """A question or some words; `limit` from 1 to 100."""
+
+    text: str
+    limit: int = 20
+    where: MemoryFilter = MemoryFilter()
+
+
+class MemorySearchResult(Wire, frozen=True, kw_only=True):
+    """Best first. `remark` says what is missing, for example that no embedding model is there; usually empty."""
+
+    hits: tuple[MemoryItem, ...]
+    remark: str = ""
+
+
+class MemoryListParams(Wire, frozen=True, kw_only=True):
+    """Newest first. `before_number` continues after the last item of a page."""
+
+    where: MemoryFilter = MemoryFilter()
+    before_number: int | None = None
+    limit: int = 50
+
+
+class MemoryListResult(Wire, frozen=True, kw_only=True):
+    items: tuple[MemoryItem, ...]
+    has_more: bool
+
+
+class MemoryGetParams(Wire, frozen=True, kw_only=True):
+    number: int
+
+
+class MemoryGetResult(Wire, frozen=True, kw_only=True):
+    """The item with the whole text that is indexed."""
+
+    item: MemoryItem
+
+
+class EmbeddingModel(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """`done` and `total` are bytes while it is downloading. `reason` says why it failed or is not used."""
+
+    status: Literal["missing", "downloading", "ready", "failed"]
+    done: int = 0
+    total: int = 0
+    reason: str = ""
+    folder: str = ""
+
+
+class MemoryStatsParams(Wire, frozen=True, kw_only=True):
+    pass
+
+
+class MemoryStatsResult(Wire, frozen=True, kw_only=True):
+    """Sizes are in bytes. `to_index` nodes are not indexed yet, `to_embed` entries have no vector yet.
+
+    `pruned` entries have none any more. `problem` says why memory does not work as it should; usually empty.
+    """
+
+    entries: int
+    vectors: int
+    to_index: int
+    to_embed: int
+    pruned: int
+    index_bytes: int
+    vector_bytes: int
+    model: EmbeddingModel
+    problem: str = ""
+
+
+class MemoryRebuildParams(Wire, frozen=True, kw_only=True):
+    """Throws the indexes away; they are made again in the background: see `to_index` and `to_embed`."""
+
+
+class MemoryModelParams(Wire, frozen=True, kw_only=True):
+    """Start the download of the embedding model, or cancel it. What has arrived is kept for the next time."""
+
+    download: bool = True
+
+
+class MemoryPruneParams(Wire, frozen=True, kw_only=True):
+    """Remove vectors: of entries from before a time, all but the newest `keep`, or those of a conversation.
+
+    The entries stay, and can be found by their words. Several conditions remove what any of them names.
+    """
+
+    before: Timestamp | None = None
+    keep: int | None = None
+    conversation_id: str | None = None
+
+
+class MemoryPruneResult(Wire, frozen=True, kw_only=True):
+    removed: int
+
+
+class MemoryForgetParams(Wire, frozen=True, kw_only=True):
+    """Remove the text of these nodes for good. A call and its result are forgotten together.
+
+    The nodes stay in their conversations without it. Refused while an agent works in one of the conversations
+    concerned. Forgetting again what is forgotten removes nothing.
+    """
+
+    node_ids: tuple[str, ...]
+
+
+class MemoryForgetResult(Wire, frozen=True, kw_only=True):
+    """What was removed: texts of `nodes`, `entries` of memory, records of tool calls (`executions`), and `summaries`
+    made from them; `recalls` are nodes in which an agent was given or found such a text; `asks` were about a call,
+    `titles` and texts of `tasks` were derived, `files` are long outputs and pictures,
+    `facts` were proposed there and not accepted. `rules` counts permission rules that a person made from a call: they
+    stay, with its command.
+
+    `copies` are copies of the database that were made before and may still have the text; they are not changed.
+    `problem` says what could not be cleared at once, and when it will be; usually empty.
+    """
+
+    nodes: int
+    entries: int
+    executions: int
+    summaries: int
+    recalls: int = 0
+    asks: int = 0
+    tasks: int = 0
+    titles: int = 0
+    files: int = 0
+    facts: int = 0
+    rules: int = 0
+    copies: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class ForgettableNode(Wire, frozen=True, kw_only=True):
+    """A node that would be forgotten; `text` is its beginning, in one line."""
+
+    node_id: str
+    conversation_id: str
+    conversation_title: str
+    role: MemoryRole
+    at: Timestamp
+    text: str
+
+
+class MemoryPreviewForgetParams(Wire, frozen=True, kw_only=True):
+    """What `memory/forget` would remove."""
+
+    node_ids: tuple[str, ...]
+
+
+class MemoryPreviewForgetResult(Wire, frozen=True, kw_only=True):
+    """`nodes` are those whose text is still there, including calls and results that go with the given ones.
+
+    At most 100 are listed; `removes` counts all. Its `entries` is 0: entries are counted when they are removed.
+    """
+
+    nodes: tuple[ForgettableNode, ...]
+    removes: MemoryForgetResult
+
+
+class MemoryLogEntry(Wire, frozen=True, kw_only=True):
+    """One line of the audit: what was done with memory, by whom. It never holds what was forgotten."""
+
+    number: int
+    at: Timestamp
+    action: MemoryAction
+    by: str
+    about: str
+
+
+class MemoryLogParams(Wire, frozen=True, kw_only=True):
+    """Newest first."""
+
+    before_number: int | None = None
+    limit: int = 50
+
+
+class MemoryLogResult(Wire, frozen=True, kw_only=True):
+    entries: tuple[MemoryLogEntry, ...]
+    has_more: bool
+
+
+class MemoryWarmUpParams(Wire, frozen=True, kw_only=True):
+    """Answered at once; the model loads in the background, and rests a minute after its last use."""
+
+
+MEMORY_SEARCH = Method("memory/search", MemorySearchParams, MemorySearchResult, False, "Find entries by a question.")
+
+MEMORY_LIST = Method("memory/list", MemoryListParams, MemoryListResult, False, "Get a page of entries.")
+
+MEMORY_GET = Method("memory/get", MemoryGetParams, MemoryGetResult, False, "Get one entry with its whole text.")
+
+MEMORY_WARM_UP = Method(
+    "memory/warm_up", MemoryWarmUpParams, EmptyResult, False, "A message is being written: load what recall needs."
+)
+
+MEMORY_STATS = Method("memory/stats", MemoryStatsParams, MemoryStatsResult, False, "Sizes, progress and the model.")
+
+MEMORY_REBUILD = Method("memory/rebuild", MemoryRebuildParams, EmptyResult, True, "Make the indexes again.")
+
+MEMORY_MODEL = Method("memory/model", MemoryModelParams, EmptyResult, True, "Download the embedding model.")
+
+MEMORY_PRUNE = Method("memory/prune", MemoryPruneParams, MemoryPruneResult, True, "Remove old vectors.")
+
+MEMORY_LOG = Method("memory/log", MemoryLogParams, MemoryLogResult, False, "What was done with memory, by whom.")
+
+MEMORY_PREVIEW_FORGET = Method(
+    "memory/preview_forget",
+    MemoryPreviewForgetParams,
+    MemoryPreviewForgetResult,
+    False,
+    "What would be removed with the text of nodes.",
+)
+
+MEMORY_FORGET = Method(
+    "memory/forget", MemoryForgetParams, MemoryForgetResult, True, "Remove the text of nodes for good."
+)
+
+METHODS = (
+    MEMORY_SEARCH,
+    MEMORY_LIST,
+    MEMORY_GET,
+    MEMORY_WARM_UP,
+    MEMORY_STATS,
+    MEMORY_REBUILD,
+    MEMORY_MODEL,
+    MEMORY_PRUNE,
+    MEMORY_LOG,
+    MEMORY_PREVIEW_FORGET,
+    MEMORY_FORGET,
+)

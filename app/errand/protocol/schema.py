@@ -1,0 +1,170 @@
+"""Writes docs/protocol.json and docs/protocol.md from the declarations."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.engine import Endpoint, HealthUpdate
+from errand.protocol.events import Delta, Event, EventRecord, Resync
+from errand.protocol.methods import METHODS, FailureObject
+
+_Lines = Iterator[str]
+
+_REF = "#/$defs/{name}"
+
+
+def page(schema: JsonObject, intro: str) -> str:
+    lines = (intro.rstrip(), "", *_methods(_object(schema["methods"])), *_notices(schema), *_records(schema))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _methods(methods: JsonObject) -> _Lines:
+    yield from ("## Methods", "")
+    yield from ("A command is done once for each client id and request id; the others only read.", "")
+    derived = "A command that derives a field makes the object with that id; if the field is null, the engine fills it"
+    yield from (f"{derived} from the client id and the request id, so that a repeated command finds that object.", "")
+    yield from ("| method | | params | result | what |", "|---|---|---|---|---|")
+    for name, value in methods.items():
+        method = _object(value)
+        kind = "command" if method["command"] else ""
+        if "derives" in method:
+            kind = f"command, derives `{_object(method['derives'])['field']}`"
+        params, result = _type(_object(method["params"])), _type(_object(method["result"]))
+        yield f"| `{name}` | {kind} | {params} | {result} | {method['description']} |"
+    yield ""
+
+
+def _notices(schema: JsonObject) -> _Lines:
+    yield from ("## What the engine sends unasked", "")
+    yield from ("| method | params |", "|---|---|")
+    for name, shape in _object(schema["notices"]).items():
+        yield f"| `{name}` | {_type(_object(shape))} |"
+    yield from ("", f"An event is one of {_type(_object(schema['events']))}.", "")
+
+
+def _records(schema: JsonObject) -> _Lines:
+    yield from ("## Records", "")
+    for name, value in _object(schema["$defs"]).items():
+        record = _object(value)
+        yield from (f"### {name}", "")
+        if "description" in record:
+            yield from (str(record["description"]), "")
+        yield from _fields(record)
+
+
+def _fields(record: JsonObject) -> _Lines:
+    required = record.get("required", [])
+    assert isinstance(required, list)
+    fields = _object(record.get("properties", {}))
+    if not fields:
+        yield from ("No fields.", "")
+        return
+    yield from ("| field | type | default |", "|---|---|---|")
+    for name, value in fields.items():
+        field = _object(value)
+        default = "" if name in required else f"`{_json(field.get('default'))}`"
+        yield f"| `{name}` | {_type(field)} | {default} |"
+    yield ""
+
+
+def _type(shape: JsonObject) -> str:
+    match shape:
+        case {"$ref": str(ref)}:
+            name = ref.rpartition("/")[2]
+            return f"[{name}](#{name.lower()})"
+        case {"anyOf": list(options)}:
+            return " or ".join(_type(_object(option)) for option in options)
+        case {"enum": list(values)}:
+            return ", ".join(f"`{_json(value)}`" for value in values)
+        case {"type": "array", "items": dict(items)}:
+            return f"list of {_type(items)}"
+        case {"type": "string", "format": "date-time"}:
+            return "time"
+        case {"type": str(name)}:
+            return name
+        case _:
+            return "any JSON"
+
+
+def _json(value: JsonValue) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case _:
+            return str(value)
+
+
+def _object(value: JsonValue) -> JsonObject:
+    assert isinstance(value, dict)
+    return value
+
+
+def schema() -> JsonObject:
+    """One JSON Schema: `$defs` has every struct, `methods` and `notices` refer to them."""
+    roots = [method.params for method in METHODS] + [method.result for method in METHODS]
+    types = [*roots, Event, Delta, EventRecord, Resync, HealthUpdate, FailureObject, Endpoint]
+    shapes, definitions = msgspec.json.schema_components(types, ref_template=_REF)
+    for definition in definitions.values():
+        if "description" in definition:  # Python before 3.13 leaves docstrings indented
+            definition["description"] = inspect.cleandoc(definition["description"])
+    methods: JsonObject = {}
+    for method, params, result in zip(METHODS, shapes, shapes[len(METHODS) :], strict=False):
+        entry: JsonObject = {"description": method.about, "command": method.changes, "params": params, "result": result}
+        if method.makes is not None:
+            entry["derives"] = {"field": _wire_path(method.makes.field), "prefix": method.makes.prefix}
+        methods[method.name] = entry
+    event, delta, record, resync = shapes[len(roots) : len(roots) + 4]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The protocol between Errand's engine and its clients",
+        "methods": methods,
+        "notices": {"event": record, "delta": delta, "resync": resync},
+        "events": event,
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _wire_path(path: str) -> str:
+    """`new_task_id` as it is called on the wire: `newTaskId`."""
+    first, *others = path.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def documents(folder: Path) -> dict[Path, str]:
+    """The two files with their expected text. `protocol_intro.md` in the same folder is written by hand."""
+    declared = schema()
+    intro = (folder / "protocol_intro.md").read_text(encoding="utf-8")
+    as_json = msgspec.json.format(msgspec.json.encode(declared), indent=2).decode()
+    return {folder / "protocol.json": as_json + "\n", folder / "protocol.md": page(declared, intro)}
+
+
+def main(arguments: list[str], folder: Path = Path("docs")) -> int:
+    return write_documents(documents(folder), arguments, "errand.protocol.schema")
+
+
+def write_documents(expected: dict[Path, str], arguments: list[str], module: str) -> int:
+    """Write the files that are not current; with `--check` name them, and the module that writes them. An exit code."""
+    wrong = {file: text for file, text in expected.items() if _text(file) != text}
+    if "--check" in arguments:
+        for file in wrong:
+            sys.stderr.write(f"{file} is not current: run python -m {module}\n")
+        return 1 if wrong else 0
+    for file, text in wrong.items():
+        file.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _text(file: Path) -> str | None:
+    return file.read_text(encoding="utf-8") if file.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

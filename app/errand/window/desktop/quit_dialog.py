@@ -1,0 +1,125 @@
+"""Asks whether to keep running tasks when quitting, and shows which are stopping."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from errand.client.number_format import count
+from errand.client.safe_text import plain
+from errand.protocol.tasks import Task
+from errand.window.stores.quit import QuitStore
+from errand.window.stores.tasks import task_activity
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.widgets.labels import ElidedLabel, TextLabel
+
+_MAX_LINES = 6
+
+
+class QuitDialog(QDialog):
+    """`accepted` when the window may close: the tasks continue in the background, or all have ended."""
+
+    def __init__(self, quitting: QuitStore, theme: Theme, parent: QWidget | None) -> None:
+        super().__init__(parent)
+        self._quitting = quitting
+        self._is_ending = False
+        self.setWindowTitle("Quit Errand")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        tokens = theme.tokens
+        self.setMinimumWidth(tokens.column * 7 // 8)
+        self._heading = TextLabel(theme, size=tokens.size_large, bold=True, wrap=True)
+        self._text = TextLabel(theme, wrap=True, tone="muted")
+        self._lines = [_Line(theme) for _ in range(_MAX_LINES)]
+        self._more = TextLabel(theme, size=tokens.size_small, tone="muted")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_wide)
+        column.setSpacing(tokens.space_close)
+        for part in (self._heading, self._text, *self._lines, self._more):
+            column.addWidget(part)
+        column.addSpacing(tokens.space_normal)
+        column.addStretch()
+        column.addLayout(self._make_buttons(tokens.space_close))
+        quitting.changed.connect(self._show)
+        quitting.done.connect(self.accept)
+        self._show()
+
+    def reject(self) -> None:
+        """Ignored while tasks are being stopped."""
+        if not self._is_ending:
+            super().reject()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self._is_ending:
+            event.ignore()
+        else:
+            super().closeEvent(event)
+
+    def _make_buttons(self, space: int) -> QHBoxLayout:
+        self._keep = push_button("Keep working in the background", "primary")
+        self._end = push_button("Stop them and quit the engine", "danger")
+        self._cancel = push_button("Cancel")
+        row = QHBoxLayout()
+        row.setSpacing(space)
+        row.addWidget(self._keep)
+        row.addWidget(self._end)
+        row.addStretch()
+        row.addWidget(self._cancel)
+        self._keep.setDefault(True)
+        self._keep.clicked.connect(self.accept)
+        self._end.clicked.connect(self._on_end)
+        self._cancel.clicked.connect(self.reject)
+        self._keep.setFocus()
+        return row
+
+    def _on_end(self) -> None:
+        self._is_ending = True
+        for button in (self._keep, self._end, self._cancel):
+            button.setEnabled(False)
+        self._quitting.end_all()
+        self._show()
+
+    def _show(self) -> None:
+        tasks = self._quitting.tasks.running()
+        self._heading.setText(self._question(len(tasks)))
+        self._text.setText(self._explanation())
+        for number, line in enumerate(self._lines):
+            line.show_task(tasks[number] if number < len(tasks) else None)
+        self._more.setText(f"and {len(tasks) - _MAX_LINES} more")
+        self._more.setVisible(len(tasks) > _MAX_LINES)
+        self.setAccessibleName(f"{self._heading.text()} {self._text.text()}")
+
+    def _question(self, at_work: int) -> str:
+        if self._is_ending:
+            return f"Stopping {count(at_work, 'task')} …" if at_work else "Ending the engine …"
+        if not at_work:
+            return "Nothing is at work any more."
+        return f"{count(at_work, 'task')} {'is' if at_work == 1 else 'are'} at work. Quit?"
+
+    def _explanation(self) -> str:
+        if self._is_ending:
+            return "All that was written is kept. This takes 3 seconds at most."
+        return (
+            "In the background the engine works on, and what waits for you waits; open Errand again to look at it. "
+            "If you quit the engine, all tasks are stopped with every process they started, here and for everybody "
+            "else who is connected to it."
+        )
+
+
+class _Line(QWidget):
+    """A task and its current activity."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._title = ElidedLabel(theme)
+        self._detail = ElidedLabel(theme, tone="muted")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.tokens.space_normal)
+        row.addWidget(self._title, 3)
+        row.addWidget(self._detail, 2)
+
+    def show_task(self, task: Task | None) -> None:
+        self.setVisible(task is not None)
+        if task is not None:
+            self._title.set_text(" ".join(plain(task.prompt).split()))
+            self._detail.set_text(task_activity(task))

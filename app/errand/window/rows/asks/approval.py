@@ -1,0 +1,251 @@
+"""The approval card: what will run, why approval is needed, the risk, and the possible answers."""
+
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from errand.client.display_text import without_file_names
+from errand.client.effect_text import effect_of
+from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.protocol.asks import Approval, Ask, AskAnswerParams, Risk
+from errand.window.rows.asks.ask_card import AskCard
+from errand.window.rows.asks.effect_view import EffectView
+from errand.window.rows.asks.offers import ChosenOffer, OffersView
+from errand.window.rows.base import RowActions
+from errand.window.theme.style import Tone, push_button
+from errand.window.theme.theme import Theme
+from errand.window.widgets.buttons import ShortcutToolTip
+from errand.window.widgets.code_excerpt import CodeExcerptView
+from errand.window.widgets.containers import FlowLayout
+from errand.window.widgets.labels import TextLabel
+
+_NAME = "Why not? The agent reads this and goes on"
+
+_RISKS: dict[Risk, tuple[str, Tone]] = {
+    "low": ("Low risk", "muted"),
+    "medium": ("Medium risk", "waiting"),
+    "high": ("High risk, look closely", "failed"),
+}
+_PREVIEW_LINES = 16
+_EXPLAINED_LINES = 12
+
+
+class DenyReasonView(QWidget):
+    """`denied` gives the reason."""
+
+    denied = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.field = QLineEdit()
+        self.field.setPlaceholderText(_NAME)
+        self.field.setAccessibleName(_NAME)
+        button = push_button("Deny", "danger")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
+        row.setSpacing(theme.tokens.space_close)
+        row.addWidget(self.field, 1)
+        row.addWidget(button)
+        self.field.returnPressed.connect(self._on_denied)
+        button.clicked.connect(self._on_denied)
+
+    def _on_denied(self) -> None:
+        self.denied.emit(self.field.text().strip())
+
+
+class EqualAsksView(QWidget):
+    """Hidden if there are no identical asks. `settled(allow)` applies to the card's own ask and to `ask_ids`."""
+
+    settled = Signal(bool)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.ask_ids: tuple[str, ...] = ()
+        self._label = TextLabel(theme, tone="muted", wrap=True)
+        self._allow = push_button("")
+        self._deny = push_button("")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addWidget(self._label)
+        column.addLayout(FlowLayout(theme.tokens.space_close, self._allow, self._deny))
+        self._allow.clicked.connect(self._on_allowed)
+        self._deny.clicked.connect(self._on_denied)
+        self.hide()
+
+    def show_others(self, others: tuple[Ask, ...]) -> None:
+        self.ask_ids = tuple(other.id for other in others)
+        count = len(others)
+        self.setVisible(count > 0)
+        verb = "waits" if count == 1 else "wait"
+        self._label.setText(f"{count} more just like this {verb}: the same command, folder and files.")
+        for button, verb_label, suffix in ((self._allow, "Allow", " once"), (self._deny, "Deny", "")):
+            button.setText(f"{verb_label} these {count + 1}{suffix}")
+            button.setAccessibleName(button.text())
+
+    def _on_allowed(self) -> None:
+        self.settled.emit(True)
+
+    def _on_denied(self) -> None:
+        self.settled.emit(False)
+
+
+class ApprovalCard(AskCard):
+    """Ctrl+Enter anywhere in the card allows once."""
+
+    def __init__(self, theme: Theme, actions: RowActions) -> None:
+        super().__init__(theme, actions, "shield-alert", "Approval needed", "Approval")
+        self._risk = TextLabel(theme, size=theme.tokens.size_small, bold=True)
+        self.heading.addWidget(self._risk)
+        self._effect = EffectView(theme)
+        self._facts_view = QWidget()
+        self._facts = QFormLayout(self._facts_view)
+        self._facts.setContentsMargins(0, 0, 0, 0)
+        self._facts.setHorizontalSpacing(theme.tokens.space_normal)
+        self._facts.setVerticalSpacing(theme.tokens.space_tight)
+        self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        self._preview = CodeExcerptView(theme, "What will change", most_lines=_PREVIEW_LINES, diff=True)
+        self.details.addWidget(self._effect)
+        self.details.addWidget(self._facts_view)
+        self.details.addWidget(self._preview)
+        self._add_controls()
+        for part in (self._effect, self._preview, self._explained, self._offers):
+            part.resized.connect(self.resized)
+
+    def set_ask(self, ask: Ask) -> None:
+        approval = ask.approval
+        assert approval is not None
+        if ask.id != self.ask_id:
+            self._show(approval)
+        super().set_ask(ask)
+        waiting = ask.status == "waiting"
+        self._risk.setVisible(waiting)
+        self._facts_view.setVisible(waiting)
+        self._preview.setVisible(waiting and bool(approval.preview) and not effect_of(approval).details)
+
+    def set_others(self, others: tuple[Ask, ...]) -> None:
+        self._equal_asks.show_others(others)
+
+    def take_focus(self) -> None:
+        self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc closes an open part of the card; only without one it can stop the task."""
+        opened = self._open_part_button()
+        if event.key() == Qt.Key.Key_Escape and opened is not None:
+            opened.click()
+            opened.setFocus()
+            return
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.controls.isVisible():
+            self._on_allowed_once()
+            return
+        super().keyPressEvent(event)
+
+    def _open_part_button(self) -> QPushButton | None:
+        """The button of the open part."""
+        return next((button for button, part in self._parts.items() if part.isVisible()), None)
+
+    def _add_controls(self) -> None:
+        self._allow = push_button("Allow once", "primary")
+        ShortcutToolTip(self._allow, "Allow once", "allow_once")
+        self._always = push_button("Allow from now on …")
+        self._deny = push_button("Deny")
+        self._deny_with_reason = push_button("Deny and say why …", "quiet")
+        self._why = push_button("Why this is asked …", "quiet")
+        self._equal_asks = EqualAsksView(self.theme)
+        self._offers = OffersView(self.theme)
+        self._deny_row = DenyReasonView(self.theme)
+        self._explained = CodeExcerptView(self.theme, "Why this is asked", most_lines=_EXPLAINED_LINES)
+        self._parts: dict[QPushButton, QWidget] = {
+            self._always: self._offers,
+            self._deny_with_reason: self._deny_row,
+            self._why: self._explained,
+        }
+        buttons = (self._allow, self._always, self._deny, self._deny_with_reason, self._why)
+        row = FlowLayout(self.theme.tokens.space_close, *buttons)
+        self.controls_column.addSpacing(self.theme.tokens.space_tight)
+        self.controls_column.addLayout(row)
+        self.controls_column.addWidget(self._equal_asks)
+        for button, part in self._parts.items():
+            self.controls_column.addWidget(part)
+            button.clicked.connect(partial(self._on_part_clicked, button))
+        self._allow.clicked.connect(self._on_allowed_once)
+        self._deny.clicked.connect(self._on_denied)
+        self._equal_asks.settled.connect(self._on_settled_together)
+        self._offers.chosen.connect(self._on_offer_chosen)
+        self._deny_row.denied.connect(self._on_denied_with_reason)
+
+    def _show(self, approval: Approval) -> None:
+        words, tone = _RISKS[approval.risk]
+        self._risk.setText(words)
+        self._risk.set_tone(tone)
+        self._effect.show_effect(effect_of(approval))
+        self._preview.set_text(escape_hidden(without_file_names(approval.preview)))
+        self._show_facts(approval)
+        self._always.setVisible(bool(approval.offers))
+        self._offers.set_offers(approval.offers)
+        self._why.setVisible(bool(approval.explained))
+        self._explained.set_text(escape_hidden(approval.explained))
+        self._deny_row.field.clear()
+        for part in self._parts.values():
+            part.hide()
+
+    def _show_facts(self, approval: Approval) -> None:
+        while self._facts.rowCount():
+            self._facts.removeRow(0)
+        reads = tuple(path for path in approval.reads if path != approval.working_dir)
+        for name, text, mono in (
+            ("Does", effect_of(approval).does, False),
+            ("In", escape_hidden_line(approval.working_dir or ""), True),
+            ("Reads", "\n".join(escape_hidden_line(path) for path in reads), True),
+            ("Writes", "\n".join(escape_hidden_line(path) for path in approval.writes), True),
+            ("Why", escape_hidden_line(approval.rule), False),
+            ("Sandbox", escape_hidden_line(approval.sandbox), False),
+        ):
+            if text:
+                value = TextLabel(self.theme, text, mono=mono, wrap=True)
+                self._facts.addRow(TextLabel(self.theme, name, tone="muted"), value)
+
+    def _answer(self, allow: bool, text: str = "") -> None:
+        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=text, allow=allow))
+
+    def _on_allowed_once(self) -> None:
+        self._answer(True)
+
+    def _on_denied(self) -> None:
+        self._answer(False)
+
+    def _on_offer_chosen(self, chosen: ChosenOffer) -> None:
+        self.row_actions.answer(
+            AskAnswerParams(
+                ask_id=self.ask_id,
+                allow=True,
+                remember=chosen.scope,
+                offer=chosen.offer,
+                expires_s=chosen.expires_s,
+            )
+        )
+
+    def _on_denied_with_reason(self, reason: str) -> None:
+        self._answer(False, reason)
+
+    def _on_settled_together(self, allow: bool) -> None:
+        """Settles exactly the asks counted on the buttons, not later ones."""
+        for ask_id in (self.ask_id, *self._equal_asks.ask_ids):
+            self.row_actions.answer(AskAnswerParams(ask_id=ask_id, allow=allow))
+
+    def _on_part_clicked(self, button: QPushButton) -> None:
+        """Open one part and close the others, or close it."""
+        opens = not self._parts[button].isVisible()
+        for other, part in self._parts.items():
+            part.setVisible(opens and other is button)
+        if opens and button is self._always:
+            self._offers.take_focus()
+        elif opens and button is self._deny_with_reason:
+            self._deny_row.field.setFocus()
+        self.resized.emit()
+        if opens:
+            self.part_opened.emit(self._parts[button])

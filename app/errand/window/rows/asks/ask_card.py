@@ -1,0 +1,138 @@
+"""Base class of the cards for asks: heading, controls, the line once the ask is settled."""
+
+from datetime import timedelta
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from errand.client.display_text import deadline_text, limit_amount_text, settled_text
+from errand.client.rule_text import REMEMBERED, offer_text
+from errand.client.safe_text import plain
+from errand.protocol.asks import Ask
+from errand.window.rows.base import RowActions
+from errand.window.theme.style import Tone
+from errand.window.theme.theme import Theme
+from errand.window.widgets.containers import Card
+from errand.window.widgets.labels import TextLabel
+
+
+class AskCard(Card):
+    """A subclass fills `details`, which stay visible, and `controls`, which are hidden once the ask is settled.
+
+    `resized` is emitted when a part of the card was opened or closed, `part_opened` with the part.
+    """
+
+    resized = Signal()
+    part_opened = Signal(QWidget)
+
+    def __init__(self, theme: Theme, actions: RowActions, icon: str, title: str, settled: str) -> None:
+        super().__init__(theme, "waiting")
+        self.theme = theme
+        self.row_actions = actions
+        self.ask_id = ""
+        self._icon_name = icon
+        self._titles = (settled, title)
+        self._waiting = True
+        self._icon = QLabel()
+        self._title = TextLabel(theme, title, bold=True, tone="waiting")
+        self.heading = _row(theme)
+        self.heading.addWidget(self._icon)
+        self.heading.addWidget(self._title)
+        self.heading.addStretch()
+        self.details = _column(theme)
+        self.controls = QWidget()
+        self.controls_column = _column(theme)
+        self.controls.setLayout(self.controls_column)
+        self._settled = TextLabel(theme, tone="muted", wrap=True)
+        self.body.addLayout(self.heading)
+        self.body.addLayout(self.details)
+        self.body.addWidget(self.controls)
+        self.body.addWidget(self._settled)
+        theme.changed.connect(self._on_colours_changed)
+
+    def set_ask(self, ask: Ask) -> None:
+        """Show this ask. Subclasses update their own part first, and clear text typed for another ask."""
+        self.ask_id = ask.id
+        self._waiting = ask.status == "waiting"
+        self.set_tone("waiting" if self._waiting else "plain")
+        who = f" · sub-agent “{plain(ask.sub_agent)}”" if ask.sub_agent else ""
+        self._title.setText(f"{self._titles[self._waiting]}{who}")
+        self._title.set_tone("waiting" if self._waiting else "muted")
+        self.controls.setVisible(self._waiting)
+        text = deadline_text(ask) if self._waiting else outcome_text(ask)
+        self._settled.setVisible(bool(text))
+        self._settled.setText(text)
+        self._settled.set_tone(_tone(ask))
+        self.setAccessibleName(f"{self._title.text()}: {plain(ask.text)}")
+        self._on_colours_changed()
+
+    def set_others(self, others: tuple[Ask, ...]) -> None:
+        """Identical asks that wait; for cards that can settle them together."""
+
+    def take_focus(self) -> None:
+        """Focus the first control used to answer."""
+        raise NotImplementedError
+
+    def _on_colours_changed(self) -> None:
+        side = self.theme.tokens.icon_small
+        icon = self.theme.icon(self._icon_name, "waiting" if self._waiting else "muted")
+        self._icon.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
+
+
+def outcome_text(ask: Ask) -> str:
+    """How the ask was settled: answer, author and time."""
+    if ask.status == "cancelled":
+        return "No longer needed."
+    by = f"by {ask.answered_by} " if ask.answered_by else ""
+    when = f"at {ask.answered_at.astimezone():%H:%M}" if ask.answered_at else ""
+    return f"{_decision(ask)} · {by}{when}".strip(" ·")
+
+
+def _decision(ask: Ask) -> str:
+    answer = plain(ask.answer or "")
+    if settled := settled_text(ask):
+        return f"{settled[0].upper()}{settled[1:]}"
+    match ask.kind:
+        case "question":
+            return f"Answered: {answer}"
+        case "unknown":
+            return f"Chosen: {answer}"
+        case "limit":
+            if ask.allowed and ask.amount is not None and ask.limit is not None:
+                return f"Raised to {limit_amount_text(ask.limit.kind, ask.amount)}"
+            return "Went on" if ask.allowed else "Stopped here"
+        case "approval":
+            if not ask.allowed:
+                return f"Denied: {answer}" if answer else "Denied"
+            return _allowed_text(ask)
+
+
+def _allowed_text(ask: Ask) -> str:
+    if ask.remember == "once" or ask.approval is None:
+        return "Allowed once"
+    what = f": {offer_text(ask.approval.offers[ask.offer])}," if ask.offer < len(ask.approval.offers) else ""
+    until = ""
+    if ask.expires_s is not None and ask.answered_at is not None:
+        end = (ask.answered_at + timedelta(seconds=ask.expires_s)).astimezone()
+        until = f", until {end.day} {end:%b %H:%M}"
+    return f"Allowed{what} {REMEMBERED[ask.remember]}{until}"
+
+
+def _tone(ask: Ask) -> Tone:
+    if ask.kind != "approval" or ask.status != "answered":
+        return "muted"
+    return "done" if ask.allowed else "failed"
+
+
+def _row(theme: Theme) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.setSpacing(theme.tokens.space_close)
+    row.setAlignment(Qt.AlignmentFlag.AlignVCenter)
+    return row
+
+
+def _column(theme: Theme) -> QVBoxLayout:
+    column = QVBoxLayout()
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(theme.tokens.space_close)
+    return column

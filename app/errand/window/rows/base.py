@@ -1,0 +1,293 @@
+"""A kind of row (`RowKind`), its view (`RowView`), the actions available to rows, and the context menu."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from PySide6.QtCore import QPoint, Qt, Signal, SignalInstance
+from PySide6.QtGui import QContextMenuEvent, QImage
+from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
+
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.blocks import TextBlock
+from errand.protocol.conversations import Node
+from errand.window.rows.row import Row
+from errand.window.rows.text_view import TextView
+from errand.window.theme.theme import Theme
+from errand.window.theme.tokens import DesignTokens
+
+R = TypeVar("R", bound=Row)
+
+MenuHook = Callable[[QMenu], None]
+
+# A character is about half as wide as its font size, and a line one and a half times as high.
+_CHARACTER = 0.52
+_LINE = 1.5
+
+
+class BranchActions(Protocol):
+    """Intents; results arrive as changed rows."""
+
+    @property
+    def lock_changed(self) -> SignalInstance:
+        """Emitted when the result of `locked` changes."""
+        ...
+
+    @property
+    def locked(self) -> str:
+        """Why branching is disabled, as a sentence; empty if it is enabled."""
+        ...
+
+    @property
+    def drafts(self) -> dict[str, str]:
+        """Unsent texts of rows by the id of their ask or message."""
+        ...
+
+    def switch(self, node_id: str) -> None: ...
+
+    def fork(self, node_id: str) -> None: ...
+
+    def retry(self, node_id: str, model: str | None = None) -> None: ...
+
+    def edit(self, node_id: str) -> None: ...
+
+    def end_edit(self) -> None: ...
+
+    def resend(self, node: Node, text: str) -> None: ...
+
+
+class ContextActions(Protocol):
+    """Intents; results arrive as changed rows or through `kept_changed`."""
+
+    @property
+    def kept_changed(self) -> SignalInstance:
+        """Emitted when the result of `is_kept` changes for a message."""
+        ...
+
+    def is_kept(self, node_id: str) -> bool: ...
+
+    def keep(self, node_id: str) -> None: ...
+
+    def release(self, node_id: str) -> None: ...
+
+    def change_summary(self, node_id: str, text: str) -> None: ...
+
+
+class RowActions(Protocol):
+    """Intents of the rows; results arrive as changed rows."""
+
+    @property
+    def branches(self) -> BranchActions: ...
+
+    @property
+    def context(self) -> ContextActions: ...
+
+    def models(self) -> tuple[str, ...]:
+        """The models that can be used now."""
+        ...
+
+    def open_link(self, url: str) -> None: ...
+
+    def copy(self, text: str, /) -> None: ...
+
+    def copy_picture(self, picture: QImage, /) -> None: ...
+
+    def answer(self, params: AskAnswerParams, /) -> None: ...
+
+    def load_older(self) -> None: ...
+
+    def open_agent(self, agent_id: str, /) -> None:
+        """Show the branch of an agent."""
+        ...
+
+    def forget(self, node_id: str, /) -> None:
+        """Ask whether the text of a node is to be forgotten for good."""
+        ...
+
+    def open_source(self, conversation_id: str, node_id: str, /) -> None:
+        """Show a node of any conversation, from which something was recalled."""
+        ...
+
+    def stop_task(self, task_id: str, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CopySource:
+    """What can be copied here; empty if there is nothing."""
+
+    link: str = ""
+    message: str = ""
+
+
+def message_markdown(node: Node | None) -> str:
+    """The whole text of a message, verbatim."""
+    blocks = node.blocks if node else ()
+    return "\n\n".join(block.text.strip("\n") for block in blocks if isinstance(block, TextBlock))
+
+
+def show_menu(parent: QWidget, position: QPoint, copyable: CopySource, actions: RowActions, opening: MenuHook) -> None:
+    """`opening` may add entries before the menu is shown."""
+    entries = (
+        ("Copy link", copyable.link),
+        ("Copy message as Markdown", copyable.message),
+    )
+    menu = QMenu(parent)
+    for title, text in entries:
+        if text:
+            menu.addAction(title).triggered.connect(lambda _=False, text=text: actions.copy(text))
+    opening(menu)
+    if not menu.isEmpty():
+        menu.popup(position)
+        menu.aboutToHide.connect(menu.deleteLater)
+    else:
+        menu.deleteLater()
+
+
+class RowView(QWidget, Generic[R]):
+    """Shows one row after another: `set_row` must reset all state of the previous row.
+
+    `resized` is emitted when the height changed by itself (a card was opened), `part_opened` with the part that a
+    person opened, which the transcript scrolls into view. The transcript stores the open state: it
+    listens to `opened(is_open)` and calls `set_open` before `set_row`. `menu_opening` gives the QMenu that is
+    about to be shown, so that listeners can add entries.
+    """
+
+    resized = Signal()
+    part_opened = Signal(QWidget)
+    opened = Signal(bool)
+    menu_opening = Signal(object)
+
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.theme = theme
+        self.row_actions = actions
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    def set_row(self, row: R) -> None:
+        raise NotImplementedError
+
+    def markdown(self) -> str:
+        """The whole message that the row belongs to, for copying; empty if it has no text."""
+        return ""
+
+    def fill_menu(self, menu: QMenu) -> None:
+        """Add entries besides the copy entries."""
+
+    def set_open(self, is_open: bool) -> None:
+        """Expand or collapse; for rows that can be expanded."""
+
+    def show_hit_count(self, count: int) -> None:
+        """The number of search hits in the collapsed part; 0 for none. For rows that can be expanded."""
+
+    def take_focus(self) -> None:
+        """Focus the control for the answer; for rows that wait for a person."""
+
+    def height_for(self, width: int) -> int:
+        """The height in pixels at `width`, from the layout."""
+        layout = self.layout()
+        assert layout is not None
+        self.resize(width, self.height())
+        _refresh(self)
+        layout.activate()
+        if layout.hasHeightForWidth():
+            return layout.totalHeightForWidth(width)
+        return layout.totalSizeHint().height()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        under = self.childAt(event.pos())
+        view = under.parentWidget() if under is not None else None
+        link = view.anchorAt(under.mapFrom(self, event.pos())) if under and isinstance(view, TextView) else ""
+        show_menu(self, event.globalPos(), CopySource(link, self.markdown()), self.row_actions, self._on_menu_opening)
+
+    def _on_menu_opening(self, menu: QMenu) -> None:
+        self.fill_menu(menu)
+        self.menu_opening.emit(menu)
+
+
+def _refresh(widget: QWidget) -> None:
+    """Update nested layouts now; Qt would propagate the change by one level per event loop iteration."""
+    for child in widget.children():
+        if isinstance(child, QWidget) and not child.isHidden() and child.layout() is not None:
+            _refresh(child)
+            child.updateGeometry()
+
+
+class Spacing(StrEnum):
+    """The role of a row towards the rows above and below it."""
+
+    MESSAGE = "message"
+    EDIT = "edit"
+    ATTACHMENT = "attachment"
+    SPEAKER = "speaker"
+    REPLY_START = "reply start"
+    TEXT = "text"
+    ACTIVITY = "call or thinking"
+    CARD = "card"
+    SWITCH_ABOVE = "switch above a reply"
+    SWITCH_BELOW = "switch below a message"
+    BRANCH_END = "branch end"
+
+
+def spacing_above(above: Spacing | None, row: Spacing, tokens: DesignTokens) -> int:
+    """Pixels above a row: much if the speaker changes, little within one reply."""
+    match above, row:
+        case None, _:
+            return 0
+        case (Spacing.MESSAGE | Spacing.ATTACHMENT, Spacing.ATTACHMENT):
+            return tokens.space_close
+        case (Spacing.MESSAGE | Spacing.EDIT, Spacing.SWITCH_ABOVE | Spacing.SWITCH_BELOW):
+            return tokens.space_tight
+        case (Spacing.SWITCH_ABOVE | Spacing.SPEAKER, _) | (Spacing.ACTIVITY, Spacing.ACTIVITY):
+            return tokens.space_tight
+        case (Spacing.MESSAGE | Spacing.EDIT | Spacing.SWITCH_BELOW, _):
+            return tokens.space_far
+        case (_, Spacing.MESSAGE | Spacing.EDIT | Spacing.CARD | Spacing.BRANCH_END | Spacing.SPEAKER):
+            return tokens.space_far
+        case (_, Spacing.REPLY_START):
+            return tokens.space_wide
+        case _:
+            return tokens.space_normal
+
+
+def text_estimate(text: str, width: int, tokens: DesignTokens) -> int:
+    """The estimated height in pixels of a text of that width."""
+    columns = max(1, int(width / (tokens.size_reading * _CHARACTER)))
+    lines = len(text) // columns + text.count("\n") + 1
+    return int(lines * tokens.size_reading * _LINE)
+
+
+def line_estimate(row: Row, width: int, tokens: DesignTokens) -> int:
+    """The estimated height of a row with a single line."""
+    return tokens.space_far + tokens.space_normal
+
+
+def card_estimate(row: Row, width: int, tokens: DesignTokens) -> int:
+    """The estimated height of a card with a few lines."""
+    return 6 * tokens.space_far
+
+
+def _no_markdown(row: Row, is_open: bool) -> str:
+    return ""
+
+
+def _no_text(row: Row) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowKind(Generic[R]):
+    """The functions of one kind of row.
+
+    `estimate(row, width, tokens)` is an approximate height in pixels, used for the scroll bar. `markdown(row, is_open)`
+    is the whole row for copying, for a collapsed card only its line. `text(row)` is the text searched by find in page:
+    the row's texts in the order of its view.
+    """
+
+    row: type[R]
+    view: type[RowView[R]]
+    spacing: Callable[[R], Spacing]
+    estimate: Callable[[R, int, DesignTokens], int]
+    markdown: Callable[[R, bool], str] = _no_markdown
+    text: Callable[[R], str] = _no_text

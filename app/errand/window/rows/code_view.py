@@ -1,0 +1,276 @@
+"""Code and program output in monospace, with syntax highlighting and clickable paths."""
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType] - its options are untyped
+from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType  # pyright: ignore[reportPrivateUsage] - Pygments has no other name for the type of its tokens
+from pygments.util import ClassNotFound
+from PySide6.QtCore import Qt
+from PySide6.QtGui import (
+    QColor,
+    QResizeEvent,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextOption,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QWidget
+
+from errand.window.rows.text_view import TextView
+from errand.window.theme.theme import Theme
+
+TokenKind = Literal["text", "keyword", "string", "number", "name", "comment"]
+
+# Longer texts and lines are more often data than code.
+_MAX_HIGHLIGHTED = 20_000
+_MAX_LINE = 500
+# Hostile text can block a lexer for minutes, in some rare lexers within a single pattern. So only these languages
+# are highlighted, and only as far as the lexer gets in this time.
+_MAX_HIGHLIGHT_S = 0.05
+_LANGUAGES = frozenset(
+    (
+        *("bash", "batch", "c", "c#", "c++", "clojure", "cmake", "cpp", "csharp", "css", "dart", "diff", "docker"),
+        *("dockerfile", "elixir", "go", "golang", "haskell", "hs", "html", "http", "ini", "java", "javascript", "js"),
+        *(
+            "json",
+            "jsx",
+            "kotlin",
+            "latex",
+            "lua",
+            "make",
+            "makefile",
+            "markdown",
+            "md",
+            "nginx",
+            "objective-c",
+            "perl",
+        ),
+        *(
+            "php",
+            "powershell",
+            "ps1",
+            "py",
+            "python",
+            "python3",
+            "r",
+            "rb",
+            "rs",
+            "ruby",
+            "rust",
+            "scala",
+            "scss",
+            "sh",
+        ),
+        *("shell", "sql", "swift", "tex", "toml", "ts", "tsx", "typescript", "vue", "xml", "yaml", "yml", "zig", "zsh"),
+    )
+)
+
+# A URL; or a path that is absolute or ends in a file extension, with an optional line number.
+_LINK = re.compile(
+    r"(?P<web>https?://[^\s<>\"'`\x00-\x1f]+)"
+    r"|(?<![\w/.:~-])(?P<path>(?:~?/|\.{1,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*\.\w{1,8}(?::\d+){0,2}"
+    r"|~?/(?:[\w.@+-]+/)+[\w.@+-]+(?::\d+){0,2})"
+)
+_AFTER = ".,;:!?)]}"
+# Of longer output only the end is shown.
+_MAX_LINKED = 40_000
+
+_LINE = 1.45
+_FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
+
+
+@dataclass(frozen=True, slots=True)
+class HighlightedRun:
+    text: str
+    kind: TokenKind
+
+
+@lru_cache(maxsize=128)
+def highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
+    """The whole text in order; a single plain run if the language is unknown or the text or a line is too long."""
+    if language.lower() not in _LANGUAGES or len(code) > _MAX_HIGHLIGHTED or _longest_line(code) > _MAX_LINE:
+        return (HighlightedRun(code, "text"),)
+    try:
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return (HighlightedRun(code, "text"),)
+    code = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")  # as Pygments does
+    found: list[HighlightedRun] = []
+    length, end = 0, time.perf_counter() + _MAX_HIGHLIGHT_S
+    for token, text in lexer.get_tokens(code):
+        if time.perf_counter() > end:
+            found.append(HighlightedRun(code[length:], "text"))
+            break
+        length += len(text)
+        kind = _kind(token) if text.strip() else (found[-1].kind if found else "text")
+        if found and found[-1].kind == kind:
+            found[-1] = HighlightedRun(found[-1].text + text, kind)
+        else:
+            found.append(HighlightedRun(text, kind))
+    return tuple(found)
+
+
+def _longest_line(code: str) -> int:
+    return max(map(len, code.split("\n")))
+
+
+def _kind(token: _TokenType) -> TokenKind:
+    if token in Comment:
+        return "comment"
+    if token in Keyword or token in Operator.Word:
+        return "keyword"
+    if token in String:
+        return "string"
+    if token in Number:
+        return "number"
+    if token in Name.Function or token in Name.Class or token in Name.Tag or token in Name.Decorator:
+        return "name"
+    return "text"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLink:
+    """A part of the text; `link` is empty if it is not a link."""
+
+    text: str
+    link: str = ""
+
+
+def find_links(text: str) -> Iterator[OutputLink]:
+    """The whole text in order, split at the boundaries of links."""
+    done = 0
+    for match in _LINK.finditer(text) if len(text) <= _MAX_LINKED else ():
+        link = match.group().rstrip(_AFTER)
+        if match.start() > done:
+            yield OutputLink(text[done : match.start()])
+        yield OutputLink(link, link)
+        done = match.start() + len(link)
+    if done < len(text):
+        yield OutputLink(text[done:])
+
+
+class CodeView(TextView):
+    """`most_lines` limits the height; longer text scrolls inside, and starts at its end if `follows`.
+
+    `has_links` makes URLs and paths clickable.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        name: str,
+        parent: QWidget | None = None,
+        *,
+        most_lines: int = 0,
+        follows: bool = False,
+        has_links: bool = False,
+    ) -> None:
+        super().__init__(theme, name, parent, wraps=False)
+        self._most_lines = most_lines
+        self._follows = follows
+        self._has_links = has_links
+        self._wants_end = follows
+        self._code = ""
+        self._language: str | None = ""
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        if most_lines:
+            self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+
+    def show_code(self, code: str, language: str, *, is_finished: bool = True) -> None:
+        """Only finished code is highlighted. Streaming code is appended, so that long code stays cheap."""
+        wanted = language if is_finished else None
+        if wanted == self._language and code == self._code:
+            self.show_highlights(())  # they may belong to another row
+            return
+        if wanted is None and self._language is None and code.startswith(self._code):
+            self.add_text(code[len(self._code) :])
+        else:
+            self.show_document(
+                self._document(highlight(code, language) if is_finished else (HighlightedRun(code, "text"),))
+            )
+        self._code, self._language = code, wanted
+        self._wants_end = self._follows
+        self._go_to_end()
+
+    def set_wraps(self, wraps: bool) -> None:
+        """Whether long lines wrap or scroll horizontally."""
+        mode = QTextOption.WrapMode
+        self.setWordWrapMode(mode.WrapAtWordBoundaryOrAnywhere if wraps else mode.NoWrap)
+
+    def heightForWidth(self, width: int) -> int:
+        """The height of the lines, if nothing wraps, plus the horizontal scroll bar."""
+        document = self.document()
+        if self.wordWrapMode() != QTextOption.WrapMode.NoWrap:
+            return super().heightForWidth(width)
+        lines = document.blockCount()
+        if self._most_lines:
+            lines = min(lines, self._most_lines)
+        bar = self.horizontalScrollBar().sizeHint().height() if document.idealWidth() > width else 0
+        return lines * self.line_height() + bar
+
+    def line_height(self) -> int:
+        return round(self.theme.tokens.size_reading * _LINE)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The position of the end is known only after the resize."""
+        super().resizeEvent(event)
+        self._go_to_end()
+
+    def _go_to_end(self) -> None:
+        if self._wants_end:
+            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Handles horizontal scrolling; vertical scrolling only if the view scrolls and is not at its end."""
+        sideways = event.angleDelta().x() or event.pixelDelta().x()
+        if sideways or event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            bar = self.horizontalScrollBar()
+        else:
+            bar = self.verticalScrollBar()
+        down = (event.pixelDelta() or event.angleDelta()).y() or sideways
+        is_end = bar.value() == (bar.minimum() if down > 0 else bar.maximum())
+        if is_end or (bar is self.verticalScrollBar() and not self._most_lines):
+            event.ignore()
+            return
+        self._wants_end = False
+        bar.setValue(bar.value() - down // (1 if event.pixelDelta().y() else 2))
+        event.accept()
+
+    def _document(self, pieces: tuple[HighlightedRun, ...]) -> QTextDocument:
+        document = QTextDocument()
+        document.setUndoRedoEnabled(False)
+        document.setDefaultFont(self.theme.reading_font(mono=True))
+        option = document.defaultTextOption()
+        option.setWrapMode(self.wordWrapMode())
+        document.setDefaultTextOption(option)
+        cursor = QTextCursor(document)
+        line = QTextBlockFormat()
+        line.setLineHeight(self.line_height(), _FIXED)
+        cursor.setBlockFormat(line)
+        for piece in pieces:
+            self._insert(cursor, piece)
+        return document
+
+    def _insert(self, cursor: QTextCursor, run: HighlightedRun) -> None:
+        char_format = self._format(run.kind)
+        if not self._has_links:
+            cursor.insertText(run.text, char_format)
+            return
+        link = QTextCharFormat(char_format)
+        link.setAnchor(True)
+        link.setForeground(QColor(self.theme.colour("link")))
+        for piece in find_links(run.text):
+            link.setAnchorHref(piece.link)
+            cursor.insertText(piece.text, link if piece.link else char_format)
+
+    def _format(self, kind: TokenKind) -> QTextCharFormat:
+        char_format = QTextCharFormat()
+        char_format.setForeground(QColor(self.theme.colour("text" if kind == "text" else f"syntax_{kind}")))
+        return char_format

@@ -1,0 +1,134 @@
+"""The branch switch at a fork, and the end of a branch that continues elsewhere."""
+
+from functools import partial
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
+from errand.window.rows.row import BranchEndRow, BranchSwitchRow
+from errand.window.theme.style import push_button, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.containers import FlowLayout
+from errand.window.widgets.labels import TextLabel
+
+_MAX_BUTTONS = 6  # buttons, for the newest branches; the switch at the start of a branch reaches the others
+
+
+class BranchSwitchView(RowView[BranchSwitchRow]):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._row: BranchSwitchRow | None = None
+        self._previous = IconButton(theme, "chevron-left", "Previous version")
+        self._next = IconButton(theme, "chevron-right", "Next version")
+        self._position = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._line = QHBoxLayout(self)
+        self._line.setContentsMargins(0, 0, 0, 0)
+        self._line.setSpacing(theme.tokens.space_tight)
+        self._line.addStretch()
+        for widget in (self._previous, self._position, self._next):
+            self._line.addWidget(widget)
+        self._line.addStretch()
+        self._previous.clicked.connect(self._on_previous_clicked)
+        self._next.clicked.connect(self._on_next_clicked)
+
+    def set_row(self, row: BranchSwitchRow) -> None:
+        self._row = row
+        self._line.setStretch(0, 1 if row.is_user else 0)
+        self._line.setStretch(4, 0 if row.is_user else 1)
+        self._position.setText(f"{row.number}/{row.count}")
+        words = f"Version {row.number} of {row.count}"
+        self._position.setAccessibleName(words)
+        set_tool_tip(self._position, words)
+        self.setAccessibleName(words)
+        self._show_target(self._previous, row.previous_id, "Previous version")
+        self._show_target(self._next, row.next_id, "Next version")
+
+    def _show_target(self, button: IconButton, node_id: str | None, name: str) -> None:
+        assert self._row is not None
+        why = self.row_actions.branches.locked if self._row.locked else ""
+        set_tool_tip(button, why or name)
+        button.setAccessibleDescription(why)
+        had_focus = button.hasFocus()
+        button.setEnabled(node_id is not None and not self._row.locked)
+        if had_focus and not button.isEnabled():  # otherwise no widget would have the focus
+            other = self._next if button is self._previous else self._previous
+            other.setEnabled(not self._row.locked)
+            other.setFocus()
+
+    def _on_previous_clicked(self) -> None:
+        assert self._row is not None
+        if self._row.previous_id is not None:
+            self._switch(self._row.previous_id)
+
+    def _on_next_clicked(self) -> None:
+        assert self._row is not None
+        if self._row.next_id is not None:
+            self._switch(self._row.next_id)
+
+    def _switch(self, node_id: str) -> None:
+        self.resized.emit()  # the rows below change: keeps the scroll position, also when scrolled to the end
+        self.row_actions.branches.switch(node_id)
+
+
+class BranchEndView(RowView[BranchEndRow]):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        tokens = theme.tokens
+        self._icon = QLabel()
+        self._label = TextLabel(theme, tone="muted")
+        self._label.setWordWrap(True)
+        self._buttons = FlowLayout(tokens.space_close)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        head.addWidget(self._label, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_close, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(head)
+        column.addLayout(self._buttons)
+
+    def set_row(self, row: BranchEndRow) -> None:
+        side = self.theme.tokens.icon_small
+        self._icon.setPixmap(self.theme.icon("git-branch", "muted").pixmap(QSize(side, side), self.devicePixelRatioF()))
+        self._label.setText(branch_end_text(row))
+        self._clear()
+        first = max(0, len(row.child_ids) - _MAX_BUTTONS)
+        for number, node_id in enumerate(row.child_ids[first:], start=first + 1):
+            button = push_button("Go back to it" if len(row.child_ids) == 1 else f"Branch {number}")
+            button.clicked.connect(partial(self.row_actions.branches.switch, node_id))
+            self._buttons.addWidget(button)
+            button.show()  # otherwise Qt shows it later, and the measured height lacks it
+
+    def _clear(self) -> None:
+        while (item := self._buttons.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+
+
+def branch_end_text(row: BranchEndRow) -> str:
+    count = len(row.child_ids)
+    if count == 1:
+        return (
+            "You are at an earlier place: the conversation went on from here. What you write now begins a new branch."
+        )
+    return f"The conversation goes on from here in {count} branches. What you write now begins another one."
+
+
+BRANCH_SWITCH = RowKind(
+    BranchSwitchRow,
+    BranchSwitchView,
+    spacing=lambda row: Spacing.SWITCH_BELOW if row.is_user else Spacing.SWITCH_ABOVE,
+    estimate=line_estimate,
+)
+
+BRANCH_END = RowKind(
+    BranchEndRow,
+    BranchEndView,
+    spacing=lambda row: Spacing.BRANCH_END,
+    estimate=lambda row, width, tokens: 4 * tokens.space_far,
+)

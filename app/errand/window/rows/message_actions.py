@@ -1,0 +1,121 @@
+"""Shared by message rows: the menu entries for edit, retry, fork and keep, the keep mark, the branch lock."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QSize
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QAbstractButton, QLabel, QMenu, QWidget
+
+from errand.protocol.conversations import Node
+from errand.window.rows.base import BranchActions, ContextActions, RowActions
+from errand.window.theme.style import set_tool_tip
+from errand.window.theme.theme import Theme
+
+_WORDS = "Kept in context: it stays word for word, whatever is summarised"
+
+
+def add_message_entries(menu: QMenu, node: Node, actions: RowActions) -> None:
+    """Entries are disabled while the agent runs, with the reason as tool tip; editing may start already."""
+    if node.status == "streaming":
+        return
+    branches, context = actions.branches, actions.context
+    menu.addSeparator()
+    menu.setToolTipsVisible(True)
+    why = branches.locked
+    if node.is_from_person:
+        _add(menu, "Edit message", lambda: branches.edit(node.id))
+    if node.role == "assistant":
+        _lock(_add(menu, "Retry", lambda: branches.retry(node.id)), why)
+        _lock(_add_models(menu, node, actions), why)
+    _lock(_add(menu, "Fork here", lambda: branches.fork(node.id)), why)
+    if context.is_kept(node.id):
+        _add(menu, "Let go of context", lambda: context.release(node.id))
+    else:
+        _add(menu, "Keep in context", lambda: context.keep(node.id))
+    add_forget_entry(menu, node.id, actions)
+
+
+def add_forget_entry(menu: QMenu, node_id: str, actions: RowActions) -> None:
+    _add(menu, "Forget …", lambda: actions.forget(node_id))
+
+
+def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:
+    action = menu.addAction(title)
+    action.triggered.connect(lambda _=False: do())
+    return action
+
+
+def _add_models(menu: QMenu, node: Node, actions: RowActions) -> QAction:
+    """The available models, except the one that wrote this reply."""
+    others = QMenu("Retry with", menu)
+    for model in actions.models():
+        if model != node.model:
+            _add(others, model, lambda model=model: actions.branches.retry(node.id, model))
+    action = menu.addMenu(others)
+    action.setVisible(not others.isEmpty())
+    return action
+
+
+def _lock(action: QAction, why: str) -> None:
+    if why:
+        action.setEnabled(False)
+        action.setToolTip(why)
+
+
+class KeepMarkView(QLabel):
+    """Visible only at kept messages."""
+
+    def __init__(self, theme: Theme, context: ContextActions, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._context = context
+        self._node_id = ""
+        size = theme.tokens.icon_small
+        self.setFixedSize(size, size)
+        set_tool_tip(self, _WORDS)
+        self.setAccessibleName(_WORDS)
+        self.hide()
+        context.kept_changed.connect(self._show)
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    def show_at(self, node_id: str) -> None:
+        """`node_id` is empty for a row without a mark, such as the second part of a reply."""
+        self._node_id = node_id
+        self._show()
+
+    def _show(self) -> None:
+        self.setVisible(bool(self._node_id) and self._context.is_kept(self._node_id))
+
+    def _paint(self) -> None:
+        size = QSize(self.width(), self.height())
+        self.setPixmap(self._theme.icon("pin", "accent").pixmap(size, self.devicePixelRatioF()))
+
+
+class BranchLock(QObject):
+    """`buttons` already have accessible names; while disabled, their tool tips give the reason."""
+
+    def __init__(self, branches: BranchActions, buttons: tuple[QAbstractButton, ...], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._branches = branches
+        self._buttons = buttons
+        branches.lock_changed.connect(self._on_lock_changed)
+        self._on_lock_changed()
+
+    def _on_lock_changed(self) -> None:
+        why = self._branches.locked
+        for button in self._buttons:
+            set_tool_tip(button, why or button.accessibleName())
+            button.setAccessibleDescription(why)
+            if why and button.hasFocus():
+                _move_focus_away(button)
+            button.setEnabled(not why)
+
+
+def _move_focus_away(button: QWidget) -> None:
+    """Move the focus to a parent: Qt would focus the next control, and scroll to it."""
+    place = button.parentWidget()
+    while place is not None and not place.focusPolicy():
+        place = place.parentWidget()
+    if place is not None:
+        place.setFocus()

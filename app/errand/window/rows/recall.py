@@ -1,0 +1,115 @@
+"""What an agent was given from memory: one line that expands to the entries, each with a way to where it was said."""
+
+from functools import partial
+
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from errand.client.display_text import speaker_text
+from errand.client.number_format import count, moment_text
+from errand.client.safe_text import plain
+from errand.notice_text import recall_title, recalled_text
+from errand.protocol.blocks import RecalledEntry
+from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
+from errand.window.rows.disclosure import DisclosureRowView, LinePart
+from errand.window.rows.markdown import plain_document, quoted
+from errand.window.rows.row import RecallRow
+from errand.window.rows.text_view import TextView
+from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.widgets.containers import clear_layout
+from errand.window.widgets.labels import ElidedLabel, TextLabel, one_line
+
+_MOST = 50  # entries; an agent is given far fewer, but a conversation from a file can hold any number
+_LONGEST = 8_000  # characters of an entry; an agent is given fewer, the same applies
+_LONGEST_TITLE = 300  # characters
+_SCORE = "How well it fits the message above; a higher number fits better"
+_HINT = "The agent read this with the message above."
+
+
+class RecalledEntryView(QWidget):
+    """One entry: who said it, when and where, the score, a button to the source, and the text."""
+
+    def __init__(self, theme: Theme, actions: RowActions, entry: RecalledEntry) -> None:
+        super().__init__()
+        tokens = theme.tokens
+        origin, text = entry_parts(entry)
+        score = TextLabel(theme, f"{entry.score:.2f}", size=tokens.size_small, tone="muted")
+        score.setAccessibleName(f"Score {entry.score:.2f}")
+        set_tool_tip(score, _SCORE)
+        source = push_button("Go to source", "quiet")
+        set_style(source, "tone", "link")
+        source.setAccessibleName(f"Go to source: {origin}")
+        source.clicked.connect(partial(actions.open_source, entry.conversation_id, entry.node_id))
+        words = TextView(theme, origin, self)
+        words.show_document(plain_document(text, theme, colour="muted"))
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(ElidedLabel(theme, origin, size=tokens.size_small), 1)
+        head.addWidget(score)
+        head.addWidget(source)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(words)
+
+
+class RecallView(DisclosureRowView[RecallRow]):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._hint = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
+        self._entries = QVBoxLayout()
+        self._entries.setSpacing(theme.tokens.space_close)
+        self.content.addWidget(self._hint)
+        self.content.addLayout(self._entries)
+
+    def set_row(self, row: RecallRow) -> None:
+        clear_layout(self._entries)
+        super().set_row(row)
+
+    def markdown(self) -> str:
+        return _markdown(self.row, True) if self.row is not None else ""
+
+    def show_current(self, row: RecallRow) -> None:
+        if self.is_open and not self._entries.count():
+            self._fill(row)
+        self.show_line("history", [LinePart(recall_title(row.recall), "text")])
+
+    def _fill(self, row: RecallRow) -> None:
+        entries = row.recall.entries
+        for entry in entries[:_MOST]:
+            view = RecalledEntryView(self.theme, self.row_actions, entry)
+            self._entries.addWidget(view)
+            view.show()  # otherwise Qt shows it later, and the measured height lacks it
+        more = len(entries) - _MOST
+        self._hint.setText(f"{count(more, 'more entry', 'more entries')} not shown. {_HINT}" if more > 0 else _HINT)
+
+
+def entry_parts(entry: RecalledEntry) -> tuple[str, str]:
+    """Where an entry comes from, on one line, and what it says; safe to display."""
+    title = one_line(entry.conversation_title, _LONGEST_TITLE)
+    where = f"“{title}”" if title else "a conversation without a title"
+    text = plain(entry.text).strip("\n")
+    origin = f"{speaker_text(entry.role, entry.speaker)}, {moment_text(entry.at)}, in {where}"
+    return origin, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _markdown(row: RecallRow, is_open: bool) -> str:
+    title = recall_title(row.recall)
+    if not is_open:
+        return title
+    return "\n\n".join((title, *(quoted(plain(recalled_text(entry))) for entry in row.recall.entries[:_MOST])))
+
+
+def _text(row: RecallRow) -> str:
+    return "\n".join(entry_parts(entry)[1] for entry in row.recall.entries[:_MOST])
+
+
+RECALL = RowKind(
+    RecallRow,
+    RecallView,
+    spacing=lambda row: Spacing.ACTIVITY,
+    estimate=line_estimate,
+    markdown=_markdown,
+    text=_text,
+)

@@ -1,0 +1,201 @@
+"""The end of a task (completed, stopped, failed, limit) and notices of the engine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from errand.client.display_text import is_unfinished, refused_text, unfinished_text
+from errand.client.number_format import task_totals
+from errand.client.safe_text import plain
+from errand.notice_text import notice_text
+from errand.protocol.blocks import NoticeKind
+from errand.protocol.tasks import Task
+from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate, line_estimate
+from errand.window.rows.markdown import markdown_document, plain_document, without_markup
+from errand.window.rows.message_actions import BranchLock
+from errand.window.rows.row import NoticeRow, TaskEndRow
+from errand.window.rows.text_view import TextView
+from errand.window.theme.style import paint_rounded, push_button, set_style
+from errand.window.theme.theme import Theme
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.labels import ElidedLabel
+
+_ICONS: dict[NoticeKind, tuple[str, str]] = {
+    "stopped": ("circle-stop", "muted"),
+    "limit": ("gauge", "waiting_mark"),
+    "error": ("circle-alert", "failed_mark"),
+    "resumed": ("play", "muted"),
+    "interrupted": ("triangle-alert", "waiting_mark"),
+    "model": ("refresh-cw", "muted"),
+    "permission": ("shield-alert", "muted"),
+    "warning": ("triangle-alert", "waiting_mark"),
+    "info": ("info", "muted"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _EndLabel:
+    """Its text, its icon, and the state whose colours it uses."""
+
+    text: str
+    icon: str
+    state: str
+
+
+class TaskEndView(RowView[TaskEndRow]):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        tokens = theme.tokens
+        self._row: TaskEndRow | None = None
+        self._icon = QLabel()
+        self._title = QLabel()
+        self._title.setTextFormat(Qt.TextFormat.PlainText)
+        self._title.setFont(theme.font(tokens.size_base, bold=True))
+        self._totals = ElidedLabel(theme, size=tokens.size_small, tone="muted")
+        self._text = TextView(theme, "Summary", self)
+        self._text.link.connect(actions.open_link)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(self._icon)
+        head.addWidget(self._title, 1)
+        head.addWidget(self._totals, 0, Qt.AlignmentFlag.AlignRight)
+        self._retry = self._button("refresh-cw", "Have it done again", self._on_retry_clicked)
+        self._fork = self._button("git-branch", "Fork here", self._on_fork_clicked)
+        head.addWidget(self._retry)
+        head.addWidget(self._fork)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(head)
+        column.addWidget(self._text)
+        self._remarks = TextView(theme, "What was ended with it", self)
+        column.addWidget(self._remarks)
+        self._labelled_retry = push_button("Retry")
+        self._labelled_retry.clicked.connect(self._on_retry_clicked)
+        column.addWidget(self._labelled_retry, 0, Qt.AlignmentFlag.AlignLeft)
+        self._labelled_retry.setAccessibleName("Retry")
+        BranchLock(actions.branches, (self._retry, self._fork, self._labelled_retry), self)
+
+    def set_row(self, row: TaskEndRow) -> None:
+        task = row.task
+        self._row = row
+        label, size = _end_label(task), self.theme.tokens.icon_small
+        icon = self.theme.icon(label.icon, f"{label.state}_mark")
+        self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
+        self._title.setText(label.text)
+        set_style(self._title, "tone", label.state)
+        refused = refused_text(task) if task.stop_reason == "completed" else ""
+        self._totals.set_text(" · ".join(part for part in (refused, *task_totals(task)) if part))
+        has_error = label.state == "failed" and bool(task.error)
+        text = task.error if has_error else task.summary
+        self._text.setVisible(bool(text))
+        if text:
+            document = plain_document(plain(text), self.theme) if has_error else markdown_document(text, self.theme)
+            self._text.setAccessibleName("What went wrong" if has_error else "Summary")
+            self._text.show_document(document)
+        self._remarks.setVisible(bool(row.remarks))
+        self._remarks.show_document(plain_document(plain(" ".join(row.remarks)), self.theme, colour="muted"))
+        is_done = label.state == "done"
+        self._retry.setVisible(row.retry_id is not None and is_done)
+        self._labelled_retry.setVisible(row.retry_id is not None and not is_done)
+        self._fork.setVisible(row.fork_id is not None)
+        self.setAccessibleName(label.text)
+        self.update()
+
+    def markdown(self) -> str:
+        return (self._row.task.summary or self._row.task.error or "") if self._row else ""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._row is not None:
+            background = self.theme.colour(f"{_end_label(self._row.task).state}_soft")
+            paint_rounded(QPainter(self), self.rect(), self.theme.tokens.radius_card, fill=background)
+
+    def _button(self, icon: str, name: str, clicked: Callable[[], None]) -> IconButton:
+        button = IconButton(self.theme, icon, name)
+        button.clicked.connect(clicked)
+        return button
+
+    def _on_retry_clicked(self) -> None:
+        if self._row is not None and self._row.retry_id is not None:
+            self.row_actions.branches.retry(self._row.retry_id)
+
+    def _on_fork_clicked(self) -> None:
+        if self._row is not None and self._row.fork_id is not None:
+            self.row_actions.branches.fork(self._row.fork_id)
+
+
+def _end_label(task: Task) -> _EndLabel:
+    match task.stop_reason:
+        case "completed" if is_unfinished(task):
+            words = unfinished_text(task)
+            return _EndLabel(f"{words[:1].upper()}{words[1:]}", "circle-alert", "waiting")
+        case "completed":
+            words = "Replied" if "chat" in (task.mode, task.decided) else "Task complete"
+            return _EndLabel(words, "circle-check", "done")
+        case "manual_stop":
+            return _EndLabel("Stopped", "circle-stop", "waiting")
+        case "iteration_limit":
+            return _EndLabel("Ended at its limit of turns", "gauge", "waiting")
+        case "time_limit":
+            return _EndLabel("Ended at its limit of time", "gauge", "waiting")
+        case "budget_limit":
+            return _EndLabel("Ended at its budget", "gauge", "waiting")
+        case "token_limit":
+            return _EndLabel("Ended at its limit of tokens", "gauge", "waiting")
+        case "day_limit":
+            return _EndLabel("Ended at the limit of today", "gauge", "waiting")
+        case "error" | None:
+            return _EndLabel("Failed", "circle-x", "failed")
+
+
+class NoticeView(RowView[NoticeRow]):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        tokens = theme.tokens
+        self._icon = QLabel(self)
+        self._icon.setFixedSize(tokens.icon_small, tokens.size_base * 3 // 2)
+        self._text = TextView(theme, "Notice", self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_close, tokens.space_tight, 0, tokens.space_tight)
+        row.setSpacing(tokens.space_close)
+        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self._text, 1)
+
+    def set_row(self, row: NoticeRow) -> None:
+        icon, tint = _ICONS[row.notice.kind]
+        size = self.theme.tokens.icon_small
+        self._icon.setPixmap(self.theme.icon(icon, tint).pixmap(QSize(size, size), self.devicePixelRatioF()))
+        colour = "failed" if row.notice.kind == "error" else "muted"
+        self._text.show_document(plain_document(plain(notice_text(row.notice)).strip(), self.theme, colour=colour))
+
+
+def _end_markdown(row: TaskEndRow, is_open: bool) -> str:
+    text_of_task = row.task.summary or row.task.error
+    return "\n\n".join(text for text in (_end_label(row.task).text, text_of_task, " ".join(row.remarks)) if text)
+
+
+def _end_text(row: TaskEndRow) -> str:
+    text_of_task = without_markup(row.task.summary or row.task.error or "")
+    return "\n".join(text for text in (text_of_task, " ".join(row.remarks)) if text)
+
+
+TASK_END = RowKind(
+    TaskEndRow,
+    TaskEndView,
+    spacing=lambda row: Spacing.CARD,
+    estimate=card_estimate,
+    markdown=_end_markdown,
+    text=_end_text,
+)
+
+NOTICE = RowKind(
+    NoticeRow,
+    NoticeView,
+    spacing=lambda row: Spacing.TEXT,
+    estimate=line_estimate,
+    markdown=lambda row, is_open: plain(notice_text(row.notice)).strip(),
+    text=lambda row: plain(notice_text(row.notice)),
+)

@@ -1,0 +1,416 @@
+"""A tool call: one line that expands to arguments, output and diff."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from textwrap import indent
+
+from PySide6.QtCore import QRectF, QUrl
+from PySide6.QtGui import QPainter, QPaintEvent, QTextBlock
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
+
+from errand.client.display_text import content_of, tool_activity, without_file_names
+from errand.client.number_format import count, duration, money
+from errand.client.safe_text import escape_hidden, escape_hidden_line, output_text
+from errand.protocol.base import JsonValue
+from errand.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
+from errand.protocol.tasks import Task
+from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
+from errand.window.rows.code_view import CodeView
+from errand.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
+from errand.window.rows.markdown import code_fence
+from errand.window.rows.message_actions import add_forget_entry
+from errand.window.rows.row import ToolCallRow
+from errand.window.theme.style import colour, paint_rounded, push_button, set_style
+from errand.window.theme.theme import Theme
+from errand.window.widgets.buttons import CopyButton, IconButton
+from errand.window.widgets.labels import one_line
+
+TOOL_ICONS: dict[ToolIcon, str] = {
+    "tool": "wrench",
+    "command": "terminal",
+    "file": "file-text",
+    "new_file": "file-plus",
+    "changed_file": "file-pen",
+    "folder": "folder",
+    "search": "text-search",
+    "page": "globe",
+    "question": "circle-question-mark",
+    "message": "message-square",
+    "completion": "flag",
+    "plan": "list-checks",
+    "sub_agent": "git-branch",
+    "memory": "pin",
+}
+
+_MAX_LINES = 20
+# Short output is appended to; of longer output the end is rendered again each time.
+_MAX_SHOWN = 16_000
+_LAST_LINES = 200
+
+_SUMMARY = 90  # characters of the result shown in the line
+
+
+def _arguments_text(call: ToolCallBlock) -> tuple[str, str]:
+    """All arguments of the call, and their language."""
+    if call.invalid is not None:
+        return escape_hidden(call.invalid), ""
+    if call.display.language:
+        return escape_hidden(content_of(call)), call.display.language
+    if any(isinstance(value, str) and "\n" in value for value in call.arguments.values()):
+        return escape_hidden("\n".join(map(_argument, *zip(*call.arguments.items(), strict=True)))), "yaml"
+    return escape_hidden(json.dumps(call.arguments, indent=2, ensure_ascii=False)), "json"
+
+
+def _argument(name: str, value: JsonValue) -> str:
+    """A text of several lines as it is, anything else as JSON; together the lines are YAML."""
+    if isinstance(value, str) and "\n" in value:
+        return f"{name}: |\n{indent(value, '  ')}"
+    return f"{name}: {json.dumps(value, ensure_ascii=False)}"
+
+
+class DiffView(CodeView):
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, most_lines: int = 0) -> None:
+        super().__init__(theme, "Changes", parent, most_lines=most_lines)
+
+    def show_diff(self, diff: str) -> None:
+        """Omits the file names: the line of the card shows them."""
+        self.show_code(escape_hidden(without_file_names(diff)).rstrip("\n"), "")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        block = self.cursorForPosition(self.viewport().rect().topLeft()).block()
+        while block.isValid() and self._top(block) < self.viewport().height():
+            background = self._background(block.text())
+            if background:
+                rect = QRectF(0, self._top(block), self.viewport().width(), self.line_height())
+                painter.fillRect(rect, colour(background))
+            block = block.next()
+        painter.end()
+        super().paintEvent(event)
+
+    def _top(self, block: QTextBlock) -> float:
+        return self.document().documentLayout().blockBoundingRect(block).top() - self.verticalScrollBar().value()
+
+    def _background(self, line: str) -> str:
+        tokens = self.theme.tokens
+        if line.startswith("+"):
+            return tokens.done_soft
+        if line.startswith("-"):
+            return tokens.failed_soft
+        return tokens.hover if line.startswith("@@") else ""
+
+
+class ToolCallCard(QWidget):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._actions = actions
+        tokens = theme.tokens
+        self._arguments = CodeView(theme, "Arguments", most_lines=_MAX_LINES)
+        self._output = CodeView(theme, "Output", most_lines=_MAX_LINES, follows=True, has_links=True)
+        self._output.link.connect(actions.open_link)
+        self._full_output = ""
+        self._file = ""
+        self._diff = DiffView(theme, most_lines=2 * _MAX_LINES)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_normal)
+        layout.setSpacing(tokens.space_tight)
+        self._truncated_note = QLabel("Its end is shown; copying takes all of it.")
+        self._open_file = push_button("Open the whole output", "quiet")
+        self._open_file.clicked.connect(self._on_open_file)
+        self._arguments_head = self._add(layout, "Arguments", self._arguments)
+        self._output_head = self._add(layout, "Output", self._output, copy=self._copy_output)
+        self._diff_head = self._add(layout, "Changes", self._diff)
+
+    def show_row(self, row: ToolCallRow) -> None:
+        diff = result_diff(row)
+        # The diff contains everything that the arguments say.
+        self._arguments.setVisible(not diff)
+        self._arguments_head.setVisible(not diff)
+        if not diff:
+            self._arguments.show_code(*_arguments_text(row.call))
+        self._diff.setVisible(bool(diff))
+        self._diff_head.setVisible(bool(diff))
+        if diff:
+            self._diff.show_diff(diff)
+        self._full_output = "" if diff else _whole_output(row)
+        self._show_output(output_text(_last_lines(self._full_output)).rstrip("\n"), is_finished=row.result is not None)
+        self._file = _output_file(row)
+        self._open_file.setVisible(bool(self._file))
+
+    def _show_output(self, output: str, *, is_finished: bool) -> None:
+        self._output.setVisible(bool(output))
+        self._output_head.setVisible(bool(output))
+        self._truncated_note.setVisible(len(self._full_output) > _MAX_SHOWN)
+        if output:
+            self._output.show_code(output, "", is_finished=is_finished)
+
+    def _copy_output(self) -> None:
+        self._actions.copy(output_text(self._full_output).rstrip("\n"))
+
+    def _on_open_file(self) -> None:
+        self._actions.open_link(QUrl.fromLocalFile(self._file).toString())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = self._theme.tokens
+        paint_rounded(QPainter(self), self.rect(), tokens.radius_card, fill=tokens.code)
+
+    def _add(self, layout: QVBoxLayout, title: str, view: CodeView, copy: Callable[[], None] | None = None) -> QWidget:
+        """Add a part with a title and a copy button; returns the heading."""
+        head = QWidget()
+        row = QHBoxLayout(head)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(self._theme.tokens.space_close)
+        for label in (QLabel(title), *((self._truncated_note,) if view is self._output else ())):
+            label.setFont(self._theme.font(self._theme.tokens.size_small))
+            set_style(label, "tone", "muted")
+            row.addWidget(label)
+        row.addStretch(1)
+        if view is self._output:
+            row.addWidget(self._open_file)
+        name = f"Copy {title.lower()}"
+        row.addWidget(CopyButton(self._theme, name, copy or (lambda: self._actions.copy(view.toPlainText()))))
+        layout.addWidget(head)
+        layout.addWidget(view)
+        return head
+
+
+def _whole_output(row: ToolCallRow) -> str:
+    """Of a sub-agent that has ended what it reported, also before the calls beside it are done."""
+    if row.result is not None:
+        return row.result.text
+    task = row.sub_agent
+    report = task.summary or task.error or "" if task is not None and task.ended_at is not None else ""
+    return row.output or report
+
+
+def _last_lines(output: str) -> str:
+    if len(output) <= _MAX_SHOWN:
+        return output
+    return "\n".join(output[-_MAX_SHOWN:].splitlines()[1:][-_LAST_LINES:])
+
+
+def _output_file(row: ToolCallRow) -> str:
+    """The path of an output that was too long or not text; otherwise empty."""
+    return row.result.facts.output_file if row.result and row.result.facts else ""
+
+
+def result_diff(row: ToolCallRow) -> str:
+    """The file change made by the call, as a unified diff; empty if there is none."""
+    return row.result.facts.diff if row.result and row.result.facts else ""
+
+
+class SubAgentButtons(QWidget):
+    """Opens the branch of a sub-agent, and stops it alone."""
+
+    def __init__(self, theme: Theme, actions: RowActions) -> None:
+        super().__init__()
+        self._actions = actions
+        self._task: Task | None = None
+        self._stop = IconButton(theme, "circle-stop", "Stop this sub-agent")
+        self._open = push_button("Open", "quiet")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.tokens.space_tight)
+        row.addWidget(self._stop)
+        row.addWidget(self._open)
+        self._stop.clicked.connect(self._on_stop_clicked)
+        self._open.clicked.connect(self._on_open_clicked)
+
+    def show_task(self, task: Task | None) -> None:
+        self._task = task
+        self.setVisible(task is not None)
+        if task is not None:
+            title = escape_hidden_line(task.title)
+            self._stop.set_icon_and_name("circle-stop", f"Stop the sub-agent “{title}”")
+            self._stop.setVisible(task.ended_at is None and task.status != "interrupted")
+            self._stop.setEnabled(not task.stopping)
+            self._open.setAccessibleName(f"Open the branch of the sub-agent “{title}”")
+
+    def _on_stop_clicked(self) -> None:
+        if self._task is not None:
+            self._actions.stop_task(self._task.id)
+
+    def _on_open_clicked(self) -> None:
+        if self._task is not None:
+            self._actions.open_agent(self._task.agent_id)
+
+
+class ToolCallView(RowView[ToolCallRow]):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self._row: ToolCallRow | None = None
+        self._is_open = False
+        self._hit_count = 0
+        self._line = DisclosureButton(theme, self)
+        self._line.clicked.connect(self._on_clicked)
+        self._card: ToolCallCard | None = None
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.tokens.space_tight)
+        self._head = QHBoxLayout()
+        self._head.setSpacing(theme.tokens.space_tight)
+        self._head.addWidget(self._line, 1)
+        self._column.addLayout(self._head)
+        self._sub_agent: SubAgentButtons | None = None
+
+    def set_open(self, is_open: bool) -> None:
+        self._is_open = is_open
+        self._line.setChecked(is_open)
+
+    def set_row(self, row: ToolCallRow) -> None:
+        self._row, self._hit_count = row, 0
+        self._show_line(row)
+        self._show_card()
+        if row.sub_agent is not None and self._sub_agent is None:
+            self._sub_agent = SubAgentButtons(self.theme, self.row_actions)
+            self._head.addWidget(self._sub_agent)
+        if self._sub_agent is not None:
+            self._sub_agent.show_task(row.sub_agent)
+
+    def show_hit_count(self, count: int) -> None:
+        if count != self._hit_count:
+            self._hit_count = count
+            if self._row is not None:
+                self._show_line(self._row)
+
+    def fill_menu(self, menu: QMenu) -> None:
+        """The call goes with its result; without one it may still be at work."""
+        row = self._row
+        if row is not None and row.result_id and row.result is not None and "forgotten" not in row.result.marks:
+            add_forget_entry(menu, row.result_id, self.row_actions)
+
+    def _show_line(self, row: ToolCallRow) -> None:
+        icon, tint, pieces = _line_of(row)
+        self._line.show_line(icon, tint, [*pieces, *hit_count_parts(self._hit_count)], can_open=True)
+
+    def _on_clicked(self, is_checked: bool) -> None:
+        self._is_open = is_checked
+        self._show_card()
+        self.opened.emit(is_checked)
+        self.resized.emit()
+
+    def _show_card(self) -> None:
+        if self._is_open and self._row is not None:
+            if self._card is None:
+                self._card = ToolCallCard(self.theme, self.row_actions, self)
+                self._column.addWidget(self._card)
+            self._card.show_row(self._row)
+        if self._card is not None:
+            self._card.setVisible(self._is_open)
+
+
+def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
+    """Icon, its colour, and the parts of the line: `ran make test · 12 passed · 1.2 s`."""
+    display, result = row.call.display, row.result
+    icon, target = TOOL_ICONS[display.icon], _target(display)
+    is_running, done = escape_hidden_line(display.running), escape_hidden_line(display.done)
+    if row.sub_agent is not None and (row.sub_agent.ended_at is not None or result is None or not result.is_error):
+        return _sub_agent_line(row.sub_agent, icon, target)
+    if row.waiting:
+        return (
+            "shield-question-mark",
+            "waiting_mark",
+            [LinePart(f"waits for you before {is_running}"), *target],
+        )
+    if row.unknown:
+        cut_off = [LinePart(f"cut off while {is_running}"), *target]
+        return "triangle-alert", "waiting_mark", [*cut_off, *_separated("outcome unknown", "waiting")]
+    if row.interrupted:
+        return (
+            icon,
+            "muted",
+            [LinePart(is_running), *target, *_separated("the task was interrupted", "muted")],
+        )
+    if result is None:
+        return icon, "link", [LinePart(is_running), *target, LinePart("…")]
+    if result.is_error:
+        # A call that was refused or could not start was not done.
+        verb = done if result.facts is not None else is_running
+        outcome = one_line(result.summary or result.text, _SUMMARY)
+        return "circle-x", "failed_mark", [LinePart(verb), *target, *_separated(outcome, "failed"), *_time(result)]
+    return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result)]
+
+
+def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str, str, list[LinePart]]:
+    """`Look at the parser · thinking · 3 steps · $0.02`."""
+    title = [replace(part, mono=False) for part in target]
+    state, tint = sub_agent_state(task)
+    reason = one_line(escape_hidden_line(task.error), _SUMMARY) if task.error and tint == "failed" else ""
+    counts = " · ".join(filter(None, (count(task.step_count, "step"), money(task.total_usage))))
+    colour = "link" if task.ended_at is None else "muted"
+    return icon, colour, [*title, *_separated(state, tint), *_separated(reason, "failed"), *_separated(counts, "muted")]
+
+
+def sub_agent_state(task: Task) -> tuple[str, str]:
+    """The state in words, and its colour."""
+    if task.ended_at is not None:
+        match task.status:
+            case "completed":
+                return "done", "done"
+            case "cancelled":
+                return "stopped", "muted"
+            case _:
+                return "failed", "failed"
+    if task.stopping:
+        return "stopping", "muted"
+    if task.status == "waiting_user":
+        return "waits for you", "waiting"
+    if task.status == "tool_executing":
+        return tool_activity(task.current_tool), "muted"
+    return task.status.replace("_", " "), "muted"
+
+
+def _target(display: CallDisplay) -> list[LinePart]:
+    line = " ".join(escape_hidden_line(display.target).split())
+    return [LinePart(line, "text", mono=True, elides=True)] if line else []
+
+
+def _outcome(result: ToolResultBlock) -> list[LinePart]:
+    facts = result.facts
+    if facts is None or facts.added is None or facts.removed is None:
+        return _separated(one_line(result.summary, _SUMMARY), "muted")
+    counts = [LinePart(f"+{facts.added}", "done")] if facts.added else []
+    counts += [LinePart(f"−{facts.removed}", "failed")] if facts.removed else []
+    return counts or _separated("no change", "muted")
+
+
+def _separated(text: str, tint: str) -> list[LinePart]:
+    return [LinePart("·"), LinePart(text, tint, elides=True)] if text else []
+
+
+def _time(result: ToolResultBlock) -> list[LinePart]:
+    if result.facts is None or result.facts.duration_ms is None:
+        return []
+    return [LinePart("·"), LinePart(duration(result.facts.duration_ms / 1000))]
+
+
+def _markdown(row: ToolCallRow, is_open: bool) -> str:
+    line = " ".join(piece.text for piece in _line_of(row)[2])
+    if not is_open:
+        return line
+    diff, output = result_diff(row), _output(row)
+    body = code_fence(diff, "diff") if diff else code_fence(output) if output.strip() else ""
+    return f"{line}\n\n{body}".rstrip()
+
+
+def _text(row: ToolCallRow) -> str:
+    diff = result_diff(row)
+    if diff:
+        return escape_hidden(without_file_names(diff)).rstrip("\n")
+    return f"{_arguments_text(row.call)[0]}\n{_output(row)}"
+
+
+def _output(row: ToolCallRow) -> str:
+    return output_text(_whole_output(row))
+
+
+TOOL_CALL = RowKind(
+    ToolCallRow,
+    ToolCallView,
+    spacing=lambda row: Spacing.ACTIVITY,
+    estimate=line_estimate,
+    markdown=_markdown,
+    text=_text,
+)

@@ -1,0 +1,180 @@
+"""What the engine offers: models, personalities, declared settings, the sandbox."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Signal
+
+from errand.client.display_text import is_bounded
+from errand.protocol.agents import (
+    PERSONALITY_DELETE,
+    PERSONALITY_LIST,
+    PERSONALITY_SAVE,
+    Personality,
+    PersonalityDeleteParams,
+    PersonalitySaveParams,
+)
+from errand.protocol.base import EmptyParams
+from errand.protocol.engine import ENGINE_STATUS
+from errand.protocol.events import PersonalityDeleted, PersonalityUpdate
+from errand.protocol.settings import MODEL_LIST, SETTINGS_GET, ModelListParams, ModelListResult, SettingsGetParams
+from errand.window.stores.session import EngineSession
+
+DEFAULT = "assistant"
+
+
+class ModelStore(QObject):
+    """`found` is None until the engine has answered. Loads whenever the session becomes ready."""
+
+    changed = Signal()
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self.found: ModelListResult | None = None
+        session.state_changed.connect(self._on_state_changed)
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        """Ids of the models whose provider is ready."""
+        if self.found is None:
+            return ()
+        providers = {provider.name for provider in self.found.providers if provider.ready}
+        return tuple(model.id for model in self.found.models if model.provider in providers)
+
+    @property
+    def servers(self) -> tuple[tuple[str, str], ...]:
+        """Custom servers: id, which is the prefix of their model ids, and name."""
+        own = self.found.providers if self.found is not None else ()
+        return tuple((provider.name, provider.title) for provider in own if provider.own)
+
+    @property
+    def default(self) -> str:
+        return (self.found.default or "") if self.found else ""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the engine reported that no model is available."""
+        return self.found is not None and self.found.default is None
+
+    def reload(self) -> None:
+        self._session.spawn(self._load(refresh=True))
+
+    def _on_state_changed(self) -> None:
+        if self._session.state == "ready":
+            self._session.spawn(self._load(refresh=self.found is None))
+
+    async def _load(self, *, refresh: bool) -> None:
+        self.found = await self._session.call(MODEL_LIST, ModelListParams(refresh=refresh))
+        self.changed.emit()
+
+
+class SandboxStore(QObject):
+    """Whether commands run in a sandbox; False until the engine has answered. Loads whenever the session is ready."""
+
+    changed = Signal()
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self.holds = False
+        session.state_changed.connect(self._on_state_changed)
+
+    def reload(self) -> None:
+        self._session.spawn(self._load())
+
+    def _on_state_changed(self) -> None:
+        if self._session.state == "ready":
+            self.reload()
+
+    async def _load(self) -> None:
+        self.holds = is_bounded((await self._session.call(ENGINE_STATUS, EmptyParams())).sandbox)
+        self.changed.emit()
+
+
+class PersonalityStore(QObject):
+    """Emits `changed` after each event.
+
+    `shipped` has the built-in personalities in their original form, `tools` the tools a personality may list.
+    """
+
+    changed = Signal()
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self._known: dict[str, Personality] = {}
+        self.shipped: tuple[Personality, ...] = ()
+        self.tools: tuple[str, ...] = ()
+        # Events received while a list is loading: the list may be older.
+        self._deferred: list[PersonalityUpdate | PersonalityDeleted] | None = None
+        session.state_changed.connect(self._on_state_changed)
+
+    @property
+    def all(self) -> tuple[Personality, ...]:
+        return tuple(sorted(self._known.values(), key=lambda personality: personality.name.casefold()))
+
+    def get(self, personality_id: str) -> Personality | None:
+        return self._known.get(personality_id)
+
+    def save(self, personality: Personality, done: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """Store a personality; exactly one of the callbacks is called with the engine's answer."""
+        self._session.spawn(self._save(personality, done), failed)
+
+    def delete(self, personality_id: str, done: Callable[[], None], failed: Callable[[str], None]) -> None:
+        self._session.spawn(self._delete(personality_id, done), failed)
+
+    def apply(self, event: PersonalityUpdate | PersonalityDeleted) -> None:
+        """Apply an event from the engine."""
+        if self._deferred is not None:
+            self._deferred.append(event)
+        self._put(event)
+        self.changed.emit()
+
+    def _put(self, event: PersonalityUpdate | PersonalityDeleted) -> None:
+        match event:
+            case PersonalityUpdate(personality=personality):
+                self._known[personality.id] = personality
+            case PersonalityDeleted(personality_id=personality_id):
+                self._known.pop(personality_id, None)
+
+    def _on_state_changed(self) -> None:
+        if self._session.state == "ready":
+            self._session.spawn(self._load())
+
+    async def _save(self, personality: Personality, done: Callable[[], None]) -> None:
+        await self._session.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))
+        done()
+
+    async def _delete(self, personality_id: str, done: Callable[[], None]) -> None:
+        await self._session.call(PERSONALITY_DELETE, PersonalityDeleteParams(personality_id=personality_id))
+        done()
+
+    async def _load(self) -> None:
+        self._deferred = deferred = list[PersonalityUpdate | PersonalityDeleted]()
+        try:
+            result = await self._session.call(PERSONALITY_LIST, EmptyParams())
+        finally:
+            if self._deferred is deferred:  # otherwise a later load has started
+                self._deferred = None
+        self.shipped, self.tools = result.shipped, result.tools
+        self._known = {personality.id: personality for personality in result.personalities}
+        for event in deferred:
+            self._put(event)
+        self.changed.emit()
+
+
+class SettingsStore(QObject):
+    """Emits `found` with a tuple of `Setting` after each successful `load`."""
+
+    found = Signal(object)
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+
+    def load(self) -> None:
+        if self._session.state == "ready":
+            self._session.spawn(self._load())
+
+    async def _load(self) -> None:
+        self.found.emit((await self._session.call(SETTINGS_GET, SettingsGetParams())).settings)

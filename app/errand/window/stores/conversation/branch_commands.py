@@ -1,0 +1,258 @@
+"""Commands on branches and on the context: edit, retry, fork, switch; keep a message, summarise."""
+
+from collections.abc import Coroutine
+from contextlib import suppress
+
+from PySide6.QtCore import QObject, Signal, SignalInstance
+
+from errand.client.errors import CallError
+from errand.protocol.agents import AGENT_SET_HEAD, Agent, AgentSetHeadParams
+from errand.protocol.blocks import FileBlock, ImageBlock
+from errand.protocol.context import (
+    CONVERSATION_EDIT_SUMMARY,
+    CONVERSATION_SUMMARISE,
+    ConversationSummariseParams,
+    SummaryEditParams,
+)
+from errand.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_NODES,
+    Conversation,
+    ConversationChangeParams,
+    ConversationNodesParams,
+    Node,
+)
+from errand.protocol.tasks import TASK_GET, TASK_RETRY, TASK_START, TaskIdParams, TaskRetryParams, TaskStartParams
+from errand.window.stores.conversation.agents import AgentStore
+from errand.window.stores.conversation.branch import LoadedBranch
+from errand.window.stores.conversation.commands import TaskCommands
+from errand.window.stores.session import EngineSession
+from errand.window.stores.task_options import new_task_id
+from errand.window.stores.tasks import is_working
+
+_LOCKED = "The agent is at work here. Stop it or wait until it is done, then try again."
+
+_AT_WORK = "The agent is at work. Wait until it is done, or stop it."
+_NOTHING = "Nothing was said here yet."
+
+
+class BranchCommands(QObject):
+    """Commands on branches. Only one runs at a time; another one is ignored meanwhile.
+
+    Emits `forked` if the next message starts a new branch, `lock_changed` when `locked` changes, and `edit_requested`
+    with the id of the message to edit inline, None to end editing. `drafts` are texts typed into rows.
+    `requests.failed` reports a refused command.
+    """
+
+    forked = Signal()
+    edit_requested = Signal(object)
+    _lock_changed = Signal()
+
+    def __init__(
+        self, session: EngineSession, agents: AgentStore, requests: TaskCommands, branch: LoadedBranch
+    ) -> None:
+        super().__init__()
+        self._agents = agents
+        self._branch = branch
+        self._session = session
+        self._requests = requests
+        self.drafts: dict[str, str] = {}
+        self._is_busy = False
+        self._was_locked = ""
+
+    @property
+    def lock_changed(self) -> SignalInstance:
+        return self._lock_changed
+
+    @property
+    def locked(self) -> str:
+        """Why branching is disabled, as a sentence; empty if it is enabled."""
+        task = self._requests.task
+        return _LOCKED if task is not None and is_working(task) else ""
+
+    @property
+    def can_switch(self) -> bool:
+        """False while `switch` would be refused wherever it goes."""
+        return not self.locked or self._agents.has_sub_agents
+
+    def update_lock(self) -> None:
+        """The selected task changed, or another one was selected."""
+        if self.locked != self._was_locked:
+            self._was_locked = self.locked
+            self._lock_changed.emit()
+
+    def switch(self, node_id: str) -> None:
+        """Show the newest branch through this node and move the head to its end.
+
+        A sub-agent works on a branch of its own: for a node of it the sub-agent is selected, and no head moves.
+        """
+        if not self._agents.has_sub_agents:
+            self._set_head(node_id, to_leaf=True)
+        elif not self._is_busy:
+            self._is_busy = True
+            self._session.spawn(self._run(self._switch(node_id)), self._requests.failed.emit)
+
+    def fork(self, node_id: str) -> None:
+        """Move the head to this node."""
+        self._set_head(node_id, to_leaf=False)
+
+    def bring_agent(self, agent_id: str) -> None:
+        """Move an agent's head to the end of the shown branch."""
+        if self._branch.ids:
+            self._agents.move_head(agent_id, self._branch.ids[-1])
+
+    def retry(self, node_id: str, model: str | None = None) -> None:
+        """Regenerate a reply as its sibling."""
+        params = TaskRetryParams(node_id=node_id, task_id=new_task_id(), model=model)
+        self._run_alone(self._retry(params))
+
+    def edit(self, node_id: str) -> None:
+        """Edit a message of the user inline."""
+        self.edit_requested.emit(node_id)
+
+    def edit_last(self) -> None:
+        """Edit the user's newest message inline, if there is one."""
+        node_id = self._branch.last_message()
+        if node_id is not None:
+            self.edit(node_id)
+
+    def end_edit(self) -> None:
+        self.edit_requested.emit(None)
+
+    def resend(self, node: Node, text: str) -> None:
+        """Send an edited message, with the files of the original, as its sibling."""
+        files = tuple(block.path for block in node.blocks if isinstance(block, FileBlock | ImageBlock) and block.path)
+        options = self._requests.options
+        agent_id, conversation_id = self._agents.chosen_id, self._requests.conversation_id
+        params = options.start(text, conversation_id, sibling_of=node.id, attachments=files, agent_id=agent_id)
+        self._run_alone(self._resend(node.id, params))
+
+    def _set_head(self, node_id: str, *, to_leaf: bool) -> None:
+        agent = self._agents.shown
+        if agent is not None:
+            params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=to_leaf)
+            self._run_alone(self._move(params))
+
+    def _run_alone(self, work: Coroutine[None, None, None]) -> None:
+        if self.locked or self._is_busy:
+            work.close()
+            if self.locked:
+                self._requests.failed.emit(self.locked)
+            return
+        self._is_busy = True
+        self._session.spawn(self._run(work), self._requests.failed.emit)
+
+    async def _run(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        finally:
+            self._is_busy = False
+
+    async def _switch(self, node_id: str) -> None:
+        conversation_id = self._requests.conversation_id
+        owner = await self._sub_agent_of(node_id, conversation_id) if conversation_id is not None else None
+        shown, active = self._agents.shown, self._agents.active
+        agent = owner or (active if shown is not None and shown.called_by is not None else shown)
+        if agent is None:
+            return
+        params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=True)
+        if shown is not None and agent.id == shown.id:
+            if self.locked:
+                self._requests.failed.emit(self.locked)
+            else:
+                await self._move(params)
+            return
+        if owner is None:
+            with suppress(CallError):  # it is at work, most likely on the branch of this node
+                await self._move(params)
+        self._agents.show_agent(agent.id)
+
+    async def _sub_agent_of(self, node_id: str, conversation_id: str) -> Agent | None:
+        """The sub-agent whose task wrote this node."""
+        params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=node_id, limit=1)
+        page = await self._session.call(CONVERSATION_NODES, params)
+        task_id = page.nodes[-1].task_id
+        if task_id is None:
+            return None
+        task = (await self._session.call(TASK_GET, TaskIdParams(task_id=task_id))).task
+        agent = self._agents.get(task.agent_id)
+        return agent if agent is not None and agent.called_by is not None else None
+
+    async def _move(self, params: AgentSetHeadParams) -> None:
+        await self._session.call(AGENT_SET_HEAD, params)
+        if not params.to_leaf:
+            self.forked.emit()
+
+    async def _retry(self, params: TaskRetryParams) -> None:
+        await self._requests.confirm_workspace()
+        await self._session.call(TASK_RETRY, params)
+
+    async def _resend(self, node_id: str, params: TaskStartParams) -> None:
+        await self._requests.confirm_workspace()
+        await self._session.call(TASK_START, params)
+        self.drafts.pop(node_id, None)
+        self.end_edit()
+
+
+class ContextCommands(QObject):
+    """Emits `kept_changed` when other messages are kept. `requests.failed` reports a refused command."""
+
+    _kept_changed = Signal()
+
+    def __init__(self, session: EngineSession, agents: AgentStore, requests: TaskCommands) -> None:
+        super().__init__()
+        self._session = session
+        self._agents = agents
+        self._requests = requests
+        self._kept: frozenset[str] = frozenset()
+
+    @property
+    def kept_changed(self) -> SignalInstance:
+        return self._kept_changed
+
+    def put_conversation(self, conversation: Conversation) -> None:
+        kept = frozenset(conversation.kept)
+        if kept != self._kept:
+            self._kept = kept
+            self._kept_changed.emit()
+
+    def is_kept(self, node_id: str) -> bool:
+        return node_id in self._kept
+
+    def keep(self, node_id: str) -> None:
+        if self._requests.conversation_id is not None:
+            self._change(ConversationChangeParams(conversation_id=self._requests.conversation_id, keep_node_id=node_id))
+
+    def release(self, node_id: str) -> None:
+        if self._requests.conversation_id is not None:
+            self._change(
+                ConversationChangeParams(conversation_id=self._requests.conversation_id, release_node_id=node_id)
+            )
+
+    def change_summary(self, node_id: str, text: str) -> None:
+        params = SummaryEditParams(node_id=node_id, text=text)
+        self._session.send(CONVERSATION_EDIT_SUMMARY, params, self._requests.failed.emit)
+
+    @property
+    def locked(self) -> str:
+        """Why summarising is disabled, as a sentence; empty if it is enabled."""
+        if self._requests.conversation_id is None:
+            return _NOTHING
+        task = self._requests.task
+        return _AT_WORK if task is not None and is_working(task) else ""
+
+    def summarise(self) -> None:
+        """Summarise the older part of the shown branch."""
+        conversation_id, agent = self._requests.conversation_id, self._agents.shown
+        if self.locked or conversation_id is None or agent is None:
+            self._requests.failed.emit(self.locked or _NOTHING)
+            return
+        params = ConversationSummariseParams(conversation_id=conversation_id, agent_id=agent.id, task_id=new_task_id())
+        self._session.spawn(self._summarise(params), self._requests.failed.emit)
+
+    def _change(self, params: ConversationChangeParams) -> None:
+        self._session.send(CONVERSATION_CHANGE, params, self._requests.failed.emit)
+
+    async def _summarise(self, params: ConversationSummariseParams) -> None:
+        await self._requests.confirm_workspace()
+        await self._session.call(CONVERSATION_SUMMARISE, params)

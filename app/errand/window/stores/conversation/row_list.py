@@ -1,0 +1,133 @@
+"""The rows of a transcript in sections; a section is replaced with minimal changes."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from errand.window.rows.row import Row
+
+RowSection: TypeAlias = tuple[str, Sequence[Row]]
+
+
+class RowList:
+    """Calls the listeners right after each change, so that they always see a consistent list."""
+
+    def __init__(
+        self,
+        inserted: Callable[[int, int], None],
+        changed: Callable[[int], None],
+        removed: Callable[[int, int], None],
+    ) -> None:
+        self._inserted = inserted
+        self._changed = changed
+        self._removed = removed
+        self._rows: list[Row] = []
+        self._counts: list[int] = []
+        self._places: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> Row:
+        return self._rows[index]
+
+    def index_of(self, name: str, number: int) -> int:
+        """The index of a section's row; the nearest one if the number is too large."""
+        place = self._places[name]
+        first = len(self._rows) - sum(self._counts[place:])
+        last = first + max(0, self._counts[place] - 1)
+        return max(0, min(first + number, last, len(self._rows) - 1))
+
+    def section_of(self, index: int) -> tuple[str, int]:
+        """The section of a row, and its number in it."""
+        first = 0
+        for name, count in zip(self._places, self._counts, strict=True):
+            if index < first + count:
+                return name, index - first
+            first += count
+        raise IndexError(index)
+
+    def fill(self, sections: Sequence[RowSection]) -> None:
+        """Replace everything without calling the listeners."""
+        self._rows = [row for _, rows in sections for row in rows]
+        self._set_sections(sections)
+
+    def replace(self, sections: Sequence[RowSection]) -> None:
+        """Replace all sections; rows that exist in both stay."""
+        self._put_rows(0, len(self._rows), [row for _, rows in sections for row in rows])
+        self._set_sections(sections)
+
+    def prepend(self, sections: Sequence[RowSection]) -> None:
+        """Insert sections at the start."""
+        self._counts = [*(len(rows) for _, rows in sections), *self._counts]
+        names = [name for name, _ in sections]
+        self._places = {name: place for place, name in enumerate([*names, *self._places])}
+        self._put_rows(0, 0, [row for _, rows in sections for row in rows])
+
+    def put(self, name: str, rows: Sequence[Row]) -> None:
+        """Set the rows of one section; a new section is appended."""
+        if name not in self._places:
+            self._places[name] = len(self._counts)
+            self._counts.append(0)
+        place = self._places[name]
+        first = len(self._rows) - sum(self._counts[place:])  # most changes are near the end
+        before, self._counts[place] = self._counts[place], len(rows)
+        self._put_rows(first, before, rows)
+
+    def replace_tail(self, name: str, first: int, rows: Sequence[Row]) -> None:
+        """Set the rows of a section from number `first` on."""
+        place = self._places[name]
+        start = len(self._rows) - sum(self._counts[place:]) + first
+        old, new = self._counts[place] - first, len(rows)
+        self._counts[place] = first + new
+        same = 0
+        while same < min(old, new) and self._rows[start + same].key == rows[same].key:
+            if self._rows[start + same] != rows[same]:
+                self._rows[start + same] = rows[same]
+                self._changed(start + same)
+            same += 1
+        if same < old:
+            del self._rows[start + same : start + old]
+            self._removed(start + same, old - same)
+        if same < new:
+            self._rows[start + same : start + same] = rows[same:]
+            self._inserted(start + same, new - same)
+
+    def _set_sections(self, sections: Sequence[RowSection]) -> None:
+        self._counts = [len(rows) for _, rows in sections]
+        self._places = {name: place for place, (name, _) in enumerate(sections)}
+
+    def _put_rows(self, first: int, count: int, rows: Sequence[Row]) -> None:
+        wanted = {row.key for row in rows}
+        kept = [row.key for row in self._rows[first : first + count] if row.key in wanted]
+        known = set(kept)
+        if kept != [row.key for row in rows if row.key in known]:
+            wanted, known = set[str](), set[str]()  # the order has changed
+        self._remove(first, count, wanted)
+        self._insert(first, rows, known)
+
+    def _remove(self, first: int, count: int, wanted: set[str]) -> None:
+        """Remove unwanted rows, from the end, in runs."""
+        end = first + count
+        while end > first:
+            start = end
+            while start > first and self._rows[start - 1].key not in wanted:
+                start -= 1
+            if start < end:
+                del self._rows[start:end]
+                self._removed(start, end - start)
+            end = start - 1
+
+    def _insert(self, first: int, rows: Sequence[Row], known: set[str]) -> None:
+        """Insert new rows in runs, and replace changed ones."""
+        index = 0
+        while index < len(rows):
+            end = index
+            while end < len(rows) and rows[end].key not in known:
+                end += 1
+            if index < end:
+                self._rows[first + index : first + index] = rows[index:end]
+                self._inserted(first + index, end - index)
+            elif self._rows[first + index] != rows[index]:
+                self._rows[first + index] = rows[index]
+                self._changed(first + index)
+            index = max(end, index + 1)

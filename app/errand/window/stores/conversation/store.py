@@ -1,0 +1,246 @@
+"""One open conversation: its rows, kept current, and its parts (agents, commands, queue). Start here."""
+
+from PySide6.QtCore import Signal
+
+from errand.protocol.agents import Agent
+from errand.protocol.asks import Ask
+from errand.protocol.conversations import Conversation, ConversationNodesResult, Node
+from errand.protocol.engine import Snapshot
+from errand.protocol.tasks import Task
+from errand.window.stores.asks import AskStore
+from errand.window.stores.conversation.agents import AgentStore
+from errand.window.stores.conversation.background import BackgroundStore
+from errand.window.stores.conversation.branch_commands import BranchCommands, ContextCommands
+from errand.window.stores.conversation.branch_rows import BranchRows
+from errand.window.stores.conversation.commands import TaskCommands
+from errand.window.stores.conversation.paging import OlderPageLoader, RowSeeker, SettledLoader
+from errand.window.stores.conversation.queue import QueueStore
+from errand.window.stores.session import EngineSession
+from errand.window.stores.tasks import TaskStore, is_working
+
+NEW_TITLE = "New conversation"
+
+_PAGE = 50
+_SEEKING_PAGE = 500  # the engine's maximum
+
+
+class ConversationStore(BranchRows):
+    """An open conversation. Made by `Stores.open`.
+
+    `reached` and `missed` answer `seeker.seek`. `edit_started` has the row of a message that became an edit field.
+    `failed` has the text of an error. `source_requested` has the conversation and the node that a person wants to see,
+    `forget_requested` a node to be forgotten.
+    """
+
+    taskUpdate = Signal(object)
+    title_changed = Signal()
+    approve_changed = Signal()
+    loaded = Signal()
+    reached = Signal(int)
+    missed = Signal()
+    edit_started = Signal(int)
+    edit_ended = Signal()
+    source_requested = Signal(str, str)
+    forget_requested = Signal(str)
+    failed = Signal(str)
+
+    def __init__(self, session: EngineSession, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
+        super().__init__(is_current=conversation_id is None)
+        self.agents = AgentStore(session)
+        self.requests = TaskCommands(session, tasks, asks, self.agents, self.branch, conversation_id)
+        self.branches = BranchCommands(session, self.agents, self.requests, self.branch)
+        self.context = ContextCommands(session, self.agents, self.requests)
+        self.queue = QueueStore(session, self.requests)
+        self.background = BackgroundStore(session)
+        self.conversation: Conversation | None = None
+        self._session = session
+        self._tasks = tasks
+        self.asks = asks
+        self._settled_loader = SettledLoader(session, self.branch)
+        self._older_loader = OlderPageLoader(session, self.branch, self._settled_loader)
+        self._is_loaded = conversation_id is None
+        self.seeker = RowSeeker(self, self.branches, self.load_older, self.reached.emit, self.missed.emit)
+        self._older_loader.loaded.connect(self._on_older_loaded)
+        self._older_loader.outdated.connect(self.seeker.on_page_loaded)
+        self._older_loader.failed.connect(self._on_older_failed)
+        self.requests.stored.connect(self.load)
+        asks.changed.connect(self._on_asks_changed)
+        self.requests.failed.connect(self.failed)
+        self.requests.failed.connect(self.seeker.on_command_failed)
+        self.branches.edit_requested.connect(self._on_edit_requested)
+        self.branches.lock_changed.connect(self._on_lock_changed)
+        self.agents.changed.connect(self._on_agents_changed)
+        self.agents.selection_changed.connect(self.load)
+        self.agents.failed.connect(self.failed)
+        self.background.failed.connect(self.failed)
+
+    @property
+    def conversation_id(self) -> str | None:
+        """None until the first task of a new conversation is started."""
+        return self.requests.conversation_id
+
+    @property
+    def is_loaded(self) -> bool:
+        """True once the first rows are loaded; then `loaded` is emitted."""
+        return self._is_loaded
+
+    @property
+    def title(self) -> str:
+        return self.conversation.title if self.conversation is not None else NEW_TITLE
+
+    @property
+    def task(self) -> Task | None:
+        """The running task of the selected agent; else the last task of the shown branch."""
+        newest = self.requests.task
+        return newest if newest is not None and is_working(newest) else self.branch.last_task() or newest
+
+    @property
+    def next_ask(self) -> Ask | None:
+        """The first open ask; asks of the selected task come first."""
+        task = self.requests.task
+        own = [ask for ask in self.requests.waiting if task is not None and ask.task_id == task.id]
+        return next(iter((*own, *self.requests.waiting)), None)
+
+    def show_task(self, task_id: str) -> bool:
+        """Select the agent of this task; False if it is selected already."""
+        task, shown = self._tasks.get(task_id), self.agents.shown
+        if task is None or shown is None or task.agent_id == shown.id or self.agents.get(task.agent_id) is None:
+            return False
+        self.agents.show_agent(task.agent_id)
+        return True
+
+    def load_older(self) -> None:
+        """Load the page above the oldest row, if there is one."""
+        if self.conversation_id is not None:
+            self._older_loader.load(self.conversation_id, _SEEKING_PAGE if self.seeker.is_seeking else _PAGE)
+
+    def load(self) -> None:
+        """Subscribe to the conversation, initially or after events were lost."""
+        if self.conversation_id is not None:
+            self._session.spawn(self._load(self.conversation_id), self.failed.emit)
+
+    def close(self) -> None:
+        """Called by `Stores.close`; the store cannot be used afterwards."""
+        self.asks.changed.disconnect(self._on_asks_changed)
+
+    def put_conversation(self, conversation: Conversation) -> None:
+        old, before = self.title, self.conversation
+        self.conversation = conversation
+        self.agents.put_conversation(conversation)
+        self.requests.put_conversation(conversation)
+        self.context.put_conversation(conversation)
+        if self.title != old:
+            self.title_changed.emit()
+        if before is None or conversation.approve != before.approve:
+            self.approve_changed.emit()
+
+    def put_task(self, task: Task) -> None:
+        self.touch(self.branch.put_task(task))
+        self.branches.update_lock()
+        self.taskUpdate.emit(task)
+
+    def put_node(self, node: Node) -> None:
+        self.touch(self.branch.put(node, joins=self._extends_branch(node)))
+        if self._is_written_elsewhere(node):
+            self.load()
+
+    def _on_asks_changed(self) -> None:
+        """Equal asks may have appeared or disappeared in any conversation."""
+        for ask in self.requests.waiting:
+            others = tuple(other for other in self.asks.equal_to(ask) if other.id != ask.id)
+            self.touch(self.branch.asks.put_others(ask.id, others))
+
+    def put_agent(self, agent: Agent) -> None:
+        """A head that moved to a node that is not loaded, or back, shows another branch."""
+        known = self.agents.get(agent.id)
+        if not self.agents.put(agent) or agent != self.agents.shown or not self._is_loaded:
+            return
+        head_id, before_id = agent.head_id, known.head_id if known is not None else None
+        if head_id is not None and (not self.branch.holds(head_id) or self.branch.is_behind(head_id, before_id)):
+            self.load()
+
+    def _is_written_elsewhere(self, node: Node) -> bool:
+        """The selected agent writes on another branch: a retried reply, or a lost race."""
+        task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
+        is_shown = self.branch.holds(node.id) or not self.is_current
+        is_ours = task is not None and agent is not None and task.agent_id == agent.id
+        return is_ours and task is not None and is_working(task) and not is_shown
+
+    def _extends_branch(self, node: Node) -> bool:
+        """True if new nodes at the end extend this branch.
+
+        Those of agents taking turns do, those of a side-branch agent do not.
+        """
+        task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
+        if task is None or agent is None or task.agent_id == agent.id:
+            return True
+        writer, own = self.agents.get(task.agent_id), self._tasks.of_agent(agent.id)
+        return writer is not None and writer.beside is None and (own is None or not is_working(own))
+
+    def _on_lock_changed(self) -> None:
+        self.touch(self.branch.lock(bool(self.branches.locked)))
+
+    def _on_agents_changed(self) -> None:
+        self.touch(self.branch.set_speakers(self.agents.speakers))
+
+    def _on_edit_requested(self, node_id: str | None) -> None:
+        """Show a message as an edit field with its draft, or as a message again.
+
+        While the branch is being loaded, none becomes a field: its row may not be shown.
+        """
+        if node_id is not None and not self.is_current:
+            return
+        self.touch(self.branch.edit(node_id))
+        if node_id is None:
+            self.edit_ended.emit()
+        else:
+            self.edit_started.emit(self.rows.index_of(node_id, 0))
+
+    def _on_older_loaded(self, page: ConversationNodesResult) -> None:
+        if self.is_current:
+            touched = self.branch.prepend(page.nodes, page.has_more, page.forks)
+            older = touched[: len(page.nodes)]
+            self.rows.prepend([(node_id, self.branch.rows(node_id)) for node_id in older])
+            self.touch(touched[len(page.nodes) :])
+        self.seeker.on_page_loaded()
+
+    def _on_older_failed(self, reason: str) -> None:
+        self.seeker.cancel()
+        self.failed.emit(reason)
+
+    async def _load(self, conversation_id: str) -> None:
+        result = await self._session.follow(conversation_id, self.agents.chosen_id)
+        snapshot = result.snapshot
+        assert snapshot is not None, "following without a place to go on from gives a snapshot"
+        self._take_snapshot(snapshot)
+        self.background.load(conversation_id)
+        # The rows wait for past tasks and asks, so that they do not jump when these arrive.
+        self.is_current = False
+        try:
+            await self._settled_loader.load(conversation_id, snapshot.nodes)
+        finally:
+            self._show()
+
+    def _take_snapshot(self, snapshot: Snapshot) -> None:
+        for conversation in snapshot.conversations:
+            self.put_conversation(conversation)
+        for task in snapshot.tasks:
+            self._tasks.put(task)
+            self.branch.put_task(task)
+        for ask in snapshot.asks:
+            self.branch.asks.put(ask)
+        self.agents.put_all(snapshot.agents)
+        self.branches.update_lock()
+        self.branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
+
+    def _show(self) -> None:
+        sections = [(node_id, self.branch.rows(node_id)) for node_id in self.branch.ids]
+        if self._is_loaded and len(self.rows):
+            self.rows.replace(sections)
+            self.is_current = True
+            self.taskUpdate.emit(self.task)  # another branch has a different last task
+        else:
+            self._is_loaded = True
+            self.fill(sections)
+            self.loaded.emit()
+        self.seeker.on_branch_shown()

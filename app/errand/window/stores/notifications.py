@@ -1,0 +1,263 @@
+"""Selects the notifications to show, with their texts and buttons. `desktop` shows them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from errand.client.display_text import is_unfinished, subject_text
+from errand.client.number_format import count
+from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
+from errand.protocol.asks import Approval, Ask, AskAnswerParams
+from errand.protocol.tasks import Task
+from errand.redaction import redact
+from errand.window.stores.stores import Stores
+from errand.window.stores.tasks import task_activity
+
+OPEN = "open"
+_MAX_CHOICES = 3
+# The space of a banner on common desktops; GNOME's is the smallest.
+_MAX_BODY, _MAX_LINES = 240, 6
+_MAX_CHOICE = 30
+_MAX_TITLE = 60
+
+_MAX_ENDS = 3
+_MAX_ASKS = 10
+_DEBOUNCE_MS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationButton:
+    """`choice` is the index of the answer that the button gives to a question."""
+
+    key: str
+    label: str
+    choice: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A desktop notification. `stays` until it is settled; `conversation_id` is opened by a click, "" for none.
+
+    The buttons require that the body is visible: a backend that does not show it may offer only `OPEN`.
+    """
+
+    key: str
+    conversation_id: str
+    title: str
+    body: str
+    buttons: tuple[NotificationButton, ...] = ()
+    stays: bool = False
+
+
+def ask_notification(ask: Ask, title: str) -> Notification:
+    """The notification of an ask. It has answer buttons only if its body shows the complete request."""
+    heading, body, buttons = _parts(ask)
+    fits = _fits(body)
+    last = NotificationButton(OPEN, "Reply" if ask.kind == "question" else "Open")
+    return Notification(
+        key=ask.id,
+        conversation_id=ask.conversation_id,
+        title=f"{heading}: {_short(title)}" if title else heading,
+        body=body if fits else _truncated(body),
+        buttons=(*buttons, last) if fits else (last,),
+        stays=True,
+    )
+
+
+def ended_notification(task: Task, title: str) -> Notification:
+    body = plain(task.summary or task.error or "")
+    return Notification(
+        key=task.id,
+        conversation_id=task.conversation_id,
+        title=f"{task_activity(task)}: {_short(title)}",
+        body=body if _fits(body) else _truncated(body),
+        buttons=(NotificationButton(OPEN, "Open"),),
+    )
+
+
+def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
+    """One notification for many tasks that ended at the same time."""
+    failed = sum(task.stop_reason == "error" for task in tasks)
+    unfinished = sum(is_unfinished(task) for task in tasks)
+    sentences = [
+        f"{count(number, 'task')} of them {outcome}."
+        for number, outcome in ((failed, "failed"), (unfinished, "ended without being done"))
+        if number
+    ]
+    return Notification(
+        "ended", "", f"{count(len(tasks), 'task')} have ended", " ".join(sentences), (NotificationButton(OPEN, "Open"),)
+    )
+
+
+def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
+    match ask.kind:
+        case "question":
+            return "Question", plain(ask.text), _choice_buttons(ask.choices)
+        case "limit":
+            return (
+                "Limit reached",
+                plain(ask.text),
+                (NotificationButton("allow", "Go on"), NotificationButton("deny", "Stop here")),
+            )
+        case "unknown":
+            # No buttons: the person has to check the effects of the call first.
+            assert ask.unknown is not None
+            return "Outcome unknown", f"{subject_text(ask.unknown)}\n{plain(ask.text)}", ()
+        case "approval":
+            assert ask.approval is not None
+            return "Approval needed", _what_would_run(ask.approval), _approval_buttons(ask.approval)
+
+
+def _choice_buttons(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
+    """A button per choice; none if any choice is too long to be shown in full."""
+    labels = [plain(choice) for choice in choices]
+    if len(labels) > _MAX_CHOICES or any(len(label) > _MAX_CHOICE or "\n" in label for label in labels):
+        return ()
+    return tuple(NotificationButton(f"choice {index}", label, index) for index, label in enumerate(labels))
+
+
+def _approval_buttons(approval: Approval) -> tuple[NotificationButton, ...]:
+    """Allow and deny; none for file changes and high risk, which require the card."""
+    if approval.preview or approval.risk == "high":
+        return ()
+    return (NotificationButton("allow", "Allow once"), NotificationButton("deny", "Deny"))
+
+
+def _what_would_run(approval: Approval) -> str:
+    """The lines of the approval card without the rule, in the same order."""
+    reads = tuple(path for path in approval.reads if path != approval.working_dir)
+    lines = [escape_hidden(approval.text if approval.command is None else approval.command)]
+    for name, text in (
+        ("In", approval.working_dir or ""),
+        ("Reads", ", ".join(reads)),
+        ("Writes", ", ".join(approval.writes)),
+    ):
+        if text:
+            lines.append(f"{name}: {escape_hidden_line(text)}")
+    return "\n".join(lines)
+
+
+def _fits(body: str) -> bool:
+    """True if the text fits. False for a text with a key: the screen may be locked or shared."""
+    return len(body) <= _MAX_BODY and body.count("\n") < _MAX_LINES and redact(body) == body
+
+
+def _truncated(body: str) -> str:
+    """The beginning of the text, with a mark for the rest."""
+    lines = redact(body).split("\n")
+    shown = "\n".join(lines[: _MAX_LINES - 1] if len(lines) > _MAX_LINES else lines)
+    if len(shown) > _MAX_BODY:
+        return f"{shown[:_MAX_BODY]}…"
+    more = len(lines) - _MAX_LINES + 1
+    return f"{shown}\n… {more:,} more lines" if len(lines) > _MAX_LINES else shown
+
+
+def _short(title: str) -> str:
+    line = " ".join(plain(title).split())
+    return line if len(line) <= _MAX_TITLE else f"{line[:_MAX_TITLE]}…"
+
+
+class NotificationStore(QObject):
+    """Emits `wanted` with all notifications whenever they change. Ignores asks and tasks from before its creation.
+
+    `active_conversation_id` returns the active conversation, "" if no window of ours has the focus.
+    """
+
+    wanted = Signal(object)
+    opened = Signal(str)
+
+    def __init__(
+        self, stores: Stores, active_conversation_id: Callable[[], str], is_active: Callable[[], bool]
+    ) -> None:
+        super().__init__()
+        self._stores = stores
+        self._active_conversation_id = active_conversation_id
+        self._is_active = is_active
+        self._since = datetime.now(UTC)
+        self._last: tuple[Notification, ...] = ()
+        self._ended: dict[str, Task] = {}
+        self._grouped: dict[str, Task] = {}
+        self._notified: set[str] = set()
+        self._seen: set[str] = set()
+        self._update_timer = QTimer(self)
+        self._update_timer.setSingleShot(True)
+        self._update_timer.setInterval(_DEBOUNCE_MS)
+        self._update_timer.timeout.connect(self._update)
+        stores.tasks.taskUpdate.connect(self._on_task_update)
+        stores.asks.changed.connect(self._update_timer.start)
+
+    def close(self) -> None:
+        """Stop: the window that `active_conversation_id` depends on is closing."""
+        self._stores.tasks.taskUpdate.disconnect(self._on_task_update)
+        self._stores.asks.changed.disconnect(self._update_timer.start)
+        self._update_timer.stop()
+
+    def on_activation_changed(self) -> None:
+        """The active conversation or window has changed."""
+        if self._is_active():
+            self._grouped.clear()  # the inbox in the window shows them
+        active_id = self._active_conversation_id()
+        self._ended = {known: task for known, task in self._ended.items() if task.conversation_id != active_id}
+        self._update_timer.start()
+
+    def handle_click(self, key: str, button: str) -> None:
+        """Handle a click on a button of a notification."""
+        notice = next((notice for notice in self._last if notice.key == key), None)
+        if notice is None:
+            return
+        ask = next((ask for ask in self._stores.asks.waiting() if ask.id == key), None)
+        choice = next((one.choice for one in notice.buttons if one.key == button), None)
+        if ask is not None and button in ("allow", "deny"):
+            self._stores.asks.answer(AskAnswerParams(ask_id=ask.id, allow=button == "allow"))
+        elif ask is not None and choice is not None:
+            self._stores.asks.answer(AskAnswerParams(ask_id=ask.id, text=ask.choices[choice]))
+        else:
+            self.opened.emit(notice.conversation_id)
+
+    def _on_task_update(self, task: Task) -> None:
+        if task.ended_at is None or task.parent_id is not None:
+            self._withdraw_earlier(task)
+            return
+        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in self._notified
+        self._notified.add(task.id)
+        if is_news and task.conversation_id != self._active_conversation_id():
+            self._ended[task.id] = task
+            self._update_timer.start()
+
+    def _withdraw_earlier(self, started: Task) -> None:
+        """Remove notifications about earlier tasks of a conversation that is running again."""
+        for known, task in tuple(self._ended.items()):
+            if task.conversation_id == started.conversation_id:
+                del self._ended[known]
+                self._update_timer.start()
+
+    def _update(self) -> None:
+        if len(self._ended) > _MAX_ENDS or (self._grouped and self._ended):
+            self._grouped |= self._ended
+            self._ended.clear()
+        asks = [ask_notification(ask, self._title_of(ask)) for ask in self._new_asks()[-_MAX_ASKS:]]
+        ends = [
+            ended_notification(task, self._title(task.conversation_id, task.prompt)) for task in self._ended.values()
+        ]
+        many = [grouped_notification(tuple(self._grouped.values()))] if self._grouped else []
+        wanted = (*asks, *ends, *many)
+        if wanted != self._last:
+            self._last = wanted
+            self.wanted.emit(wanted)
+
+    def _new_asks(self) -> list[Ask]:
+        """Open asks to notify about: new ones that were not in view yet."""
+        active_id, waiting = self._active_conversation_id(), self._stores.asks.waiting()
+        in_view = {ask.id for ask in waiting if ask.conversation_id == active_id}
+        self._seen = (self._seen | in_view) & {ask.id for ask in waiting}
+        return [ask for ask in waiting if ask.created_at > self._since and ask.id not in self._seen]
+
+    def _title_of(self, ask: Ask) -> str:
+        task = self._stores.tasks.get(ask.task_id)
+        return self._title(ask.conversation_id, task.prompt if task else "")
+
+    def _title(self, conversation_id: str, default: str) -> str:
+        known = self._stores.conversations.get(conversation_id)
+        return known.title if known else default

@@ -1,0 +1,215 @@
+"""The newest state of every known task, its activity as text, and the unread ended tasks."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from PySide6.QtCore import QObject, Signal
+
+from errand.client.display_text import is_unfinished, tool_activity, unfinished_text
+from errand.protocol.tasks import Task
+from errand.window.stores.window_state import WindowStateStore
+
+# The number of ended tasks kept; older ones belong to the conversations that show them.
+_MAX_ENDED = 1_000
+
+
+class TaskStore(QObject):
+    """Emits `taskUpdate` with each changed `Task`."""
+
+    taskUpdate = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._tasks: dict[str, Task] = {}
+        self._at_work: dict[str, dict[str, Task]] = {}
+        self._newest: dict[str, Task] = {}  # by conversation id and by agent id, which never collide
+
+    def get(self, task_id: str) -> Task | None:
+        return self._tasks.get(task_id)
+
+    def of_conversation(self, conversation_id: str) -> Task | None:
+        """The task shown for a conversation: one that waits for a person, else a running one, else the newest."""
+        own = self._at_work.get(conversation_id, {}).values()
+        at_work = [task for task in own if task.parent_id is None or task.status == "waiting_user"]
+        shown = max(at_work, key=_display_priority, default=None)
+        return shown or self._newest.get(conversation_id)
+
+    def at_work(self, conversation_id: str) -> tuple[Task, ...]:
+        """Running and waiting tasks of a conversation, in the order of their start."""
+        return tuple(sorted(self._at_work.get(conversation_id, {}).values(), key=_start_order))
+
+    def of_agent(self, agent_id: str) -> Task | None:
+        """The newest task of an agent."""
+        return self._newest.get(agent_id)
+
+    def running(self) -> tuple[Task, ...]:
+        """Running and waiting tasks, newest first. Sub-agents end with their task."""
+        return tuple(task for task in self._open_tasks() if task.status != "interrupted" and task.parent_id is None)
+
+    def interrupted(self) -> tuple[Task, ...]:
+        """Interrupted tasks, newest first."""
+        return tuple(task for task in self._open_tasks() if task.status == "interrupted" and task.parent_id is None)
+
+    def put(self, task: Task) -> None:
+        """Store a task received from the engine."""
+        if self._tasks.get(task.id) == task:
+            return
+        self._tasks[task.id] = task
+        for owner_id in (task.conversation_id, task.agent_id) if task.parent_id is None else (task.agent_id,):
+            newest = self._newest.get(owner_id)
+            if newest is None or newest.id == task.id or _start_order(newest) < _start_order(task):
+                self._newest[owner_id] = task
+        self._update_at_work(task)
+        self._forget_old()
+        self.taskUpdate.emit(task)
+
+    def put_snapshot(self, tasks: Iterable[Task]) -> None:
+        """Replace all tasks that have not ended: the snapshot lists all of them."""
+        known = {task.id: task for task in tasks}
+        for task in self._open_tasks():
+            if task.id not in known:  # the database was replaced
+                self._drop(task)
+        for task in known.values():
+            self.put(task)
+
+    def _open_tasks(self) -> list[Task]:
+        return sorted((task for task in self._tasks.values() if task.ended_at is None), key=_start_order, reverse=True)
+
+    def _update_at_work(self, task: Task) -> None:
+        at_work = self._at_work.setdefault(task.conversation_id, {})
+        if task.ended_at is None and task.status != "interrupted":
+            at_work[task.id] = task
+        else:
+            at_work.pop(task.id, None)
+        if not at_work:
+            del self._at_work[task.conversation_id]
+
+    def _forget_old(self) -> None:
+        if len(self._tasks) <= 2 * _MAX_ENDED:
+            return
+        ended = sorted((task for task in self._tasks.values() if task.ended_at is not None), key=_start_order)
+        for task in ended[:-_MAX_ENDED]:
+            self._drop(task)
+
+    def _drop(self, task: Task) -> None:
+        self._tasks.pop(task.id, None)
+        self._at_work.get(task.conversation_id, {}).pop(task.id, None)
+        for owner_id in (task.conversation_id, task.agent_id):
+            newest = self._newest.get(owner_id)
+            if newest is not None and newest.id == task.id:
+                del self._newest[owner_id]
+
+
+def _display_priority(task: Task) -> tuple[bool, tuple[float, str]]:
+    return task.status == "waiting_user", _start_order(task)
+
+
+def _start_order(task: Task) -> tuple[float, str]:
+    return task.started_at.timestamp(), task.id
+
+
+def is_working(task: Task) -> bool:
+    """True while a task accepts messages: it has neither ended nor been interrupted."""
+    return task.ended_at is None and task.status != "interrupted"
+
+
+def is_interrupted(task: Task | None) -> bool:
+    return task is not None and task.status == "interrupted"
+
+
+def task_activity(task: Task) -> str:
+    """The current activity as text; the engine's own text where it gives one."""
+    if task.ended_at is None and task.activity:
+        return task.activity[:1].upper() + task.activity[1:]
+    if task.ended_at is not None:
+        return _end_text(task)
+    match task.status:
+        case "tool_executing":
+            words = tool_activity(task.current_tool)
+            return f"{words[:1].upper()}{words[1:]}"
+        case "waiting_user":
+            return "Waiting for you"
+        case "paused":
+            return "Paused"
+        case "interrupted":
+            return "Interrupted: the engine ended while it worked"
+        case "running" | "thinking" | "completed" | "cancelled" | "error":
+            return "Stopping" if task.stopping else "Thinking"
+
+
+def _end_text(task: Task) -> str:
+    match task.stop_reason:
+        case "completed":
+            text = unfinished_text(task) if is_unfinished(task) else "done"
+            return f"{text[:1].upper()}{text[1:]}"
+        case "manual_stop":
+            return "Stopped"
+        case "iteration_limit":
+            return "Stopped: no turns left"
+        case "time_limit":
+            return "Stopped: no time left"
+        case "budget_limit":
+            return "Stopped: no budget left"
+        case "token_limit":
+            return "Stopped: no tokens left"
+        case "day_limit":
+            return "Stopped: nothing left of the limit of today"
+        case "error" | None:
+            return "Failed"
+
+
+class UnreadStore(QObject):
+    """Ended tasks that were not seen. A task that ends in the active conversation counts as seen."""
+
+    changed = Signal()
+
+    def __init__(self, tasks: TaskStore, state: WindowStateStore, active_conversation_id: Callable[[], str]) -> None:
+        super().__init__()
+        self._tasks = tasks
+        self._state = state
+        self._active_conversation_id = active_conversation_id
+        started_before = state.settings.seen_at > datetime.fromtimestamp(0, UTC)
+        self._since = state.settings.seen_at if started_before else datetime.now(UTC)
+        self._seen_ends: set[str] = set()
+        tasks.taskUpdate.connect(self._on_task_update)
+
+    def finished(self) -> tuple[Task, ...]:
+        """Unread ended tasks, newest first."""
+        known = [task for task in map(self._tasks.get, self._state.settings.unread) if task is not None]
+        return tuple(reversed(known))
+
+    def count(self, conversation_id: str) -> int:
+        return sum(task.conversation_id == conversation_id for task in self.finished())
+
+    def mark_read(self, conversation_id: str) -> None:
+        """Mark all tasks of a conversation as read."""
+        read = {task.id for task in self.finished() if task.conversation_id == conversation_id}
+        if read:
+            self._state.settings.unread = [task_id for task_id in self._state.settings.unread if task_id not in read]
+            self._state.save_soon()
+            self.changed.emit()
+
+    def dismiss(self, task_id: str) -> None:
+        """Mark one task as read."""
+        if task_id in self._state.settings.unread:
+            self._state.settings.unread = [known for known in self._state.settings.unread if known != task_id]
+            self._state.save_soon()
+            self.changed.emit()
+
+    def dismiss_all(self) -> None:
+        if self._state.settings.unread:
+            self._state.settings.unread = []
+            self._state.save_soon()
+            self.changed.emit()
+
+    def _on_task_update(self, task: Task) -> None:
+        settings = self._state.settings
+        if task.ended_at is None or task.parent_id is not None or task.id in self._seen_ends:
+            return
+        self._seen_ends.add(task.id)
+        settings.seen_at = max(settings.seen_at, task.ended_at)
+        self._state.save_soon()
+        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in settings.unread
+        if is_news and task.conversation_id != self._active_conversation_id():
+            settings.unread.append(task.id)
+            self.changed.emit()

@@ -1,0 +1,219 @@
+"""Dialogs that add an agent, remove one, and set the turn order."""
+
+from typing import get_args
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QMessageBox,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from errand.protocol.agents import Agent, Color, Personality
+from errand.protocol.conversations import TurnRule, TurnTaking
+from errand.window.stores.conversation.agents import NewAgent
+from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.views.agents.agents_bar import TURN_RULES
+from errand.window.widgets.agent_dot import agent_icon
+from errand.window.widgets.dialogs import QuestionDialog
+from errand.window.widgets.labels import TextLabel
+
+_COLORS: tuple[Color, ...] = get_args(Color)
+_ABOUT = (
+    "It begins where the first agent stands, sees what everybody said, and works on a branch of its own as soon as it "
+    "writes beside another one."
+)
+_MAX_NAME = 40
+
+_MAX_TURNS = 50
+
+
+class AddAgentDialog(QDialog):
+    """`chosen` gives a `NewAgent`; Esc cancels."""
+
+    chosen = Signal(object)
+
+    def __init__(
+        self, theme: Theme, personalities: tuple[Personality, ...], models: tuple[str, ...], parent: QWidget
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Add an agent")
+        self._theme = theme
+        self._personalities = personalities
+        self.personality, self.model, self.color = QComboBox(), QComboBox(), QComboBox()
+        self.name = QLineEdit()
+        self._fill(models)
+        self._lay_out()
+        self.personality.currentIndexChanged.connect(self._show_personality)
+        self._show_personality()
+        self.personality.setFocus()
+
+    @property
+    def agent(self) -> NewAgent:
+        """The agent in the fields."""
+        model: object = self.model.currentData()
+        chosen = self._personalities[self.personality.currentIndex()] if self._personalities else None
+        return NewAgent(
+            personality_id=chosen.id if chosen is not None else "",
+            name=self.name.text().strip(),
+            model=str(model or ""),
+            color=_COLORS[self.color.currentIndex()],
+        )
+
+    def _fill(self, models: tuple[str, ...]) -> None:
+        for personality in self._personalities:
+            self.personality.addItem(agent_icon(personality.color, self._theme), personality.name, personality.id)
+        self.model.addItem("As the personality has it", "")
+        for model in models:
+            self.model.addItem(model, model)
+        for color in _COLORS:
+            self.color.addItem(agent_icon(color, self._theme), color.capitalize() if color else "None", color)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.setMinimumWidth(tokens.column // 2)
+        self.name.setMaxLength(_MAX_NAME)
+        fields = (
+            ("Personality", self.personality),
+            ("Name", self.name),
+            ("Model", self.model),
+            ("Colour", self.color),
+        )
+        form = QFormLayout()
+        form.setHorizontalSpacing(tokens.space_wide)
+        form.setVerticalSpacing(tokens.space_close)
+        for name, field in fields:
+            field.setAccessibleName(name)
+            field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            form.addRow(name, field)
+        add, cancel = push_button("Add", "primary"), push_button("Cancel")
+        add.clicked.connect(self._on_added)
+        cancel.clicked.connect(self.reject)
+        self.name.returnPressed.connect(self._on_added)
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(cancel)
+        buttons.addWidget(add)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide)
+        column.setSpacing(tokens.space_wide)
+        column.addWidget(TextLabel(self._theme, _ABOUT, tone="muted", wrap=True))
+        column.addLayout(form)
+        column.addLayout(buttons)
+
+    def _show_personality(self) -> None:
+        """Takes name and colour from the personality."""
+        if self._personalities:
+            chosen = self._personalities[self.personality.currentIndex()]
+            self.name.setPlaceholderText(chosen.name)
+            self.color.setCurrentIndex(_COLORS.index(chosen.color))
+
+    def _on_added(self) -> None:
+        self.chosen.emit(self.agent)
+        self.accept()
+
+
+class RemoveAgentDialog(QuestionDialog):
+    """`accepted` removes it; Enter and Esc cancel."""
+
+    def __init__(self, name: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Remove an agent")
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(f"Remove {name} from this conversation?")
+        self.setInformativeText(
+            "What it wrote stays, under its name. Its branches stay too: go to them by the tree. "
+            "A task of it that was interrupted cannot be resumed any more."
+        )
+        remove = self.addButton("Remove", QMessageBox.ButtonRole.AcceptRole)
+        keep = self.addButton("Keep it", QMessageBox.ButtonRole.RejectRole)
+        set_style(remove, "look", "danger")
+        self.set_default(keep)
+        self.setEscapeButton(keep)
+
+
+class TurnOrderDialog(QDialog):
+    """`chosen` gives the new `TurnTaking`; Esc cancels."""
+
+    chosen = Signal(object)
+
+    def __init__(self, theme: Theme, turns: TurnTaking, agents: tuple[Agent, ...], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Turns")
+        self._theme = theme
+        self.rule, self.moderator, self.limit = QComboBox(), QComboBox(), QSpinBox()
+        self._about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
+        for rule, (name, _) in TURN_RULES.items():
+            self.rule.addItem(name, rule)
+        for agent in agents:
+            self.moderator.addItem(agent.name, agent.id)
+        self.limit.setRange(1, _MAX_TURNS)
+        self.limit.setValue(turns.limit)
+        self.rule.setCurrentIndex(max(0, self.rule.findData(turns.rule)))
+        self.moderator.setCurrentIndex(max(0, self.moderator.findData(turns.moderator_id)))
+        self._lay_out()
+        self.rule.currentIndexChanged.connect(self._show_rule)
+        self._show_rule()
+        self.rule.setFocus()
+
+    @property
+    def turns(self) -> TurnTaking:
+        """The turn order in the fields."""
+        rule = self._rule
+        moderator: object = self.moderator.currentData()
+        has_one = rule == "moderator" and isinstance(moderator, str)
+        return TurnTaking(rule=rule, limit=self.limit.value(), moderator_id=str(moderator) if has_one else None)
+
+    @property
+    def _rule(self) -> TurnRule:
+        return tuple(TURN_RULES)[self.rule.currentIndex()]
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.setMinimumWidth(tokens.column // 2)
+        self.limit.lineEdit().setTextMargins(tokens.space_close, 0, tokens.space_close, 0)  # QSS cannot
+        set_tool_tip(self.limit, "After so many replies without a word of yours they wait for you")
+        form = QFormLayout()
+        form.setHorizontalSpacing(tokens.space_wide)
+        form.setVerticalSpacing(tokens.space_close)
+        explained = QVBoxLayout()
+        explained.setSpacing(tokens.space_tight)
+        explained.addWidget(self.rule)
+        explained.addWidget(self._about)
+        form.addRow("Who speaks", explained)
+        form.addRow("Moderator", self.moderator)
+        form.addRow("Replies in a row", self.limit)
+        names = {self.rule: "Who speaks", self.moderator: "Moderator", self.limit: "Replies in a row"}
+        for field, name in names.items():
+            field.setAccessibleName(name)
+            field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        save, cancel = push_button("Save", "primary"), push_button("Cancel")
+        save.clicked.connect(self._on_saved)
+        cancel.clicked.connect(self.reject)
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(cancel)
+        buttons.addWidget(save)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide)
+        column.setSpacing(tokens.space_wide)
+        column.addLayout(form)
+        column.addLayout(buttons)
+
+    def _show_rule(self) -> None:
+        self._about.setText(TURN_RULES[self._rule][1])
+        self.moderator.setEnabled(self._rule == "moderator")
+
+    def _on_saved(self) -> None:
+        self.chosen.emit(self.turns)
+        self.accept()

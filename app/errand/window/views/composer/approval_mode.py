@@ -1,0 +1,223 @@
+"""The approval mode in the composer: the button that shows it, the panel to choose it, and the way out of plan mode."""
+
+from functools import partial
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from errand.client.display_text import ALL_WARNINGS, approval_mode_text
+from errand.protocol.tasks import ApproveMode
+from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.widgets.dialogs import FramelessDialog
+from errand.window.widgets.labels import TextLabel
+
+_ICONS: dict[ApproveMode, str] = {
+    "ask": "shield-question-mark",
+    "edits": "file-pen",
+    "plan": "list",
+    "all": "shield-alert",
+    "never": "circle-x",
+}
+# `never` is for tasks without a person.
+CHOICES: tuple[ApproveMode, ...] = ("ask", "edits", "plan", "all")
+_TONES: dict[ApproveMode, Tone] = {"all": "waiting", "plan": "link"}
+_LEAVE_PLAN = "Leave plan mode"
+_NEXT: dict[ApproveMode, ApproveMode] = {"ask": "edits", "edits": "plan"}
+
+
+def next_mode(mode: ApproveMode) -> ApproveMode:
+    """The mode after this one when a person cycles: never one that allows everything."""
+    return _NEXT.get(mode, "ask")
+
+
+class ApprovalModeView(QWidget):
+    """The mode, and in plan mode a button that leaves it. Emits `chosen` with the mode that the user chose.
+
+    `words` are the texts of the visible buttons, the least important first, for a bar that hides them when space is
+    short.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._mode: ApproveMode = "ask"
+        self._has_sandbox = False
+        self.words: dict[QPushButton, str] = {}
+        self.mode_button = push_button("", "quiet")
+        self.leave_plan_button = push_button("", "quiet")
+        self.leave_plan_button.setAccessibleName(_LEAVE_PLAN)
+        set_tool_tip(self.leave_plan_button, "The agent may work again, and you are asked (Shift+Tab)")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.mode_button)
+        row.addWidget(self.leave_plan_button)
+        self.mode_button.clicked.connect(self.open_panel)
+        self.leave_plan_button.clicked.connect(self.cycle)
+
+    def show_mode(self, mode: ApproveMode, *, has_sandbox: bool) -> None:
+        """Amber if everything is allowed; marked in plan mode. The texts are set by the bar."""
+        self._mode, self._has_sandbox = mode, has_sandbox
+        name, about = approval_mode_text(mode, has_sandbox=has_sandbox)
+        tone = _TONES.get(mode)
+        self.words = {self.leave_plan_button: _LEAVE_PLAN} if mode == "plan" else {}
+        self.words[self.mode_button] = name
+        self.leave_plan_button.setVisible(mode == "plan")
+        self.leave_plan_button.setIcon(self._theme.icon("play", "muted"))
+        self.mode_button.setAccessibleName(f"Approvals: {name}")
+        self.mode_button.setAccessibleDescription(about)
+        set_tool_tip(self.mode_button, f"{about} Shift+Tab changes it.")
+        set_style(self.mode_button, "tone", tone or "")
+        self.mode_button.setIcon(self._theme.icon(_ICONS[mode], tone or "muted"))
+
+    def open_panel(self) -> None:
+        """Open the panel of the approval modes."""
+        dialog = ApprovalModeDialog(self._theme, self._mode, self, has_sandbox=self._has_sandbox)
+        dialog.chosen.connect(self.chosen)
+        dialog.open_above(self.mode_button)
+
+    def cycle(self) -> None:
+        """Choose the next approval mode: ask, accept edits, plan. From plan mode this leaves it."""
+        self.chosen.emit(next_mode(self._mode))
+
+
+class ApprovalModeDialog(FramelessDialog):
+    """Emits `chosen` with the mode. Allowing everything requires a confirmation."""
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme, mode: ApproveMode, parent: QWidget, *, has_sandbox: bool) -> None:
+        super().__init__(theme, Qt.WindowType.Popup, parent)
+        self.setAccessibleName("What the agent may do without asking")
+        self.setWindowTitle("What the agent may do without asking")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._theme = theme
+        self._mode = mode
+        self._has_sandbox = has_sandbox
+        self._buttons: dict[ApproveMode, QPushButton] = {choice: self._button(choice) for choice in CHOICES}
+        self._confirm = _Confirmation(theme, ALL_WARNINGS[has_sandbox])
+        self._confirm.answered.connect(self._on_confirmed)
+        tokens = theme.tokens
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_wide)
+        column.setSpacing(tokens.space_tight)
+        column.addWidget(TextLabel(theme, "What the agent may do without asking", bold=True))
+        for choice, button in self._buttons.items():
+            column.addLayout(self._entry(choice, button))
+        column.addWidget(self._confirm)
+        column.addWidget(
+            TextLabel(
+                theme,
+                "Shift+Tab in the message field goes through the first three.",
+                size=tokens.size_small,
+                tone="muted",
+            )
+        )
+
+    def open_above(self, button: QWidget) -> None:
+        """Open with the lower edge above the button, inside the window."""
+        space, window = self._theme.tokens.space_close, button.window()
+        self.setFixedWidth(min(self._theme.tokens.column * 5 // 9, window.width() - 2 * space))
+        corner = button.mapTo(window, QPoint(0, -space))
+        corner.setX(min(corner.x(), window.width() - self.width() - space))
+        self.move(window.mapToGlobal(corner))
+        self.show()
+        self._fit(self.y())
+        self._buttons[self._mode if self._mode in CHOICES else "ask"].setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        steps: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+        step = steps.get(event.key())
+        focused = next((index for index, each in enumerate(self._buttons.values()) if each.hasFocus()), None)
+        if step is None or focused is None:
+            super().keyPressEvent(event)
+            return
+        list(self._buttons.values())[(focused + step) % len(CHOICES)].setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _button(self, mode: ApproveMode) -> QPushButton:
+        name, about = approval_mode_text(mode, has_sandbox=self._has_sandbox)
+        is_current = mode == self._mode
+        button = push_button(name, "quiet")
+        tone = "waiting" if mode == "all" else "text"
+        button.setIcon(self._theme.icon("check" if is_current else _ICONS[mode], tone))
+        button.setAccessibleName(f"{name}, chosen" if is_current else name)
+        button.setAccessibleDescription(about)
+        button.clicked.connect(partial(self._on_clicked, mode))
+        return button
+
+    def _entry(self, mode: ApproveMode, button: QPushButton) -> QVBoxLayout:
+        tokens = self._theme.tokens
+        _, about = approval_mode_text(mode, has_sandbox=self._has_sandbox)
+        line = QHBoxLayout()
+        line.addWidget(button)
+        line.addStretch(1)
+        entry = QVBoxLayout()
+        entry.setSpacing(0)
+        entry.addLayout(line)
+        label = TextLabel(self._theme, about, size=tokens.size_small, tone="muted", wrap=True)
+        label.setContentsMargins(tokens.space_far + tokens.space_close, 0, 0, tokens.space_tight)
+        entry.addWidget(label)
+        return entry
+
+    def _on_clicked(self, mode: ApproveMode) -> None:
+        if mode == "all" and self._mode != "all":
+            bottom = self.y() + self.height()
+            self._confirm.show()
+            self._fit(bottom)
+            self._confirm.setFocus()
+            return
+        self._choose(mode)
+
+    def _on_confirmed(self, is_sure: bool) -> None:
+        if is_sure:
+            self._choose("all")
+            return
+        bottom = self.y() + self.height()
+        self._confirm.hide()
+        self._fit(bottom)
+        self._buttons["all"].setFocus()
+
+    def _choose(self, mode: ApproveMode) -> None:
+        self.close()
+        if mode != self._mode:
+            self.chosen.emit(mode)
+
+    def _fit(self, bottom: int) -> None:
+        """As high as its content, above `bottom`."""
+        layout = self.layout()
+        assert layout is not None
+        layout.activate()
+        self.resize(self.width(), layout.totalHeightForWidth(self.width()))
+        self.move(self.x(), bottom - self.height())
+
+
+class _Confirmation(QWidget):
+    """The confirmation of "Allow all"."""
+
+    answered = Signal(bool)
+
+    def __init__(self, theme: Theme, warning: str) -> None:
+        super().__init__()
+        allow, keep = push_button("Allow everything", "danger"), push_button("Keep asking")
+        buttons = QHBoxLayout()
+        buttons.addWidget(keep)
+        buttons.addWidget(allow)
+        buttons.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, theme.tokens.space_close, 0, theme.tokens.space_close)
+        column.addWidget(TextLabel(theme, warning, tone="waiting", wrap=True))
+        column.addLayout(buttons)
+        allow.clicked.connect(self._on_allowed)
+        keep.clicked.connect(self._on_kept)
+        self.setFocusProxy(keep)
+        self.hide()
+
+    def _on_allowed(self) -> None:
+        self.answered.emit(True)
+
+    def _on_kept(self) -> None:
+        self.answered.emit(False)

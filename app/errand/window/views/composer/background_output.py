@@ -1,0 +1,150 @@
+"""The output of one background command, with its state, a stop, and a line for its terminal."""
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QTextCursor
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+
+from errand.client.number_format import duration
+from errand.client.safe_text import escape_hidden_line
+from errand.protocol.background import BackgroundCommand
+from errand.window.stores.conversation.background import BackgroundStore
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.widgets.buttons import CopyButton
+from errand.window.widgets.labels import ElidedLabel, TextLabel
+
+_SIZE = QSize(820, 520)
+_LONGEST_TITLE = 80
+_SECRET_WORDS = ("password", "passphrase", "passwort", "mot de passe", "pin:")
+
+
+def state_text(one: BackgroundCommand) -> str:
+    """`running since 14:05`, `exit 1 after 2 min`."""
+    if one.ended_at is None:
+        since = f"running since {one.started_at.astimezone():%H:%M}"
+        return "stopping" if one.stopped_by else "waits for input" if one.waits_for_input else since
+    how = "stopped" if one.stopped_by else "ended" if one.exit_code is None else f"exit {one.exit_code}"
+    return f"{how} after {duration((one.ended_at - one.started_at).total_seconds())}"
+
+
+def asks_for_secret(one: BackgroundCommand) -> bool:
+    """True if its last line looks like the prompt for a password, which nobody should read over a shoulder."""
+    last = one.last_lines.rsplit("\n", 1)[-1].casefold()
+    return one.waits_for_input and any(word in last for word in _SECRET_WORDS)
+
+
+class BackgroundOutputDialog(QDialog):
+    """Follows the command while it is open. Not modal: the conversation goes on beside it."""
+
+    def __init__(self, store: BackgroundStore, one: BackgroundCommand, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        command = " ".join(escape_hidden_line(one.command).split())
+        self.setWindowTitle(f"Output of {command[:_LONGEST_TITLE]}")
+        self._store = store
+        self._theme = theme
+        self._one = one
+        self._read_size = -1
+        self._command = ElidedLabel(theme, command, mono=True)
+        self._state = TextLabel(theme, tone="muted")
+        self._problem = TextLabel(theme, tone="failed", wrap=True)
+        self._problem.hide()
+        self.stop_button = push_button("Stop")
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setTabChangesFocus(True)
+        self.text.setFont(theme.font(theme.tokens.size_base, mono=True))
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.document().setDocumentMargin(theme.tokens.space_close)
+        self.text.setAccessibleName("Output")
+        self.text.setPlaceholderText("Nothing was printed yet.")
+        self.field = QLineEdit()
+        self.field.setAccessibleName("Line for the terminal of the command")
+        self.field.setPlaceholderText("Type a line for its terminal; Enter sends it")
+        self.send_button, self.interrupt_button = push_button("Send"), push_button("Ctrl+C")
+        self.interrupt_button.setAccessibleName("Send Ctrl+C, which interrupts most programs")
+        self._typing = QWidget()
+        self._lay_out()
+        self.resize(_SIZE)
+        self.stop_button.clicked.connect(lambda: store.stop(self._one))
+        self.field.returnPressed.connect(self._on_entered)
+        self.send_button.clicked.connect(self._on_entered)
+        self.interrupt_button.clicked.connect(lambda: self._type("", "ctrl-c"))
+        store.changed.connect(self._on_changed)
+        theme.changed.connect(self._on_theme_changed)
+        self._on_changed()
+        (self.field if one.terminal else self.text).setFocus()
+
+    def shows(self, one: BackgroundCommand) -> bool:
+        return (one.conversation_id, one.id) == (self._one.conversation_id, self._one.id)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_normal)
+        head.addWidget(self._command, 1)
+        head.addWidget(self._state)
+        head.addWidget(CopyButton(self._theme, "Copy output", self._copy))
+        head.addWidget(self.stop_button)
+        line = QHBoxLayout(self._typing)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(tokens.space_close)
+        line.addWidget(self.field, 1)
+        line.addWidget(self.send_button)
+        line.addWidget(self.interrupt_button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_wide)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(head)
+        column.addWidget(self.text, 1)
+        column.addWidget(self._problem)
+        column.addWidget(self._typing)
+
+    def _on_changed(self) -> None:
+        self._one = one = self._store.get(self._one.id) or self._one
+        self._state.setText(state_text(one))
+        self._state.set_tone("waiting" if one.waits_for_input and one.ended_at is None else "muted")
+        self.stop_button.setVisible(one.ended_at is None)
+        self.stop_button.setEnabled(not one.stopped_by)
+        self._typing.setVisible(one.terminal and one.ended_at is None)
+        mode = QLineEdit.EchoMode
+        self.field.setEchoMode(mode.Password if asks_for_secret(one) else mode.Normal)
+        if one.size != self._read_size:
+            self._read_size = one.size
+            self._store.read(one, self._show)
+
+    def _show(self, text: str) -> None:
+        before = self.text.toPlainText()
+        if text == before:
+            return
+        bar = self.text.verticalScrollBar()
+        follows = bar.value() >= bar.maximum() - 1
+        if before and text.startswith(before):
+            end = QTextCursor(self.text.document())
+            end.movePosition(QTextCursor.MoveOperation.End)
+            end.insertText(text[len(before) :])
+        else:
+            self.text.setPlainText(text)
+        if follows:
+            bar.setValue(bar.maximum())
+
+    def _on_entered(self) -> None:
+        self._type(self.field.text(), "enter")
+        self.field.clear()
+        self.field.setFocus()
+
+    def _type(self, text: str, key: str) -> None:
+        self._problem.hide()
+        self._store.type_into(self._one, text, key, self._on_failed)
+
+    def _on_failed(self, text: str) -> None:
+        self._problem.setText(text)
+        self._problem.show()
+
+    def _copy(self) -> None:
+        self.text.selectAll()
+        self.text.copy()
+        self.text.moveCursor(QTextCursor.MoveOperation.End)
+
+    def _on_theme_changed(self) -> None:
+        self.text.setFont(self._theme.font(self._theme.tokens.size_base, mono=True))

@@ -1,0 +1,226 @@
+"""The composer: a text field that grows, and one button that sends, steers, replies or stops."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from errand.window.theme.style import ButtonStyle, push_button, set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.attachments import AttachmentsView
+from errand.window.views.composer.prompt_edit import PromptEditView
+from errand.window.widgets.buttons import IconButton
+
+# What the engine makes ready for a message rests a minute after its last use.
+_WRITING_EVERY_S = 20.0
+
+ComposerMode = Literal["send", "steer", "reply", "stop", "stopping"]
+
+
+@dataclass(frozen=True, slots=True)
+class ComposerState:
+    """The state that decides what the button does: the conversation's task, and the open question, if any.
+
+    `steers`: a message goes to the active task.
+    """
+
+    active: bool = False
+    steers: bool = True
+    stopping: bool = False
+    question: str = ""
+    connected: bool = True
+    has_begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _ButtonLabel:
+    text: str
+    icon: str
+    look: ButtonStyle
+    tip: str
+
+
+_BUTTON_LABELS: dict[ComposerMode, _ButtonLabel] = {
+    "send": _ButtonLabel("Send", "arrow-up", "primary", "Enter"),
+    "steer": _ButtonLabel(
+        "Steer", "arrow-up", "primary", "Enter: read before the next turn. Alt+Enter: after this work."
+    ),
+    "reply": _ButtonLabel("Reply", "arrow-up", "primary", "Enter"),
+    "stop": _ButtonLabel("Stop", "square", "plain", "Esc twice"),
+    "stopping": _ButtonLabel("Stopping", "square", "plain", "What it started is being ended"),
+}
+
+
+class ComposerView(QFrame):
+    """`extras` is shown at the lower left: the options of the next task.
+
+    Emits `writing` when a person begins a message, and again from time to time until it is sent.
+
+    Emits `submitted` and `queued` with the text and the paths of its attachments, and `content_dropped` with the
+    QMimeData of pasted or dropped content to attach.
+    """
+
+    submitted = Signal(str, object)
+    queued = Signal(str, object)
+    content_dropped = Signal(object)
+    history_step_requested = Signal(int)
+    stop_requested = Signal()
+    edit_last_requested = Signal()
+    edited = Signal(str)
+    writing = Signal()
+
+    def __init__(self, theme: Theme, extras: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("composer")
+        self._theme = theme
+        self._state = ComposerState()
+        self._said_writing_at = -_WRITING_EVERY_S
+        self._edit = PromptEditView(self)
+        self._edit.setAccessibleName("Message")
+        set_style(self._edit, "look", "bare")
+        self.attachments = AttachmentsView(theme)
+        self._clip = IconButton(theme, "paperclip", "Attach files")
+        self._button = push_button("Send", "primary")
+        self._lay_out(extras)
+        self._edit.textChanged.connect(self._on_text_changed)
+        self._edit.submitted.connect(self._on_submitted)
+        self._edit.queued.connect(self._on_queued)
+        self._edit.edit_last_requested.connect(self.edit_last_requested)
+        self._edit.content_dropped.connect(self.content_dropped)
+        self._edit.history_step_requested.connect(self.history_step_requested)
+        self.attachments.changed.connect(self._show_mode)
+        self._clip.clicked.connect(self._on_clip_clicked)
+        self._edit.focused.connect(self._on_focused)
+        self._button.clicked.connect(self._on_button_clicked)
+        theme.changed.connect(self._on_theme_changed)
+        self._on_theme_changed()
+        self.setFocusProxy(self._edit)
+
+    @property
+    def text(self) -> str:
+        return self._edit.toPlainText()
+
+    @property
+    def has_content(self) -> bool:
+        """True if there is something to send: a text or a file."""
+        return self._edit.has_text or bool(self.attachments.paths)
+
+    @property
+    def button(self) -> QPushButton:
+        return self._button
+
+    @property
+    def field(self) -> PromptEditView:
+        return self._edit
+
+    @property
+    def mode(self) -> ComposerMode:
+        """The current action of the button."""
+        state, has_content = self._state, self.has_content
+        if state.question:
+            return "reply"
+        if state.active and not has_content:
+            return "stopping" if state.stopping else "stop"
+        return "steer" if state.active and state.steers else "send"
+
+    def show_state(self, state: ComposerState) -> None:
+        self._state = state
+        self._show_mode()
+
+    def set_text(self, text: str) -> None:
+        """Replace the text; the cursor is placed at its end."""
+        self._edit.setPlainText(text)
+        cursor = self._edit.textCursor()
+        cursor.movePosition(cursor.MoveOperation.End)
+        self._edit.setTextCursor(cursor)
+
+    def _lay_out(self, extras: QWidget) -> None:
+        tokens = self._theme.tokens
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_close)
+        column.setSpacing(tokens.space_tight)
+        column.addWidget(self.attachments)
+        column.addWidget(self._edit)
+        row = QHBoxLayout()
+        row.setSpacing(tokens.space_tight)
+        row.addWidget(self._clip)
+        row.addWidget(extras, 1)
+        row.addWidget(self._button)
+        column.addLayout(row)
+
+    def _show_mode(self) -> None:
+        mode = self.mode
+        label = _BUTTON_LABELS[mode]
+        self._edit.setPlaceholderText(self._placeholder())
+        if self._edit.isVisible():
+            self._edit.viewport().update()  # Qt does not repaint the old placeholder
+        self._button.setText(label.text)
+        self._button.setAccessibleName(label.text)
+        set_tool_tip(self._button, label.tip)
+        self._button.setIcon(self._theme.icon(label.icon, "on_accent" if label.look == "primary" else "text"))
+        self._button.setEnabled(self._can_act(mode))
+        set_style(self._button, "look", label.look)
+
+    def _can_act(self, mode: ComposerMode) -> bool:
+        if not self._state.connected or mode == "stopping":
+            return False
+        return mode == "stop" or self.has_content
+
+    def _placeholder(self) -> str:
+        state = self._state
+        if state.question:
+            return state.question
+        if self.attachments.paths:
+            return "Say what is to be done with it"
+        if state.active and state.steers:
+            return "Write to steer the task; Alt+Enter queues it for later"
+        return "Go on from here" if state.has_begun else "What is to be done?"
+
+    def _on_text_changed(self) -> None:
+        self._show_mode()
+        self.edited.emit(self.text)
+        now = time.monotonic()
+        if self._edit.document().isUndoAvailable() and now - self._said_writing_at > _WRITING_EVERY_S:
+            self._said_writing_at = now
+            self.writing.emit()
+
+    def _on_submitted(self) -> None:
+        if (message := self._take_message()) is not None:
+            self.submitted.emit(*message)
+
+    def _on_queued(self) -> None:
+        if (message := self._take_message()) is not None:
+            self.queued.emit(*message)
+
+    def _on_clip_clicked(self) -> None:
+        dialog = QFileDialog(self, "Attach files", str(Path.home()))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.filesSelected.connect(self.attachments.add)
+        dialog.open()
+        dialog.finished.connect(dialog.deleteLater)
+
+    def _on_button_clicked(self) -> None:
+        if self.mode == "stop":
+            self.stop_requested.emit()
+        else:
+            self._on_submitted()
+
+    def _on_focused(self, focused: bool) -> None:
+        set_style(self, "state", "focused" if focused else "")
+
+    def _on_theme_changed(self) -> None:
+        self._edit.setFont(self._theme.font(self._theme.tokens.size_base))
+        self._button.setIconSize(QSize(self._theme.tokens.icon_small, self._theme.tokens.icon_small))
+        self._show_mode()
+
+    def _take_message(self) -> tuple[str, tuple[str, ...]] | None:
+        """Empty the field and return its text and attachments; None while offline, so that no text is lost."""
+        if not self.has_content or not self._state.connected:
+            return None
+        text, paths = self.text.strip(), self.attachments.paths
+        self._edit.clear()
+        self.attachments.clear()
+        return text, paths

@@ -1,0 +1,295 @@
+"""The panel below the transcript: status line, agents, to-do list, queue, options and composer of one conversation."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QMimeData, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from errand.protocol.tasks import ApproveMode, Task
+from errand.window.rows.row import UserRow
+from errand.window.stores.catalog import ModelStore
+from errand.window.stores.changes import ChangesStore
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.stores import Stores
+from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
+from errand.window.stores.tasks import is_working
+from errand.window.stores.usage import ContextUsageStore
+from errand.window.theme.theme import Theme
+from errand.window.views.agents.agents_bar import AgentsBarView
+from errand.window.views.composer.approval_mode import ApprovalModeView
+from errand.window.views.composer.background_view import BackgroundView
+from errand.window.views.composer.composer import ComposerState, ComposerView
+from errand.window.views.composer.drop_payload import PastedFiles, drop_payload
+from errand.window.views.composer.queue_view import QueueView
+from errand.window.views.composer.status_line import StatusLineView
+from errand.window.views.composer.task_options_bar import TaskOptionsView
+from errand.window.views.composer.todo_view import TodoView
+from errand.window.views.usage.context_bar import ContextBarView
+
+if TYPE_CHECKING:
+    from errand.window.views.composer.completion_list import MentionListView
+    from errand.window.views.composer.server_prompts import ServerPromptListView
+
+
+class PromptHistory:
+    """Steps through earlier messages. The unfinished text is kept as the newest entry, as is an edited one."""
+
+    def __init__(self) -> None:
+        self._index = 0
+        self._shown = ""
+        self._unsent = ""
+
+    def step(self, by: int, messages: Sequence[str], current: str) -> str | None:
+        """The text to show for a step, -1 for an older one; None at the ends. `messages` has the newest first."""
+        if self._index == 0 or current != self._shown:
+            self._index, self._unsent = 0, current
+        index = self._index - by
+        if not 0 <= index <= len(messages):
+            return None
+        self._index = index
+        self._shown = messages[index - 1] if index else self._unsent
+        return self._shown
+
+
+class InputPanelView(QWidget):
+    """Emits `sent` for each message, and `model_missing` if no model is available.
+
+    Emits `options_changed` when the user changes the options of the next task, and `files_changed` with the paths
+    attached to the unsent message.
+    """
+
+    sent = Signal()
+    model_missing = Signal()
+    files_changed = Signal(object)
+    options_changed = Signal(object)
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        stores: Stores,
+        models: ModelStore,
+        theme: Theme,
+        pasted: PastedFiles,
+    ) -> None:
+        super().__init__()
+        self._theme = theme
+        self._pasted = pasted
+        self._store = store
+        self._stores = stores
+        self._models = models
+        self._has_sent = False
+        self._history = PromptHistory()
+        self._context = ContextUsageStore(stores.session)
+        self.context = ContextBarView(self._context, theme)
+        self.changes = ChangesStore(store, stores.session)
+        self.agents = AgentsBarView(store, stores, models, theme)
+        self.status = StatusLineView(theme, self.context)
+        self.todo = TodoView(theme)
+        self.queue = QueueView(store.queue, theme)
+        self.background = BackgroundView(store.background, theme)
+        self.approval_mode = ApprovalModeView(theme)
+        self.task_options = TaskOptionsView(theme, self.approval_mode)
+        self.composer = ComposerView(theme, self.task_options)
+        self.mentions: MentionListView | None = None
+        self.prompts: ServerPromptListView | None = None
+        tokens = theme.tokens
+        self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # aligned with the transcript
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide)
+        column.setSpacing(tokens.space_close)
+        for part in (self.agents, self.background, self.status, self.todo, self.queue, self.composer):
+            column.addWidget(part)
+        self._connect()
+        self.show_task()
+        self.setFocusProxy(self.composer)
+
+    @property
+    def is_blank(self) -> bool:
+        """True if nothing was typed or sent yet."""
+        return self._store.conversation_id is None and not self._has_sent and not self.composer.has_content
+
+    def set_options(self, options: TaskOptions) -> None:
+        """Use these options for the next task."""
+        self.task_options.set_options(options)
+        self._apply_options()
+
+    def show_task(self) -> None:
+        """Show the current state of the newest task."""
+        task = self._store.task
+        self._show_agents()
+        self.status.show_task(task, self._agent_name(task))
+        self._context.show_task(task)
+        self.context.lock(self._store.context.locked)
+        self.status.setVisible(task is not None)
+        self.todo.show_task(task)
+        self.queue.show_entries()
+        self._show_option_defaults()
+        if task is not None:
+            self.task_options.show_task(task)
+            self._apply_options()
+        self._show_approve()
+        question = asked.text if (asked := self._store.requests.question) is not None else ""
+        active = task is not None and is_working(task)
+        stopping = task is not None and task.stopping
+        connected = self._stores.session.state == "ready"
+        steers = self._store.requests.steers
+        self.composer.show_state(ComposerState(active, steers, stopping, question, connected, task is not None))
+
+    def attach_content(self, mime: QMimeData) -> None:
+        """Attach dropped or pasted content."""
+        payload = drop_payload(mime)
+        self.composer.attachments.add(payload.paths)
+        try:
+            if payload.picture is not None:
+                self.composer.attachments.add([self._pasted.save_image(payload.picture)])
+            elif payload.text:
+                self.composer.attachments.add([self._pasted.save_text(payload.text)])
+        except OSError as error:
+            self._store.requests.failed.emit(f"What was pasted could not be kept: {error.strerror}.")
+
+    def _connect(self) -> None:
+        store, composer = self._store, self.composer
+        store.taskUpdate.connect(self.show_task)
+        store.loaded.connect(self.show_task)
+        store.agents.changed.connect(self.show_task)
+        self.changes.changed.connect(self._on_files_of_task_changed)
+        self._stores.asks.changed.connect(self.show_task)
+        self._stores.session.state_changed.connect(self.show_task)
+        self._stores.personalities.changed.connect(self._show_option_defaults)
+        self._models.changed.connect(self._show_option_defaults)
+        self._stores.sandbox.changed.connect(self._show_option_defaults)
+        store.requests.unsent.connect(self._on_unsent)
+        self.context.summarise_requested.connect(store.context.summarise)
+        composer.submitted.connect(self._on_submitted)
+        composer.queued.connect(store.requests.follow_up)
+        composer.content_dropped.connect(self.attach_content)
+        composer.history_step_requested.connect(self._on_history_step_requested)
+        composer.attachments.changed.connect(self._on_files_changed)
+        composer.attachments.dropped.connect(self._pasted.delete)
+        composer.attachments.refused.connect(store.requests.failed)
+        composer.attachments.folder_dropped.connect(self._on_folder_dropped)
+        composer.stop_requested.connect(store.requests.stop)
+        self.status.try_now_requested.connect(store.requests.try_now)
+        self.status.mode.mode_requested.connect(store.requests.set_mode)
+        self.queue.focus_released.connect(composer.setFocus)
+        self.task_options.changed.connect(self._on_options_changed)
+        self.approval_mode.chosen.connect(self._on_mode_chosen)
+        composer.edited.connect(self._on_edited)
+        composer.writing.connect(store.requests.prepare)
+        composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
+        store.approve_changed.connect(self._show_approve)
+        self.task_options.add_agent_requested.connect(self.agents.add_agent)
+
+    def _on_files_of_task_changed(self) -> None:
+        shown = self.changes.shown
+        self.status.show_changes(len(shown.files) if shown is not None else 0)
+
+    def ask_models(self, text: str, models: tuple[str, ...]) -> None:
+        """Send this text, with the attachments, to several models."""
+        paths = self.composer.attachments.paths
+        self.composer.set_text("")
+        self.composer.attachments.clear()
+        self._has_sent = True
+        self._store.requests.ask_models(text, models, paths)
+        self.sent.emit()
+
+    def _show_agents(self) -> None:
+        self.agents.show_agents()
+        if self.mentions is None and self._store.agents.is_several:
+            from errand.window.views.composer.completion_list import (
+                MentionListView,  # most conversations have one agent
+            )
+
+            self.mentions = MentionListView(self.composer.field, lambda: self.agents.mentionable, self._theme)
+
+    def _agent_name(self, task: Task | None) -> str:
+        """The name of the task's agent; empty with a single agent."""
+        agent = self._store.agents.get(task.agent_id) if task is not None and self._store.agents.is_several else None
+        return agent.name if agent is not None else ""
+
+    def _show_option_defaults(self) -> None:
+        self.task_options.set_defaults(
+            TaskOptionDefaults(
+                self._models.ready,
+                self._models.default,
+                self._stores.personalities.all,
+                self._store.agents.shown,
+                self._models.servers,
+                self._stores.sandbox.holds,
+            )
+        )
+        self._apply_options()
+
+    def _apply_options(self) -> None:
+        self._store.requests.options = self.task_options.options
+
+    def _show_approve(self) -> None:
+        """The mode of an existing conversation is what the engine says."""
+        if self._store.conversation is not None:
+            self.task_options.set_approve(self._store.conversation.approve)
+            self._apply_options()
+
+    def _on_mode_chosen(self, mode: ApproveMode) -> None:
+        if self._store.conversation_id is None:
+            self.task_options.set_approve(mode)
+            self._apply_options()
+        else:
+            self._store.requests.set_approve(mode)
+        self.options_changed.emit(replace(self.task_options.options, approve=mode))
+
+    def _on_submitted(self, text: str, paths: tuple[str, ...]) -> None:
+        if self._models.is_empty and not self.task_options.model:
+            self._on_unsent(text, paths)
+            self.model_missing.emit()
+            return
+        self._has_sent = True
+        self._store.requests.send(text, paths)
+        self.sent.emit()
+
+    def _on_unsent(self, text: str, paths: tuple[str, ...]) -> None:
+        """Restore a text that was not sent, with its files, above the text typed since then."""
+        self._has_sent = False
+        current = self.composer.text
+        self.composer.set_text(f"{text}\n{current}" if current.strip() else text)
+        self.composer.attachments.restore(paths)
+
+    def _on_history_step_requested(self, by: int) -> None:
+        rows = (self._store.row(index) for index in reversed(range(self._store.count())))
+        messages = [row.text for row in rows if isinstance(row, UserRow)]
+        text = self._history.step(by, messages, self.composer.text)
+        if text is not None:
+            self.composer.set_text(text)
+
+    def _on_files_changed(self) -> None:
+        self.files_changed.emit(self.composer.attachments.paths)
+
+    def _folder(self) -> str | None:
+        return self.task_options.options.workspace
+
+    def _on_edited(self, text: str) -> None:
+        if text == "/" and self.prompts is None:
+            from errand.window.views.composer.server_prompts import ServerPromptListView  # few messages begin so
+
+            self.prompts = ServerPromptListView(self.composer.field, self._stores.tools, self._folder, self._theme)
+            self.prompts.filled.connect(self._on_prompt_filled)
+            self.prompts.failed.connect(self._store.failed)
+            self.prompts.update_items()
+
+    def _on_prompt_filled(self, text: str) -> None:
+        """Replace the / with the text of a server's prompt, for the person to read and send."""
+        typed = self.composer.text
+        self.composer.set_text(text if typed.startswith("/") and "\n" not in typed else f"{typed}\n\n{text}".strip())
+        self.composer.setFocus()
+
+    def _on_folder_dropped(self, path: str) -> None:
+        """Use a folder as the workspace of a new conversation; in an existing one insert its path."""
+        if self.task_options.has_begun:
+            self.composer.field.insertPlainText(path)
+        else:
+            self.task_options.set_folder(path)
+
+    def _on_options_changed(self) -> None:
+        self._apply_options()
+        self.options_changed.emit(self.task_options.options)

@@ -1,0 +1,223 @@
+"""Prompts of MCP servers in the composer: a list after a / at its beginning, and the dialog for their arguments."""
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QListWidgetItem, QVBoxLayout, QWidget
+from shiboken6 import isValid
+
+from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.protocol.servers import McpPromptListParams, McpPromptListResult, McpPromptParams, McpServerPrompt
+from errand.window.stores.tools import ToolStore
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.completion_list import CompletionListView
+from errand.window.views.composer.prompt_edit import PromptEditView
+from errand.window.widgets.labels import TextLabel, one_line
+
+_MAX_SHOWN = 8
+_MAX_PROBLEMS = 2
+_LONGEST_LINE = 90
+_LONGEST_NAME = 60
+_LONGEST_VALUE = 10_000
+_ROLE = Qt.ItemDataRole.UserRole
+_START = -1
+
+
+class ServerPromptListView(CompletionListView):
+    """Lists the prompts of connected servers; the others are started if the person wants that.
+
+    `filled` gives the text of the one that was chosen, `failed` why there is none. `workspace` returns the folder of
+    the conversation, None for a new one.
+    """
+
+    filled = Signal(str)
+    failed = Signal(str)
+
+    def __init__(
+        self, field: PromptEditView, tools: ToolStore, workspace: Callable[[], str | None], theme: Theme
+    ) -> None:
+        self._tools = tools
+        self._workspace = workspace
+        self._result = McpPromptListResult()
+        self._is_starting = False
+        self._is_open = False
+        super().__init__(field, "Prompts of servers", theme)
+
+    def start(self) -> int:
+        """0 while the text is a / and part of a name."""
+        text = self.field.document().firstBlock().text()
+        is_name = text.startswith("/") and " " not in text and self.field.document().blockCount() == 1
+        return 0 if is_name and self.field.textCursor().position() == len(text) else -1
+
+    def items(self, start: int) -> list[QListWidgetItem]:
+        typed = self.field.document().firstBlock().text()[1:].casefold()
+        result = self._result
+        found = [index for index, one in enumerate(result.prompts) if _begins(one, typed)][:_MAX_SHOWN]
+        items = [self._item(_line(result.prompts[index]), index) for index in found]
+        if result.idle and not typed:
+            names = ", ".join(map(escape_hidden_line, result.idle))
+            items.append(self._item(one_line(f"Start {names} to see more prompts", _LONGEST_LINE), _START))
+        if not typed:
+            items += [self._note(problem) for problem in result.problems[:_MAX_PROBLEMS]]
+        return items
+
+    def update_items(self) -> None:
+        """Ask for the prompts anew each time that a / is typed."""
+        text = self.field.document().firstBlock().text()
+        if text == "/" and not self._is_open:
+            self._load(start=False)
+        self._is_open = text.startswith("/")
+        super().update_items()
+
+    def choose(self, item: QListWidgetItem | None) -> None:
+        index: object = item.data(_ROLE) if item is not None else None
+        if not isinstance(index, int):
+            return
+        if index == _START:
+            self._load(start=True)
+            return
+        self.hide()
+        self._fill(self._result.prompts[index])
+
+    def _fill(self, chosen: McpServerPrompt) -> None:
+        if not chosen.prompt.arguments:
+            params = prompt_params(chosen, self._workspace(), {})
+            self._tools.fill_prompt(params, self._on_filled, self.failed.emit)
+            return
+        dialog = PromptArgumentsDialog(self.theme, self._tools, chosen, self._workspace(), self.field.window())
+        dialog.filled.connect(self.filled)
+        dialog.open()
+
+    def _on_filled(self, text: str) -> None:
+        if isValid(self):  # else the conversation was closed meanwhile
+            self.filled.emit(text)
+
+    def _load(self, *, start: bool) -> None:
+        if self._is_starting:
+            return
+        self._is_starting = start
+        if start:
+            self._result = McpPromptListResult(prompts=self._result.prompts, problems=("Starting …",))
+            self.update_items()
+        params = McpPromptListParams(workspace=self._workspace(), start=start)
+        self._tools.load_prompts(params, partial(self._on_loaded, start), self._on_failed)
+
+    def _on_loaded(self, was_start: bool, result: McpPromptListResult) -> None:
+        if not isValid(self) or (self._is_starting and not was_start):
+            return
+        self._is_starting, self._result = False, result
+        super().update_items()
+
+    def _on_failed(self, reason: str) -> None:
+        self._on_loaded(True, McpPromptListResult(problems=(reason,)))
+
+    def _item(self, text: str, index: int) -> QListWidgetItem:
+        item = QListWidgetItem(text)
+        item.setData(_ROLE, index)
+        return item
+
+    def _note(self, text: str) -> QListWidgetItem:
+        item = QListWidgetItem(one_line(escape_hidden(text), _LONGEST_LINE))
+        item.setFlags(Qt.ItemFlag.NoItemFlags)
+        item.setForeground(QColor(self.theme.tokens.muted))
+        return item
+
+
+def _begins(one: McpServerPrompt, typed: str) -> bool:
+    return _name(one).casefold().startswith(typed) or one.prompt.name.casefold().startswith(typed)
+
+
+def _name(one: McpServerPrompt) -> str:
+    return f"{one.server}/{one.prompt.name}"
+
+
+def _line(one: McpServerPrompt) -> str:
+    name = one_line(escape_hidden_line(f"/{_name(one)}"), _LONGEST_NAME)
+    about = escape_hidden_line(one.prompt.description)
+    return one_line(f"{name}   {about}" if about else name, _LONGEST_LINE)
+
+
+class PromptArgumentsDialog(QDialog):
+    """The values of a prompt's arguments. `filled` gives the text that the server made of them."""
+
+    filled = Signal(str)
+
+    def __init__(
+        self, theme: Theme, tools: ToolStore, chosen: McpServerPrompt, workspace: str | None, parent: QWidget
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(one_line(escape_hidden_line(_name(chosen)), _LONGEST_NAME))
+        self._tools = tools
+        self._chosen = chosen
+        self._workspace = workspace
+        self._fields: dict[str, QLineEdit] = {}
+        self._problem = TextLabel(theme, tone="failed", wrap=True)
+        self._problem.hide()
+        self._insert, cancel = push_button("Insert", "primary"), push_button("Cancel")
+        self._lay_out(theme, cancel)
+        self._insert.clicked.connect(self._on_insert)
+        cancel.clicked.connect(self.reject)
+        self._on_edited()
+
+    def _lay_out(self, theme: Theme, cancel: QWidget) -> None:
+        tokens = theme.tokens
+        self.setMinimumWidth(tokens.column // 2)
+        form = QFormLayout()
+        form.setHorizontalSpacing(tokens.space_wide)
+        form.setVerticalSpacing(tokens.space_close)
+        for argument in self._chosen.prompt.arguments:
+            name = one_line(escape_hidden_line(argument.name), _LONGEST_NAME)
+            field = self._fields[argument.name] = QLineEdit()
+            field.setAccessibleName(name)
+            field.setMaxLength(_LONGEST_VALUE)
+            about = escape_hidden_line(argument.description)
+            field.setPlaceholderText(about if argument.required else f"{about} (may be left out)".strip())
+            field.textChanged.connect(self._on_edited)
+            field.returnPressed.connect(self._on_insert)
+            form.addRow(name, field)
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(cancel)
+        buttons.addWidget(self._insert)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_wide)
+        column.setSpacing(tokens.space_wide)
+        if about := escape_hidden(self._chosen.prompt.description):
+            column.addWidget(TextLabel(theme, about, tone="muted", wrap=True))
+        column.addLayout(form)
+        column.addWidget(self._problem)
+        column.addLayout(buttons)
+
+    def _on_edited(self) -> None:
+        self._problem.hide()
+        needed = [one.name for one in self._chosen.prompt.arguments if one.required]
+        self._insert.setEnabled(all(self._fields[name].text().strip() for name in needed))
+
+    def _on_insert(self) -> None:
+        if not self._insert.isEnabled():
+            return
+        self._insert.setEnabled(False)
+        given = {name: field.text() for name, field in self._fields.items() if field.text().strip()}
+        params = prompt_params(self._chosen, self._workspace, given)
+        self._tools.fill_prompt(params, self._on_filled, self._on_failed)
+
+    def _on_filled(self, text: str) -> None:
+        if not isValid(self):
+            return  # cancelled meanwhile
+        self.filled.emit(text)
+        self.accept()
+
+    def _on_failed(self, reason: str) -> None:
+        if not isValid(self):
+            return
+        self._on_edited()
+        self._problem.setText(escape_hidden(reason))
+        self._problem.show()
+
+
+def prompt_params(chosen: McpServerPrompt, workspace: str | None, given: dict[str, str]) -> McpPromptParams:
+    return McpPromptParams(name=chosen.server, prompt=chosen.prompt.name, arguments=given, workspace=workspace)

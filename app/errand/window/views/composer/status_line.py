@@ -1,0 +1,204 @@
+"""The line under the transcript: current activity, turn, time, tokens, cost, and the task/chat switch."""
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from errand.client.display_text import limit_name
+from errand.client.number_format import count, duration, elapsed, money, time_left, tokens
+from errand.protocol.tasks import DecidedMode, Task
+from errand.window.stores.tasks import task_activity
+from errand.window.theme.style import Tone, push_button, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.views.usage.context_bar import ContextBarView
+from errand.window.widgets.buttons import ShortcutToolTip
+from errand.window.widgets.labels import ElidedLabel, TextLabel
+from errand.window.widgets.status_dot import DotState, dot_state
+
+_CHAT = ("Make it a chat", "It was taken for a task, for it began to work. As a chat it ends with its next answer.")
+_TASK = ("Make it a task", "As a task it goes on until it says that it is complete.")
+_CONTINUE_AS_TASK = ("Go on as a task", "Do here what was talked about, until it is complete.")
+
+_TICK_MS = 1000
+_TONES: dict[DotState, Tone] = {
+    "idle": "muted",
+    "paused": "waiting",
+    "working": "muted",
+    "waiting": "waiting",
+    "held": "waiting",
+    "done": "done",
+    "unfinished": "waiting",
+    "failed": "failed",
+    "stopped": "muted",
+}
+
+
+class ModeSwitchView(QWidget):
+    """The switch between task and chat. Emits `mode_requested`. Hidden while no mode is decided."""
+
+    mode_requested = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wanted: DecidedMode = "chat"
+        self._button = push_button("", "quiet")
+        self._button.clicked.connect(self._on_clicked)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._button)
+        self.hide()
+
+    def show_task(self, task: Task | None) -> None:
+        words = _offered_mode(task) if task is not None else None
+        self.setVisible(words is not None)
+        if words is None:
+            return
+        text, why = words
+        self._wanted = "chat" if words is _CHAT else "task"
+        self._button.setText(text)
+        self._button.setAccessibleName(text)
+        set_tool_tip(self._button, why)
+
+    def _on_clicked(self) -> None:
+        self.mode_requested.emit(self._wanted)
+
+
+def mode_label(task: Task) -> str:
+    """The mode that an `auto` task decided on; empty if the user chose the mode."""
+    return f"taken as a {task.decided}" if task.mode == "auto" and task.decided else ""
+
+
+def _offered_mode(task: Task) -> tuple[str, str] | None:
+    if task.ended_at is not None:
+        return _CONTINUE_AS_TASK if task.stop_reason == "completed" and "chat" in (task.mode, task.decided) else None
+    if task.stopping or task.decided is None:
+        return None
+    if task.decided == "task":
+        return _CHAT
+    return _TASK if task.mode == "chat" else None  # an auto task is about to end
+
+
+class StatusLineView(QWidget):
+    """Its timer runs only while a task runs and the line is visible."""
+
+    try_now_requested = Signal()
+    changes_requested = Signal()
+
+    def __init__(self, theme: Theme, context: ContextBarView) -> None:
+        super().__init__()
+        self._task: Task | None = None
+        self._full_activity = ""
+        self._reminder = ""
+        self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
+        self._most_activity = theme.tokens.column // 4
+        self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._near_limit = TextLabel(theme, size=theme.tokens.size_small, tone="waiting")
+        self._near_limit.hide()
+        self._try_now = push_button("Try now", "quiet")
+        set_tool_tip(self._try_now, "Ask the model at once instead of waiting for its limit to pass")
+        self._try_now.clicked.connect(self.try_now_requested)
+        self._try_now.hide()
+        self.mode = ModeSwitchView()
+        self._changes = push_button("", "quiet")
+        ShortcutToolTip(self._changes, "What the agent changed in files, to look at and to undo", "changes")
+        self._changes.clicked.connect(self.changes_requested)
+        self._changes.hide()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
+        row.addWidget(self._activity, 1)
+        row.addWidget(self._try_now)
+        row.addWidget(self._near_limit)
+        row.addWidget(self.mode)
+        row.addWidget(self._changes)
+        row.addWidget(self._figures)
+        row.addWidget(context)
+        self._clock = QTimer(self)
+        self._clock.setInterval(_TICK_MS)
+        self._clock.timeout.connect(self._on_tick)
+
+    @property
+    def text(self) -> str:
+        """The complete text."""
+        parts = (self._activity.full_text, self._near_limit.text(), self._figures.full_text)
+        return " · ".join(part for part in parts if part)
+
+    def show_changes(self, files: int) -> None:
+        """Show how many files were changed; nothing for none."""
+        text = f"{count(files, 'file')} changed"
+        self._changes.setText(text)
+        self._changes.setAccessibleName(text)
+        self._changes.setVisible(files > 0)
+
+    def show_reminder(self, text: str) -> None:
+        """Show this text instead of the activity, until it is empty."""
+        self._reminder = text
+        self._show_activity()
+
+    def show_task(self, task: Task | None, who: str = "") -> None:
+        """`who` is the name of the agent, if there are several."""
+        self._task = task
+        self.mode.show_task(task)
+        if task is None:
+            self._full_activity = self._reminder = ""
+            self._show_activity()
+            self._near_limit.hide()
+            self._near_limit.clear()
+            self._try_now.hide()
+            self._figures.set_text("")
+            self._run_clock()
+            return
+        self._full_activity = f"{who}: {task_activity(task)}" if who else task_activity(task)
+        self._show_activity()
+        self._near_limit.setText(_near_limit_text(task))
+        self._near_limit.setVisible(bool(_near_limit_text(task)))
+        self._try_now.setVisible(bool(time_left(task)) and not task.stopping)
+        self._figures.set_text(_figures(task))
+        self._run_clock()
+
+    def _show_activity(self) -> None:
+        self._activity.set_text(self._reminder or self._full_activity)
+        # If the space is too small for everything, the figures shrink first.
+        self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
+        self._activity.set_tone("waiting" if self._reminder else _TONES[dot_state(self._task)])
+        if self._reminder:
+            QAccessible.updateAccessibility(QAccessibleEvent(self._activity, QAccessible.Event.Alert))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._on_tick()
+        self._run_clock()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._run_clock()
+
+    def _run_clock(self) -> None:
+        task = self._task
+        runs = task is not None and task.ended_at is None and (task.status != "interrupted" or bool(task.retry_at))
+        # While it waits for a person nothing changes, so the timer is stopped.
+        waits = task is not None and task.status in ("waiting_user", "paused") and not task.retry_at
+        running = runs and not waits and self.isVisible()
+        if running == self._clock.isActive():
+            return
+        if running:
+            self._clock.start()
+        else:
+            self._clock.stop()
+
+    def _on_tick(self) -> None:
+        if self._task is not None:
+            self._figures.set_text(_figures(self._task))
+
+
+def _near_limit_text(task: Task) -> str:
+    """The limits that are nearly used up; empty for an ended task, whose end states its limit."""
+    return f"near its limit: {', '.join(map(limit_name, task.near))}" if task.near and task.ended_at is None else ""
+
+
+def _figures(task: Task) -> str:
+    """Unknown figures are omitted."""
+    turn = f"turn {task.step_count}" if task.step_count else ""
+    is_timed = task.status != "interrupted" or task.worked_s > 0
+    time = duration(max(0.0, elapsed(task))) if is_timed else ""
+    parts = (time_left(task), mode_label(task), turn, time, tokens(task.total_usage), money(task.total_usage))
+    return " · ".join(part for part in parts if part)

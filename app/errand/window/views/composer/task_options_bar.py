@@ -1,0 +1,259 @@
+"""The options of the next task under the composer: workspace, model, approval mode, and a button for the rest."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint, QSize, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWidget
+
+from errand.protocol.tasks import ApproveMode, Task
+from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
+from errand.window.theme.style import push_button, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.approval_mode import ApprovalModeView
+from errand.window.views.composer.task_options_dialog import MODES, NETWORKS, THINKING
+
+if TYPE_CHECKING:
+    from errand.window.views.shared.picker import PickerItem
+
+_SCRATCH = "New folder"
+_MAX_NAME = 22
+
+
+class TaskOptionsView(QWidget):
+    """`options` are the chosen ones; emits `changed` when the user changes them, but not for the approval mode.
+
+    In an existing conversation the workspace is fixed, the approval mode is that of the conversation, and the other
+    options follow the newest task until they are changed.
+    """
+
+    changed = Signal()
+    providers_requested = Signal()
+    ask_models_requested = Signal()
+    add_agent_requested = Signal()
+
+    def __init__(self, theme: Theme, approval_mode: ApprovalModeView) -> None:
+        super().__init__()
+        self._theme = theme
+        self._approval_mode = approval_mode
+        self._defaults = TaskOptionDefaults()
+        self._followed: Task | None = None
+        self.options = TaskOptions()
+        self._untouched = self.options
+        self.folder_button = push_button(_SCRATCH, "quiet")
+        self.model_button = push_button("Set up a model", "quiet")
+        self.more_button = push_button("More", "quiet")
+        self._words: dict[QPushButton, str] = {}
+        row = QHBoxLayout(self)
+        row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it folds when space is short
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        for part in (self.folder_button, self.model_button, approval_mode, self.more_button):
+            row.addWidget(part)
+        row.addStretch(1)
+        self.folder_button.clicked.connect(self._on_folder_clicked)
+        self.model_button.clicked.connect(self.pick_model)
+        self.more_button.clicked.connect(self._on_more_clicked)
+        theme.changed.connect(self._show)
+        self._show()
+
+    @property
+    def has_begun(self) -> bool:
+        return self._followed is not None
+
+    @property
+    def model(self) -> str:
+        """The model of the next task; empty if none is set up."""
+        return self._defaults.model_of(self.options)
+
+    def set_options(self, options: TaskOptions) -> None:
+        """Set the options without a signal."""
+        self.options = options
+        self._show()
+
+    def set_approve(self, mode: ApproveMode) -> None:
+        """Show this approval mode, without a signal."""
+        if mode != self.options.approve:
+            self._untouched = replace(self._untouched, approve=mode)
+            self.set_options(replace(self.options, approve=mode))
+
+    def set_defaults(self, defaults: TaskOptionDefaults) -> None:
+        """Set the available choices."""
+        if defaults != self._defaults:
+            self._defaults = defaults
+            if self._followed is not None and self.options == self._untouched:
+                self._copy_options_of(self._followed)
+            self._show()
+
+    def show_task(self, task: Task) -> None:
+        """Take over the options of a task. Does nothing for a task that was followed already.
+
+        Once a task is followed, tasks of agents other than the selected one are ignored.
+        """
+        is_known = self._followed is not None and self._followed.id == task.id
+        if is_known or (self.has_begun and not self._is_own(task)):
+            return
+        self._followed = task
+        self._copy_options_of(task)
+        self._show()
+
+    def _is_own(self, task: Task) -> bool:
+        return self._defaults.agent is None or self._defaults.agent.id == task.agent_id
+
+    def _copy_options_of(self, task: Task) -> None:
+        """Take over what was chosen for a task, without the defaults of its agent."""
+        is_usual = task.model == self._defaults.model_of(TaskOptions()) and task.api_base is None
+        model, is_own = None if is_usual else task.model, self._is_own(task)
+        personality = self._defaults.personality(TaskOptions())
+        own_level = personality.thinking_level if personality is not None else "off"  # "off": the setting decides
+        thinks_as_usual = own_level == task.thinking_level != "off"
+        self.options = self._untouched = TaskOptions(
+            model=model if is_own else None,
+            model_if_none=None if is_own else model,
+            api_base=task.api_base,
+            workspace=task.workspace,
+            mode=task.mode,
+            approve=self.options.approve,
+            network=task.network,
+            thinking_level=task.thinking_level if is_own and not thinks_as_usual else None,
+            budget_usd=task.budget_usd,
+        )
+
+    def pick_model(self) -> None:
+        """Open the model picker."""
+        if not self._defaults.models:
+            self.providers_requested.emit()
+            return
+        default = self._defaults.model
+        from errand.window.views.shared.picker import PickerDialog  # not needed at startup
+
+        servers = dict(self._defaults.servers)
+        choices = tuple(_model_item(name, servers, is_default=name == default) for name in self._defaults.models)
+        picker = PickerDialog(self._theme, "Choose a model", choices, self)
+        picker.chosen.connect(self._on_model_chosen)
+        picker.open_above(self.model_button)
+
+    def minimumSizeHint(self) -> QSize:
+        """The width of the buttons without text."""
+        side = self.folder_button.sizeHint().height()
+        return QSize((3 + len(self._approval_mode.words)) * side, side)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._collapse_buttons()
+
+    def _show(self) -> None:
+        self._show_folder()
+        self._show_model()
+        self._approval_mode.show_mode(self.options.approve, has_sandbox=self._defaults.has_sandbox)
+        self._show_more()
+        self._collapse_buttons()
+
+    def _show_folder(self) -> None:
+        workspace = self.options.workspace or ""
+        folder = Path(workspace).name if workspace else _SCRATCH
+        self._words[self.folder_button] = _short(folder)
+        self.folder_button.setEnabled(not self.has_begun)
+        self.folder_button.setAccessibleName(f"Folder to work in: {folder}")
+        set_tool_tip(self.folder_button, workspace or "Errand makes a new folder for this conversation")
+        self.folder_button.setIcon(self._theme.icon("folder", "muted"))
+
+    def _show_model(self) -> None:
+        model = self._defaults.model_of(self.options)
+        self._words[self.model_button] = _short(model) or "Set up a model"
+        self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
+        set_tool_tip(self.model_button, f"The model that works on this: {model}" if model else "No model is set up")
+        self.model_button.setIcon(self._theme.icon("brain", "muted"))
+
+    def _show_more(self) -> None:
+        """Name the options that differ from the defaults."""
+        unusual = self._changed_options_text()
+        self._words[self.more_button] = ", ".join(unusual) or "More"
+        text = ", ".join(unusual) or "as usual"
+        self.more_button.setAccessibleName(f"More choices: {text}")
+        set_tool_tip(self.more_button, "Personality, mode, thinking and budget of the next task")
+        self.more_button.setIcon(self._theme.icon("sliders-horizontal", "muted"))
+
+    def _changed_options_text(self) -> list[str]:
+        options, personality = self.options, self._defaults.personality(self.options)
+        parts = [
+            personality.name if personality is not None and personality.id != "assistant" else "",
+            MODES[options.mode][0] if options.mode != "auto" else "",
+            f"thinks: {THINKING[options.thinking_level].lower()}"
+            if options.thinking_level not in (None, "off")
+            else "",
+            NETWORKS[options.network][0] if options.network != "asked" else "",
+            f"${options.budget_usd:g} at most" if options.budget_usd is not None else "",
+        ]
+        return [part for part in parts if part]
+
+    def _collapse_buttons(self) -> None:
+        """If the space is too small, hide texts, the least important first; the icons stay."""
+        order = (self.more_button, self.folder_button, self.model_button)
+        words = {button: self._words[button] for button in order} | self._approval_mode.words
+        for button, text in words.items():
+            button.setText(text)
+        for button in words:
+            if sum(each.sizeHint().width() for each in words) <= self.width():
+                break
+            button.setText("")
+
+    def _on_folder_clicked(self) -> None:
+        menu = QMenu(self)
+        menu.addAction(self._theme.icon("folder"), _SCRATCH, self._on_scratch_chosen)
+        menu.addAction(self._theme.icon("search"), "Choose a folder…", self._on_choose_folder_clicked)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.folder_button.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
+
+    def _on_scratch_chosen(self) -> None:
+        self._change(replace(self.options, workspace=None))
+
+    def _on_choose_folder_clicked(self) -> None:
+        dialog = QFileDialog(self, "Folder to work in", self.options.workspace or str(Path.home()))
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.fileSelected.connect(self.set_folder)
+        dialog.open()
+        dialog.finished.connect(dialog.deleteLater)
+
+    def set_folder(self, folder: str) -> None:
+        """Use this folder as the workspace."""
+        self._change(replace(self.options, workspace=folder))
+
+    def _on_model_chosen(self, model: str) -> None:
+        is_usual = model == self._defaults.model_of(TaskOptions(personality_id=self.options.personality_id))
+        self._change(replace(self.options, model=None if is_usual else model, model_if_none=None, api_base=None))
+
+    def _on_more_clicked(self) -> None:
+        from errand.window.views.composer.task_options_dialog import TaskOptionsDialog  # not needed at startup
+
+        dialog = TaskOptionsDialog(self._theme, self._defaults, self.options, self)
+        dialog.changed.connect(self._change)
+        dialog.choose_model_requested.connect(self.pick_model)
+        dialog.ask_models_requested.connect(self.ask_models_requested)
+        dialog.add_agent_requested.connect(self.add_agent_requested)
+        dialog.open_above(self.more_button)
+
+    def _change(self, options: TaskOptions) -> None:
+        self.set_options(options)
+        self.changed.emit()
+
+
+def _model_item(model: str, servers: Mapping[str, str], *, is_default: bool) -> "PickerItem":
+    """A model of a custom server is listed under the server's name."""
+    from errand.window.views.shared.picker import PickerItem
+
+    provider, _, name = model.partition("/")
+    hint = " · ".join(part for part in (servers.get(provider, ""), "default" if is_default else "") if part)
+    return PickerItem(model, name if provider in servers else model, hint, servers.get(provider, ""))
+
+
+def _short(name: str) -> str:
+    """The two ends of a long name: a button with the full text would widen the window. The tool tip has it in full."""
+    if len(name) <= _MAX_NAME:
+        return name
+    half = (_MAX_NAME - 1) // 2
+    return f"{name[:half]}…{name[-half:]}"

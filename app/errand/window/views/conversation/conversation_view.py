@@ -1,0 +1,380 @@
+"""The content of a tab: the transcript or the welcome text, the find bar, the input panel."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from errand.client.tour import LABEL
+from errand.protocol.asks import Ask, AskAnswerParams
+from errand.window.rows.row import AskRow
+from errand.window.stores.catalog import ModelStore
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.stores import Stores
+from errand.window.stores.tasks import is_working
+from errand.window.stores.window_state import ScrollPosition
+from errand.window.theme.theme import Theme
+from errand.window.transcript.view import TranscriptView
+from errand.window.views.composer.composer import ComposerView
+from errand.window.views.composer.drop_payload import DropHintView, PastedFiles, can_attach
+from errand.window.views.composer.input_panel import InputPanelView
+from errand.window.views.conversation.dialogs import ConversationDialogs
+from errand.window.views.conversation.tree_splitter import TreeSplitterView
+from errand.window.views.shared.row_actions import ConversationRowActions
+from errand.window.widgets.banner import BannerView
+from errand.window.widgets.empty_state import EmptyStateView
+
+if TYPE_CHECKING:
+    from errand.window.views.conversation.find_bar import FindBarView
+
+
+_WELCOME = (
+    "Describe a job below and choose the folder to work in. The agent tells what it does, asks before anything "
+    "risky, and stops when you say so. You can start other tasks meanwhile."
+)
+_NO_MODEL_WELCOME = (
+    "Play the tour to see three tasks at work: "
+    + LABEL
+    + ", and nothing leaves this machine. For your own work set up "
+    "a model below: with a key of yours, or with a local server such as Ollama."
+)
+
+_NOT_HERE = "That message stands in another branch. It can be shown when the agent is done here."
+_NO_MODEL = "There is no model yet that could do this. Your text stays here until one is set up."
+_INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
+
+_PRESS_AGAIN = "Press Esc again to stop"
+_PRESS_AGAIN_WITHIN_MS = 1000
+
+_DROP = "Drop files and pictures to attach them"
+_DROP_NEW = "Drop files and pictures to attach them, or a folder to work in"
+
+
+class WelcomeView(QStackedWidget):
+    """Emits `tour_requested` to play the tour."""
+
+    tour_requested = Signal()
+
+    def __init__(self, models: ModelStore, theme: Theme) -> None:
+        super().__init__()
+        self._models = models
+        self.with_model = EmptyStateView(theme, "message-square-plus", "What is to be done?", _WELCOME)
+        self.without_model = EmptyStateView(theme, "play", "No model was found yet", _NO_MODEL_WELCOME, "Play the tour")
+        self.addWidget(self.with_model)
+        self.addWidget(self.without_model)
+        self.without_model.action_clicked.connect(self.tour_requested)
+        models.changed.connect(self._on_models_changed)
+        self._on_models_changed()
+
+    def _on_models_changed(self) -> None:
+        self.setCurrentWidget(self.without_model if self._models.is_empty else self.with_model)
+
+
+class ConversationView(QWidget):
+    """Shows a conversation store; user actions become intents of the store."""
+
+    tour_requested = Signal()
+    draft_changed = Signal(str)
+    options_changed = Signal(object)
+    resume_requested = Signal(str)
+    scrolled = Signal()
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        stores: Stores,
+        models: ModelStore,
+        theme: Theme,
+        clipboard: QClipboard,
+        pasted: PastedFiles,
+    ) -> None:
+        super().__init__()
+        self.store = store
+        self._stores = stores
+        self._theme = theme
+        self._models = models
+        self._pending_ask = False
+        self._pending_position: ScrollPosition | None = None
+        self.transcript = TranscriptView(store, theme, ConversationRowActions(store, models, clipboard, self))
+        self._welcome: WelcomeView | None = None
+        self.input_panel = InputPanelView(store, stores, models, theme, pasted)
+        self.dialogs = ConversationDialogs(store, stores, models, self.input_panel, theme, clipboard, self)
+        self.interrupted = BannerView(theme)
+        self.no_model = BannerView(theme)
+        self._find_bar: FindBarView | None = None
+        self._find_bar_layout = QVBoxLayout()
+        self._stack = QStackedWidget()
+        self._content = QWidget()
+        self.tree = TreeSplitterView(self._content, store, stores.session, theme)
+        self._drop_target = DropTarget(self, DropHintView(theme, self._stack))
+        self._escape_key = EscapeKey(self)
+        self._lay_out()
+        self._connect()
+        self._show_rows()
+        self._show_task()
+        self.setFocusProxy(self.composer)
+
+    @property
+    def composer(self) -> ComposerView:
+        return self.input_panel.composer
+
+    @property
+    def welcome(self) -> WelcomeView:
+        """Created on first use: a tab with a conversation has none."""
+        if self._welcome is None:
+            self._welcome = WelcomeView(self._models, self._theme)
+            self._welcome.tour_requested.connect(self.tour_requested)
+            self._stack.addWidget(self._welcome)
+        return self._welcome
+
+    def focus_panes(self) -> tuple[QWidget, ...]:
+        """The stops of F6."""
+        return (self.transcript, self.composer.field, *self.tree.panes)
+
+    @property
+    def has_scroll_position(self) -> bool:
+        """False until the stored rows are shown."""
+        return self.store.is_loaded and not self.store.seeker.is_seeking
+
+    @property
+    def scroll_position(self) -> ScrollPosition | None:
+        """The scroll position; None at the end."""
+        position = self.transcript.scroll_position
+        return ScrollPosition(*self.store.rows.section_of(position[0]), position[1]) if position is not None else None
+
+    def go_to(self, node_id: str) -> None:
+        """Show a node on any branch, loading pages if needed. Reports an error if it cannot be found."""
+        self._pending_position = None
+        self.store.seeker.seek(node_id, switches=True)
+
+    def restore_scroll_position(self, position: ScrollPosition) -> None:
+        """Restore a scroll position. Does nothing if its node no longer exists."""
+        self._pending_position = position
+        self.store.seeker.seek(position.node_id, position.number)
+
+    def go_to_ask(self) -> None:
+        """Scroll to the open ask and focus it, now or once it is loaded."""
+        ask = self.store.next_ask
+        switches_agent = ask is not None and self.store.is_loaded and self.store.show_task(ask.task_id)
+        row = self._row_of(ask) if ask is not None and not switches_agent else None
+        self._pending_ask = not self.store.is_loaded or (ask is not None and row is None)
+        if row is not None:
+            self.transcript.focus_row(row)
+
+    def allow_once(self) -> None:
+        """Allow the open approval.
+
+        If it is not visible it is only shown: nobody should allow what they have not seen.
+        """
+        approval = next((ask for ask in self.store.requests.waiting if ask.kind == "approval"), None)
+        row = self._row_of(approval) if approval is not None else None
+        if approval is None or row is None:
+            return
+        if row in self.transcript.shown:
+            self.store.asks.answer(AskAnswerParams(ask_id=approval.id, allow=True))
+        else:
+            self.transcript.focus_row(row)
+
+    def find_next(self, *, forward: bool) -> None:
+        """Go to the next or previous hit; opens the find bar if it is closed."""
+        if not self.find_bar.isVisible():
+            self.find_bar.open()
+        elif forward:
+            self.find_bar.search.next()
+        else:
+            self.find_bar.search.previous()
+
+    @property
+    def is_searching(self) -> bool:
+        return self._find_bar is not None and self._find_bar.isVisible()
+
+    @property
+    def find_bar(self) -> "FindBarView":
+        """Created on first use."""
+        from errand.window.rows.registry import row_text
+        from errand.window.stores.conversation.find import FindStore
+        from errand.window.views.conversation.find_bar import FindBarView  # most conversations are never searched
+
+        if self._find_bar is None:
+            find = FindStore(self.store, self._stores.session, row_text)
+            find.failed.connect(self.store.failed)
+            self._find_bar = FindBarView(find, self.transcript, self._theme)
+            self._find_bar_layout.addWidget(self._find_bar)
+        return self._find_bar
+
+    def _lay_out(self) -> None:
+        self._stack.addWidget(self.transcript)
+        centred = QHBoxLayout()
+        centred.setContentsMargins(0, 0, 0, 0)
+        centred.addStretch(1)
+        centred.addWidget(self.input_panel, 1000)
+        centred.addStretch(1)
+        column = QVBoxLayout(self._content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(self._find_bar_layout)
+        column.addWidget(self._stack, 1)
+        column.addWidget(self.interrupted)
+        column.addWidget(self.no_model)
+        column.addLayout(centred)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(self.tree)
+
+    def _connect(self) -> None:
+        store = self.store
+        self.input_panel.status.changes_requested.connect(self.dialogs.open_changes)
+        self.tree.closed_with_focus.connect(self.composer.setFocus)
+        self.tree.compare_requested.connect(self.dialogs.compare)
+        self.tree.export_requested.connect(self.dialogs.export)
+        self.input_panel.agents.compare_requested.connect(self.dialogs.compare)
+        self.input_panel.task_options.ask_models_requested.connect(self.dialogs.ask_models)
+        self.store.requests.compared.connect(self.dialogs.compare)
+        self.store.requests.workspace_requested.connect(self.dialogs.ask_for_workspace)
+        for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
+            signal.connect(self._show_rows)
+        store.taskUpdate.connect(self._show_task)
+        store.loaded.connect(self._show_task)
+        store.loaded.connect(self._on_loaded)
+        store.reached.connect(self._on_reached)
+        store.edit_started.connect(self.transcript.enter_row)
+        store.edit_ended.connect(self.composer.field.setFocus)
+        store.branches.forked.connect(self.composer.field.setFocus)
+        store.missed.connect(self._on_missed)
+        self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
+        self.input_panel.sent.connect(self.transcript.to_end)
+        self.input_panel.options_changed.connect(self.options_changed)
+        self.composer.edit_last_requested.connect(store.branches.edit_last)
+        self.composer.edited.connect(self.draft_changed)
+        self.interrupted.action_clicked.connect(self._on_resume_clicked)
+        self.input_panel.model_missing.connect(self._on_model_missing)
+        self.input_panel.sent.connect(self.no_model.hide)
+        self.no_model.action_clicked.connect(self.input_panel.task_options.providers_requested)
+        self._models.changed.connect(self._on_models_changed)
+        self.tour_requested.connect(self.no_model.hide)
+
+    def _row_of(self, ask: Ask) -> int | None:
+        """The row of an ask, usually near the end."""
+        for index in reversed(range(self.store.count())):
+            row = self.store.row(index)
+            if isinstance(row, AskRow) and row.ask.id == ask.id:
+                return index
+        return None
+
+    def _show_rows(self) -> None:
+        has_begun = self.store.conversation_id is not None or self.store.count() > 0
+        self._stack.setCurrentWidget(self.transcript if has_begun else self.welcome)
+
+    def _show_task(self) -> None:
+        task = self.store.task
+        if self._pending_ask and self.store.is_loaded:
+            self.go_to_ask()
+        if task is not None and task.status == "interrupted":
+            self.interrupted.show_message(_INTERRUPTED, "waiting", "Resume", dismissible=False)
+        else:
+            self.interrupted.hide()
+
+    def _on_loaded(self) -> None:
+        if self._pending_ask:
+            self.go_to_ask()
+
+    def _on_reached(self, index: int) -> None:
+        position, self._pending_position = self._pending_position, None
+        self.transcript.to_row(index, position.offset if position is not None else 0)
+
+    def _on_missed(self) -> None:
+        position, self._pending_position = self._pending_position, None
+        if position is None:
+            self.store.failed.emit(_NOT_HERE)
+
+    def _on_bar_moved(self) -> None:
+        if not self.transcript.is_at_end:  # text that streams in at the end is not scrolling
+            self.scrolled.emit()
+
+    def _on_model_missing(self) -> None:
+        self.no_model.show_message(_NO_MODEL, "waiting", "Set up a model")
+
+    def _on_models_changed(self) -> None:
+        if not self._models.is_empty:
+            self.no_model.hide()
+
+    def _on_resume_clicked(self) -> None:
+        if self.store.task is not None:
+            self.resume_requested.emit(self.store.task.id)
+
+
+class DropTarget(QObject):
+    """Attaches the files and pictures that are dropped on a conversation; `hint` covers it while they hover."""
+
+    def __init__(self, view: ConversationView, hint: DropHintView) -> None:
+        super().__init__(view)
+        self._view = view
+        self._hint = hint
+        view.setAcceptDrops(True)
+        view.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        match event:
+            case QDragEnterEvent() if can_attach(event.mimeData()):
+                self._hint.show_text(_DROP if self._view.store.conversation_id else _DROP_NEW)
+                event.acceptProposedAction()
+            case QDragLeaveEvent():
+                self._hint.hide()
+            case QDropEvent() if event.type() == QEvent.Type.Drop:
+                self._hint.hide()
+                self._view.input_panel.attach_content(event.mimeData())
+                self._view.composer.setFocus()
+                event.acceptProposedAction()
+            case _:
+                return False
+        return True
+
+
+class EscapeKey(QObject):
+    """Esc that no child of the conversation handled: closes what is open; a second press stops the task.
+
+    An event filter, not a shortcut: a shortcut would be handled before the dialogs above the conversation.
+    """
+
+    def __init__(self, view: ConversationView) -> None:
+        super().__init__(view)
+        self._view = view
+        self._is_stop_armed = QTimer(self, singleShot=True, interval=_PRESS_AGAIN_WITHIN_MS)
+        self._is_stop_armed.timeout.connect(self._disarm_stop)
+        view.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
+            return False
+        if event.key() != Qt.Key.Key_Escape or event.modifiers():
+            return False
+        self._escape(is_held=event.isAutoRepeat())
+        return True
+
+    def _escape(self, *, is_held: bool) -> None:
+        """Close the find bar, else leave the tree, else clear the selection, else stop."""
+        view = self._view
+        if view.is_searching:
+            view.find_bar.close_search()
+        elif any(pane.isAncestorOf(view.focusWidget() or view) for pane in view.tree.panes):
+            view.composer.setFocus()
+        elif view.transcript.selection.span() is not None:
+            view.transcript.selection.clear()
+        elif not is_held:
+            self._stop()
+
+    def _stop(self) -> None:
+        task = self._view.store.task
+        if task is None or not is_working(task) or task.stopping:
+            self._view.composer.setFocus()
+        elif self._is_stop_armed.isActive():
+            self._disarm_stop()
+            self._view.store.requests.stop()
+        else:
+            self._is_stop_armed.start()
+            self._view.input_panel.status.show_reminder(_PRESS_AGAIN)
+
+    def _disarm_stop(self) -> None:
+        self._is_stop_armed.stop()
+        self._view.input_panel.status.show_reminder("")

@@ -1,0 +1,113 @@
+"""Dialogs of one conversation: compare branches, export a branch, ask several models, confirm a workspace."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QClipboard
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from errand.client.safe_text import escape_hidden
+from errand.window.stores.catalog import ModelStore
+from errand.window.stores.conversation.branch import ComparedBranch
+from errand.window.stores.conversation.commands import WorkspaceQuestion
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.stores import Stores
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.input_panel import InputPanelView
+from errand.window.widgets.dialogs import QuestionDialog
+
+if TYPE_CHECKING:
+    from errand.window.views.review.changes_dialog import ChangesDialog
+
+
+class ConversationDialogs:
+    """Opens the dialogs of one conversation with `parent` as their parent widget."""
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        stores: Stores,
+        models: ModelStore,
+        input_panel: InputPanelView,
+        theme: Theme,
+        clipboard: QClipboard,
+        parent: QWidget,
+    ) -> None:
+        self._store = store
+        self._stores = stores
+        self._models = models
+        self._input_panel = input_panel
+        self._theme = theme
+        self._clipboard = clipboard
+        self._parent = parent
+        self._changes: ChangesDialog | None = None
+
+    def compare(self, left: ComparedBranch, right: ComparedBranch) -> None:
+        """Show two branches side by side."""
+        from errand.window.stores.conversation.comparison import ComparisonStore
+        from errand.window.views.branches.comparison import ComparisonDialog
+
+        comparison = ComparisonStore(self._store, self._stores.session, left, right)
+        ComparisonDialog(comparison, self._models, self._theme, self._clipboard, self._parent).show()
+
+    def open_changes(self) -> None:
+        """Show the files that the tasks of the conversation changed."""
+        from errand.window.views.review.changes_dialog import ChangesDialog  # many conversations change no files
+
+        if self._changes is None:
+            self._changes = ChangesDialog(self._input_panel.changes, self._theme, self._parent)
+        self._changes.show()
+        self._changes.raise_()
+
+    def export(self, leaf_id: str) -> None:
+        """Ask for the file and the format of a branch export."""
+        from errand.window.views.shared.export_dialog import ExportDialog
+
+        if self._store.conversation_id is not None:
+            dialog = ExportDialog(self._store.title, self._parent, of_branch=True)
+            export = partial(self._stores.conversations.export, self._store.conversation_id, leaf_id=leaf_id)
+            dialog.chosen.connect(export)
+            dialog.open()
+
+    def ask_for_workspace(self, question: WorkspaceQuestion) -> None:
+        """Ask whether an imported conversation may use the folder named in its file."""
+        WorkspaceDialog(question, self._parent).open()
+
+    def ask_models(self) -> None:
+        """Ask which models should answer the text in the composer."""
+        from errand.window.views.branches.ask_models_dialog import AskModelsDialog
+
+        model, text = self._input_panel.task_options.model, self._input_panel.composer.text
+        dialog = AskModelsDialog(self._theme, self._models.ready, model, text, self._parent)
+        dialog.asked.connect(self._input_panel.ask_models)
+        dialog.open()
+
+
+class WorkspaceDialog(QuestionDialog):
+    """Shows the full path. Esc and Enter cancel."""
+
+    def __init__(self, question: WorkspaceQuestion, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Folder to work in")
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(f"Work in {escape_hidden(question.proposed)}?")
+        self.setInformativeText(
+            "This conversation was imported, and its file names this folder. Its agents would read the files there "
+            "without asking, and change them when you allow it."
+        )
+        self._question = question
+        self._proposed_button = self.addButton("Work there", QMessageBox.ButtonRole.AcceptRole)
+        self._own_button = self.addButton("Use a new folder", QMessageBox.ButtonRole.ActionRole)
+        cancel = self.addButton(QMessageBox.StandardButton.Cancel)
+        self.set_default(cancel)
+        self.setEscapeButton(cancel)
+        self.finished.connect(self._on_finished)
+
+    def _on_finished(self) -> None:
+        pressed = self.clickedButton()
+        if pressed is self._proposed_button:
+            self._question.answer(self._question.proposed)
+        else:
+            self._question.answer(self._question.own if pressed is self._own_button else None)

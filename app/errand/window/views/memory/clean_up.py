@@ -1,0 +1,138 @@
+"""Clean-up of memory: removing old vectors, and making the indexes again; each after a question."""
+
+from datetime import UTC, datetime, timedelta
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QSpinBox, QWidget
+
+from errand.client.number_format import count
+from errand.protocol.memory import MemoryPruneParams, MemoryStatsResult
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.confirmation import ConfirmationView
+from errand.window.widgets.labels import TextLabel
+
+_AGES = {"30 days": 30, "90 days": 90, "half a year": 182, "a year": 365, "two years": 730}
+_BY_AGE, _BY_COUNT = "older than", "all but the newest"
+_DEFAULT_KEPT, _MOST_KEPT = 10_000, 10_000_000
+_STAY = "The entries stay, and can be found by their words."
+
+
+class CleanUpView(QWidget):
+    """`prune_wanted` gives `MemoryPruneParams`; both signals come after a confirmation."""
+
+    prune_wanted = Signal(object)
+    rebuild_wanted = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._stats: MemoryStatsResult | None = None
+        self._pending = MemoryPruneParams()
+        self._rule = ComboBox((_BY_AGE, _BY_COUNT))
+        self._rule.setAccessibleName("Which vectors to remove")
+        self._age = ComboBox(tuple(_AGES))
+        self._age.setCurrentText("a year")
+        self._age.setAccessibleName("Age of the vectors to remove")
+        self._kept = QSpinBox()
+        self._kept.setRange(0, _MOST_KEPT)
+        self._kept.setValue(_DEFAULT_KEPT)
+        self._kept.setSingleStep(1000)
+        self._kept.setGroupSeparatorShown(True)
+        self._kept.setAccessibleName("How many vectors to keep")
+        self._prune = push_button("Prune …")
+        self._prune.setAccessibleName("Remove old vectors")
+        self._prune_yes, prune_no = push_button("Remove them", "danger"), push_button("Keep them")
+        self._prune_question = ConfirmationView(theme, self._prune_yes, prune_no)
+        self._rebuild = push_button("Rebuild …")
+        self._rebuild.setAccessibleName("Rebuild the indexes")
+        self._rebuild_yes, rebuild_no = push_button("Rebuild", "danger"), push_button("Cancel")
+        self._rebuild_question = ConfirmationView(theme, self._rebuild_yes, rebuild_no)
+        self._safe = (prune_no, rebuild_no)
+        self._lay_out(theme)
+        self._rule.currentIndexChanged.connect(self._on_rule_changed)
+        self._prune.clicked.connect(self._on_prune_clicked)
+        self._prune_yes.clicked.connect(self._on_prune_confirmed)
+        self._rebuild.clicked.connect(self._on_rebuild_clicked)
+        self._rebuild_yes.clicked.connect(self._on_rebuild_confirmed)
+        for button in self._safe:
+            button.clicked.connect(self.close_questions)
+        self._on_rule_changed()
+
+    def show_stats(self, stats: MemoryStatsResult) -> None:
+        """The numbers of the questions."""
+        self._stats = stats
+
+    def close_questions(self) -> None:
+        """The focus goes from a question back to its button."""
+        for question, button in ((self._prune_question, self._prune), (self._rebuild_question, self._rebuild)):
+            focused = self.focusWidget()
+            if focused is not None and question.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- nothing has the focus at first
+                button.setFocus()
+            question.hide()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape takes a question back; the dialog stays open."""
+        is_asking = self._prune_question.isVisible() or self._rebuild_question.isVisible()
+        if event.key() == Qt.Key.Key_Escape and is_asking:
+            self.close_questions()
+        else:
+            super().keyPressEvent(event)
+
+    def allow_again(self) -> None:
+        """The engine refused: the questions are asked anew."""
+        self.close_questions()
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        prune, rebuild = QHBoxLayout(), QHBoxLayout()
+        for row, widgets in ((prune, (self._rule, self._age, self._kept, self._prune)), (rebuild, (self._rebuild,))):
+            row.setSpacing(tokens.space_close)
+            for widget in widgets:
+                row.addWidget(widget)
+            row.addStretch(1)
+        form = QFormLayout(self)
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setSpacing(tokens.space_close)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        form.addRow(TextLabel(theme, "Vectors"), prune)
+        form.addRow(self._prune_question)
+        form.addRow(TextLabel(theme, "Indexes"), rebuild)
+        form.addRow(self._rebuild_question)
+
+    def _on_rule_changed(self) -> None:
+        by_age = self._rule.currentText() == _BY_AGE
+        self._age.setVisible(by_age)
+        self._kept.setVisible(not by_age)
+        self.close_questions()
+
+    def _on_prune_clicked(self) -> None:
+        self.close_questions()
+        if self._rule.currentText() == _BY_AGE:
+            age = self._age.currentText()
+            self._pending = MemoryPruneParams(before=datetime.now(UTC) - timedelta(days=_AGES[age]))
+            text = f"Remove the vectors of entries older than {age}? {_STAY}"
+        else:
+            kept, known = self._kept.value(), self._stats.vectors if self._stats is not None else 0
+            self._pending = MemoryPruneParams(keep=kept)
+            text = f"Remove {count(max(0, known - kept), 'vector')} and keep the {kept:,} newest? {_STAY}"
+        self._prune_question.ask(text, self._safe[0])
+
+    def _on_prune_confirmed(self) -> None:
+        self._prune.setFocus()  # the answers are about to be hidden
+        self._prune_question.show_text("Removing …")
+        self.prune_wanted.emit(self._pending)
+
+    def _on_rebuild_clicked(self) -> None:
+        self.close_questions()
+        known = f" of {count(self._stats.entries, 'entry', 'entries')}" if self._stats is not None else ""
+        self._rebuild_question.ask(
+            f"Rebuild the indexes{known} from your conversations? It runs in the background. "
+            "Until it is done, searches find less.",
+            self._safe[1],
+        )
+
+    def _on_rebuild_confirmed(self) -> None:
+        self.close_questions()
+        self.rebuild_wanted.emit()

@@ -1,0 +1,155 @@
+"""The window of memory: entries, facts and state, as three pages."""
+
+from functools import partial
+from typing import Literal
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+from errand.window.stores.memory import LeftOutStore, MemoryEntryStore, MemoryStateStore
+from errand.window.stores.stores import Stores
+from errand.window.theme.style import set_style
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.entries_page import EntriesPageView
+from errand.window.views.memory.facts_page import FactsPageView
+from errand.window.views.memory.state_page import StatePageView
+from errand.window.widgets.banner import BannerView
+from errand.window.widgets.labels import TextLabel
+
+MemoryPage = Literal["entries", "facts", "state"]
+_PAGES: tuple[tuple[MemoryPage, str], ...] = (("entries", "Entries"), ("facts", "Facts"), ("state", "State"))
+_WIDTH, _HEIGHT = 980, 640
+_MOST_FOLDERS = 50  # conversations whose folders are offered as a filter
+
+
+class MemoryDialog(QDialog):
+    """Not modal. `source_requested` gives a conversation and a node to show."""
+
+    source_requested = Signal(str, str)
+
+    def __init__(self, stores: Stores, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._stores = stores
+        self._theme = theme
+        self._conversation_id = ""
+        self._folder = ""
+        self.setWindowTitle("Memory")
+        self.resize(_WIDTH, _HEIGHT)
+        self._entry_store = MemoryEntryStore(stores.session, self)
+        self._state = MemoryStateStore(stores.session, stores.tasks, self)
+        left_out = LeftOutStore(stores.session, self)
+        self.tabs = QTabBar()
+        self.entries = EntriesPageView(theme, self._entry_store, stores.facts)
+        self.facts = FactsPageView(theme, stores.facts)
+        self.state = StatePageView(theme, self._state, left_out)
+        self.banner = BannerView(theme)
+        self._stack = QStackedWidget()
+        self._lay_out()
+        for source in (self._entry_store, self._entry_store.forgetting, self._state, left_out, stores.facts):
+            source.failed.connect(self._on_failed)
+        self._connect()
+
+    def open_for(self, conversation_id: str, folder: str, page: MemoryPage = "entries") -> None:
+        """Show a page of it; the filter offers the conversation in front and its folder, if there are any."""
+        self._conversation_id, self._folder = conversation_id, folder
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        self._state.open()
+        index = [name for name, _ in _PAGES].index(page)
+        if self.tabs.currentIndex() == index:
+            self._on_page_chosen(index)
+        else:
+            self.tabs.setCurrentIndex(index)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._state.close()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.tabs.setAccessibleName("Pages of memory")
+        self.tabs.setExpanding(False)
+        set_style(self.tabs, "look", "choice")
+        for _, text in _PAGES:
+            self.tabs.addTab(text)
+        for page in (self.entries, self.facts, self.state):
+            self._stack.addWidget(page)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(TextLabel(self._theme, "Memory", size=tokens.size_heading, bold=True))
+        head.addSpacing(tokens.space_wide)
+        head.addWidget(self.tabs)
+        head.addStretch(1)
+        inside = QVBoxLayout()
+        inside.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
+        inside.setSpacing(tokens.space_wide)
+        inside.addLayout(head)
+        inside.addWidget(self._stack, 1)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(self.banner)
+        whole.addLayout(inside, 1)
+
+    def _connect(self) -> None:
+        self._state.changed.connect(self._on_stats_changed)
+        self.tabs.currentChanged.connect(self._on_page_chosen)
+        self._stores.session.state_changed.connect(self._on_state_changed)
+        for page in (self.entries, self.facts):
+            page.source_requested.connect(self._on_source_requested)
+        self.entries.said.connect(self._say)
+        self.state.said.connect(self._say)
+        self.facts.said.connect(self._on_fact_said)
+        self.entries.pinned.connect(self._on_pinned)
+        self.entries.state_requested.connect(partial(self.tabs.setCurrentIndex, len(_PAGES) - 1))
+        self.banner.action_clicked.connect(self.facts.undo)
+
+    def _on_page_chosen(self, index: int) -> None:
+        self._stack.setCurrentIndex(index)
+        self.banner.hide()
+        if self.isVisible():
+            self._load_page()
+
+    def _load_page(self) -> None:
+        page = self._stack.currentWidget()
+        if page is self.entries:
+            conversations = self._stores.conversations
+            known = map(conversations.at, range(min(conversations.count(), _MOST_FOLDERS)))
+            self.entries.open(self._conversation_id, self._folder, tuple(one.workspace for one in known))
+        elif page is self.facts:
+            self.facts.open()
+        else:
+            self.state.open()
+
+    def _on_stats_changed(self) -> None:
+        if self._state.stats is not None and self.isVisible():
+            self.entries.show_total(self._state.stats.entries)
+
+    def _on_state_changed(self) -> None:
+        """After a reconnect everything may be another. The focus stays where a person types."""
+        if not self.isVisible() or self._stores.session.state != "ready":
+            return
+        self.banner.hide()
+        if self._stack.currentWidget() is self.entries:
+            self._entry_store.reload()
+        else:
+            self._load_page()
+
+    def _on_source_requested(self, conversation_id: str, node_id: str) -> None:
+        self.hide()
+        self.source_requested.emit(conversation_id, node_id)
+
+    def _on_pinned(self) -> None:
+        self._say("Pinned as a fact. Agents are told of it from the next task on.")
+
+    def _on_fact_said(self, text: str, can_undo: bool) -> None:
+        self.banner.show_message(text, "done", "Undo" if can_undo else "")
+
+    def _say(self, text: str) -> None:
+        self.banner.show_message(text, "done")
+
+    def _on_failed(self, text: str) -> None:
+        if self.isVisible():
+            self.banner.show_message(text, "failed")

@@ -1,0 +1,220 @@
+"""The page of entries: search and filters above, the list on the left, the selected entry on the right."""
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from errand.client.number_format import count
+from errand.client.safe_text import plain
+from errand.protocol.memory import MemoryForgetResult, MemoryItem, MemoryPreviewForgetResult
+from errand.window.stores.facts import FactStore
+from errand.window.stores.memory import MemoryEntryStore
+from errand.window.theme.style import push_button, set_style
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.entry_list import EntryListView
+from errand.window.views.memory.entry_view import EntryView
+from errand.window.views.memory.filters import MemoryFilterView
+from errand.window.views.memory.texts import forget_result
+from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.labels import ElidedLabel
+from errand.window.widgets.search_field import SearchField
+
+_EMPTY = "What you and your agents say and do is kept here, so that it is found again weeks later."
+_NOT_FOUND = "Use other words, or fewer filters."
+_SLOW_MS = 300
+_LIST_WIDTH, _ENTRY_WIDTH = 420, 500
+
+
+class EntriesPageView(QWidget):
+    """Emits `source_requested` with a conversation and a node, `said` with a sentence about what was done.
+
+    `pinned` says that an entry became a fact, `state_requested` that a person wants to know why words alone count.
+    """
+
+    source_requested = Signal(str, str)
+    said = Signal(str)
+    pinned = Signal()
+    state_requested = Signal()
+
+    def __init__(self, theme: Theme, store: MemoryEntryStore, facts: FactStore) -> None:
+        super().__init__()
+        self._store = store
+        self.search = SearchField(theme, "Search memory")
+        self.filters = MemoryFilterView(theme)
+        self.list = EntryListView(store, theme)
+        self.entry = EntryView(theme, facts)
+        self._total = 0  # entries of the whole memory, as the engine said last
+        self._loaded_total = 0  # the same when the list was loaded; 0 if it was not known then
+        self._newer = push_button("", "quiet")
+        set_style(self._newer, "tone", "link")
+        self._newer.hide()
+        self._note = ElidedLabel(theme, size=theme.tokens.size_small, tone="waiting")  # the state says it in full
+        self._state = push_button("Show state", "quiet")
+        set_style(self._state, "tone", "link")
+        self._state.hide()
+        self._empty = EmptyStateView(theme, "history", "Nothing is remembered yet", _EMPTY)
+        self._not_found = EmptyStateView(theme, "search", "Nothing was found", _NOT_FOUND, "Clear search and filters")
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self._blank = QWidget()
+        self._stack = QStackedWidget()
+        self._slow = QTimer(self, singleShot=True, interval=_SLOW_MS)  # the model may have to be loaded first
+        self._lay_out(theme)
+        self._connect()
+        self._show_state()
+
+    def open(self, conversation_id: str, here: str, folders: tuple[str, ...]) -> None:
+        """Load what fits the words and filters; `here` is the folder of the conversation in front."""
+        self.filters.show_places(conversation_id, here, folders)
+        self._search()
+        self.search.setFocus()
+        self.search.selectAll()
+
+    def show_total(self, total: int) -> None:
+        """Show what is new: at once in a list of which the newest entry is read, otherwise when a person wants it."""
+        before, self._total = self._loaded_total, total
+        is_whole = not self._store.has_more and not self._store.is_filtered
+        is_current = self._store.count() == total if is_whole else before in (0, total)
+        if is_current or self._store.is_searching:
+            self._loaded_total = total
+            self._newer.hide()
+            return
+        is_at_top = self.list.currentIndex().row() <= 0 and self.list.verticalScrollBar().value() == 0
+        if not self._store.text and is_at_top and not self.entry.is_asking:
+            self._store.reload()
+        elif total > before:
+            new = count(total - before, "new entry", "new entries")
+            text = f"Search again: {new}" if self._store.text else f"Show {new}"
+            self._newer.setText(text)
+            self._newer.setAccessibleName(text)
+            self._newer.show()
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        top = QHBoxLayout()
+        top.setSpacing(tokens.space_close)
+        top.addWidget(self.search, 1)
+        top.addWidget(self.filters)
+        left = QWidget()
+        beside = QVBoxLayout(left)
+        beside.setContentsMargins(0, 0, 0, 0)
+        beside.setSpacing(tokens.space_tight)
+        beside.addWidget(self.list, 1)
+        beside.addWidget(self._newer, 0, Qt.AlignmentFlag.AlignHCenter)  # above, it would move what is read
+        self._splitter.addWidget(left)
+        self._splitter.addWidget(self.entry)
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.setSizes([_LIST_WIDTH, _ENTRY_WIDTH])
+        self._splitter.setStretchFactor(1, 1)
+        for page in (self._blank, self._splitter, self._empty, self._not_found):
+            self._stack.addWidget(page)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(top)
+        note = QHBoxLayout()
+        note.setSpacing(tokens.space_close)
+        note.addWidget(self._note, 1)
+        note.addWidget(self._state)
+        column.addLayout(note)
+        column.addWidget(self._stack, 1)
+
+    def _connect(self) -> None:
+        store = self._store
+        self.search.searched.connect(self._search)
+        self.search.down_pressed.connect(self._on_down_pressed)
+        self._slow.timeout.connect(self._show_searching)
+        self._newer.clicked.connect(self._on_newer_clicked)
+        self._state.clicked.connect(self.state_requested)
+        self.filters.changed.connect(self._search)
+        self._not_found.action_clicked.connect(self._on_cleared)
+        self.list.selected.connect(self._on_selected)
+        self.list.source_requested.connect(self._on_source_requested)
+        self.list.forget_requested.connect(self.entry.ask_to_forget)
+        self.list.back_requested.connect(self.search.setFocus)
+        self.entry.source_requested.connect(self._on_source_requested)
+        self.entry.forget_requested.connect(self._on_forget_requested)
+        self.entry.preview_requested.connect(self._on_preview_requested)
+        self.entry.pinned.connect(self.pinned)
+        store.reset.connect(self._on_reset)
+        store.removed.connect(self._show_state)
+        store.opened.connect(self._on_opened)
+        store.forgetting.previewed.connect(self._on_previewed)
+        store.forgetting.forgotten.connect(self._on_forgotten)
+        store.forgetting.failed.connect(self._on_failed)
+        store.failed.connect(self._on_failed)
+
+    def _search(self) -> None:
+        self._slow.start()
+        self._store.search(self.search.text().strip(), self.filters.where)
+
+    def _show_state(self) -> None:
+        store = self._store
+        if not store.is_searching:
+            self._slow.stop()
+        self._note.set_tone("waiting")
+        self._note.set_text(plain(store.remark))
+        self._note.setVisible(bool(store.remark))
+        self._state.setVisible(bool(store.remark))
+        if store.count():
+            self._stack.setCurrentWidget(self._splitter)
+        elif store.is_searching:
+            self._stack.setCurrentWidget(self._blank)
+        else:
+            self._stack.setCurrentWidget(self._not_found if store.is_filtered else self._empty)
+
+    def _show_searching(self) -> None:
+        self._note.set_tone("muted")
+        self._note.set_text("Searching …")
+        self._note.show()
+        self._state.hide()
+
+    def _on_reset(self) -> None:
+        self._loaded_total = self._total
+        self._newer.hide()
+        self._show_state()
+
+    def _on_newer_clicked(self) -> None:
+        self.list.setFocus()  # the button is about to be hidden
+        self._search()
+
+    def _on_down_pressed(self) -> None:
+        if self._store.count():
+            self.list.setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _on_cleared(self) -> None:
+        self.search.clear()
+        self.filters.clear()
+        self._search()
+        self.search.setFocus()
+
+    def _on_selected(self, item: MemoryItem | None) -> None:
+        if item is not None:
+            self.entry.show_entry(item)
+            self._store.open(item.number)
+
+    def _on_opened(self, item: MemoryItem) -> None:
+        if self.entry.item is not None and self.entry.item.number == item.number:
+            self.entry.show_whole(item)
+
+    def _on_source_requested(self) -> None:
+        if self.entry.item is not None:
+            self.source_requested.emit(self.entry.item.conversation_id, self.entry.item.node_id)
+
+    def _on_preview_requested(self) -> None:
+        if self.entry.item is not None:
+            self._store.forgetting.preview(self.entry.item.node_id)
+
+    def _on_previewed(self, node_id: str, found: MemoryPreviewForgetResult) -> None:
+        if self.entry.item is not None and self.entry.item.node_id == node_id:
+            self.entry.show_preview(found)
+
+    def _on_forget_requested(self) -> None:
+        if self.entry.item is not None:
+            self._store.forgetting.forget(self.entry.item.node_id)
+
+    def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
+        self.said.emit(forget_result(gone))
+        self.list.setFocus()
+
+    def _on_failed(self) -> None:
+        self.entry.show_forget_failed()
+        self._show_state()

@@ -1,0 +1,135 @@
+"""The list of entries: the newest first, page by page, or the hits of a search with their scores."""
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QListView
+
+from errand.client.display_text import speaker_text
+from errand.protocol.memory import MemoryItem
+from errand.window.stores.memory import MemoryEntryStore
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.texts import title_text
+from errand.window.views.shared.item_delegate import DETAIL, HINT, ItemDelegate
+from errand.window.widgets.labels import one_line
+
+_LONGEST = 300  # characters of a line in the list
+
+_Index = QModelIndex | QPersistentModelIndex
+_ROOT = QModelIndex()
+
+
+class EntryModel(QAbstractListModel):
+    def __init__(self, store: MemoryEntryStore, parent: QObject) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._count = store.count()
+        store.reset.connect(self._on_reset)
+        store.inserted.connect(self._on_inserted)
+        store.removed.connect(self._on_removed)
+
+    def at(self, index: _Index) -> MemoryItem | None:
+        is_there = index.isValid() and index.row() < self._store.count()
+        return self._store.at(index.row()) if is_there else None
+
+    def rowCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else self._count
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        item = self.at(index)
+        if item is None:
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return one_line(item.text, _LONGEST)
+            case _ if role == HINT:
+                return self._hint(item)
+            case _ if role == DETAIL:
+                return f"{speaker_text(item.role, item.speaker)}, in {title_text(item)}"
+            case Qt.ItemDataRole.AccessibleTextRole:
+                origin = f"{speaker_text(item.role, item.speaker)}, {self._hint(item)}, in {title_text(item)}"
+                return f"{one_line(item.text, _LONGEST)}: {origin}"
+            case _:
+                return None
+
+    def canFetchMore(self, parent: _Index) -> bool:
+        return not parent.isValid() and self._store.has_more
+
+    def fetchMore(self, parent: _Index) -> None:
+        self._store.fetch_more()
+
+    def _hint(self, item: MemoryItem) -> str:
+        local = item.at.astimezone()
+        day = f"{local.day} {local:%b %Y}"
+        return (
+            f"{item.score:.2f} · {day}" if item.score else day
+        )  # the list before has none, while a search is under way
+
+    def _on_reset(self) -> None:
+        self.beginResetModel()
+        self._count = self._store.count()
+        self.endResetModel()
+
+    def _on_inserted(self, first: int, count: int) -> None:
+        self.beginInsertRows(_ROOT, first, first + count - 1)
+        self._count += count
+        self.endInsertRows()
+
+    def _on_removed(self, index: int) -> None:
+        self.beginRemoveRows(_ROOT, index, index)
+        self._count -= 1
+        self.endRemoveRows()
+
+
+class EntryListView(QListView):
+    """Emits `selected` with an entry or None, `source_requested` on Enter, and `forget_requested` on Delete.
+
+    `back_requested` is emitted on Up at the first entry.
+    """
+
+    selected = Signal(object)
+    source_requested = Signal()
+    forget_requested = Signal()
+    back_requested = Signal()
+
+    def __init__(self, store: MemoryEntryStore, theme: Theme) -> None:
+        super().__init__()
+        self._model = EntryModel(store, self)
+        self.setAccessibleName("Entries of memory")
+        self.setModel(self._model)
+        self.setItemDelegate(ItemDelegate(theme, self))
+        self.setUniformItemSizes(True)  # otherwise Qt would measure every one of 100,000
+        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMouseTracking(True)
+        self.selectionModel().currentChanged.connect(self._on_current_changed)
+        self._model.modelReset.connect(self._on_reset)
+        self.doubleClicked.connect(self.source_requested)
+        theme.changed.connect(self.viewport().update)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What is shown of each loaded entry."""
+        return tuple(str(self._model.index(row, 0).data()) for row in range(self._model.rowCount()))
+
+    def select(self, row: int) -> None:
+        self.setCurrentIndex(self._model.index(row, 0))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.source_requested.emit()
+        elif event.key() == Qt.Key.Key_Delete:
+            self.forget_requested.emit()
+        elif event.key() == Qt.Key.Key_Up and self.currentIndex().row() <= 0:
+            self.back_requested.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_current_changed(self, current: QModelIndex) -> None:
+        self.selected.emit(self._model.at(current))
+
+    def _on_reset(self) -> None:
+        """The first entry is shown at once, so that a search answers without another key."""
+        if self._model.rowCount():
+            self.select(0)
+        else:
+            self.selected.emit(None)

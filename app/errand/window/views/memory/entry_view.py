@@ -1,0 +1,168 @@
+"""One entry of memory in full, and what can be done with it: go to its source, pin it as a fact, forget it."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent, QTextOption
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+
+from errand.client.display_text import speaker_text
+from errand.client.number_format import moment_text
+from errand.client.safe_text import plain
+from errand.protocol.memory import MemoryItem, MemoryPreviewForgetResult
+from errand.window.stores.facts import FactStore
+from errand.window.theme.style import push_button, set_style
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.fact_form import FactFormView
+from errand.window.views.memory.texts import KINDS, forget_question, title_text
+from errand.window.widgets.confirmation import ConfirmationView
+from errand.window.widgets.containers import FlowLayout
+from errand.window.widgets.labels import ElidedLabel, TextLabel
+
+_Wrap = QTextOption.WrapMode
+_LONGEST_WORD = 2_000  # Qt takes a second to find places to break a word of 50,000 characters
+
+_NO_VECTOR = "Found by its words only: it has no vector yet, or its vector was pruned."
+
+
+class EntryView(QWidget):
+    """`show_entry` shows what is known at once; `show_whole` puts the whole text in.
+
+    Emits `source_requested`, `pinned` once a fact is stored, `preview_requested` before the question about forgetting,
+    and `forget_requested` after it.
+    """
+
+    source_requested = Signal()
+    pinned = Signal()
+    preview_requested = Signal()
+    forget_requested = Signal()
+
+    def __init__(self, theme: Theme, facts: FactStore) -> None:
+        super().__init__()
+        self._theme = theme
+        self._item: MemoryItem | None = None
+        self._who = TextLabel(theme, bold=True)
+        self._origin = ElidedLabel(theme, tone="muted")
+        self._folder = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted", mode=Qt.TextElideMode.ElideMiddle)
+        self._note = TextLabel(theme, _NO_VECTOR, size=theme.tokens.size_small, tone="muted")
+        self._note.setWordWrap(True)
+        self._text = QPlainTextEdit()
+        self._text.setReadOnly(True)
+        self._text.setTabChangesFocus(True)
+        self._text.setAccessibleName("Text of the entry")
+        self._text.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        set_style(self._text, "look", "code")
+        self._source, self._pin = push_button("Go to source"), push_button("Pin as fact …")
+        self._forget = push_button("Forget …")
+        self._form = FactFormView(theme, facts)
+        self._confirm, self._keep = push_button("Forget for good", "danger"), push_button("Keep it")
+        self._question = ConfirmationView(theme, self._confirm, self._keep)
+        self._buttons = QWidget()
+        self._lay_out()
+        self._source.clicked.connect(self.source_requested)
+        self._pin.clicked.connect(self._on_pin_clicked)
+        self._forget.clicked.connect(self.ask_to_forget)
+        self._confirm.clicked.connect(self._on_forget_confirmed)
+        self._keep.clicked.connect(self._on_kept)
+        self._form.closed.connect(self._on_form_closed)
+        self._form.done.connect(self._on_pinned)
+
+    @property
+    def item(self) -> MemoryItem | None:
+        return self._item
+
+    @property
+    def is_asking(self) -> bool:
+        """True while the form or the question is open."""
+        return not (self._form.isHidden() and self._question.isHidden())
+
+    def show_entry(self, item: MemoryItem) -> None:
+        if self._item is not None and self._item.number == item.number:
+            return  # the same after a reload: what is open here stays
+        self._form.hide()
+        self._question.hide()
+        self._buttons.show()
+        self.show_whole(item)
+
+    def show_whole(self, item: MemoryItem) -> None:
+        self._item = item
+        kind = KINDS[item.role][0].lower()
+        self._who.setText(f"{speaker_text(item.role, item.speaker)} · {kind}")
+        self._origin.set_text(f"{moment_text(item.at)}, in {title_text(item)}")
+        self._folder.set_text(plain(item.folder))
+        self._folder.setVisible(bool(item.folder))
+        self._note.setHidden(item.has_vector)
+        text = plain(item.text)
+        if text != self._text.toPlainText():
+            is_endless = max(map(len, text.split()), default=0) > _LONGEST_WORD
+            self._text.setWordWrapMode(_Wrap.WrapAnywhere if is_endless else _Wrap.WrapAtWordBoundaryOrAnywhere)
+            self._text.setPlainText(text)
+
+    def ask_to_forget(self) -> None:
+        if self._item is not None:
+            self._form.hide()
+            self._buttons.hide()
+            self._question.show_text("Looking up what would go …")
+            self.preview_requested.emit()
+
+    def show_preview(self, found: MemoryPreviewForgetResult) -> None:
+        """Ask about what would go, unless the question was taken back meanwhile."""
+        if not self._question.isHidden():
+            self._confirm.setEnabled(True)
+            self._question.ask(forget_question(found), self._keep)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape takes a question back; the dialog stays open."""
+        if event.key() == Qt.Key.Key_Escape and not self._question.isHidden():
+            self._on_kept()
+        else:
+            super().keyPressEvent(event)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        buttons = FlowLayout(tokens.space_close, self._source, self._pin, self._forget)
+        self._buttons.setLayout(buttons)
+        head = QHBoxLayout()
+        head.addWidget(self._who)
+        head.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_wide, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(head)
+        column.addWidget(self._origin)
+        column.addWidget(self._folder)
+        column.addWidget(self._text, 1)
+        column.addWidget(self._note)
+        column.addWidget(self._buttons)
+        column.addWidget(self._question)
+        column.addWidget(self._form)
+
+    def _on_pin_clicked(self) -> None:
+        item = self._item
+        if item is not None:
+            self._buttons.hide()
+            self._form.open_new(
+                item.text, folder=item.folder, conversation_id=item.conversation_id, node_id=item.node_id
+            )
+
+    def _on_pinned(self) -> None:
+        self.pinned.emit()
+
+    def _on_form_closed(self) -> None:
+        self._buttons.show()
+        self._pin.setFocus()
+
+    def _on_forget_confirmed(self) -> None:
+        self._confirm.setEnabled(False)
+        self._question.show_text("Forgetting …")
+        self.forget_requested.emit()
+
+    def _on_kept(self) -> None:
+        self._question.hide()
+        self._buttons.show()
+        self._forget.setFocus()
+
+    def show_forget_failed(self) -> None:
+        """The engine did not forget it: offer it again."""
+        self._question.hide()
+        self._buttons.show()

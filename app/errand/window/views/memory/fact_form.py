@@ -1,0 +1,132 @@
+"""The form that pins a fact or changes one: its sentence, and where it holds."""
+
+from functools import partial
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
+
+from errand.client.safe_text import plain
+from errand.protocol.facts import LONGEST_FACT, Fact, FactScope, MemoryPinParams
+from errand.window.stores.facts import FactStore
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.in_place_form import InPlaceFormView
+from errand.window.widgets.labels import TextLabel
+
+SCOPES: dict[FactScope, str] = {"always": "Always", "me": "About me", "folder": "In one folder"}
+
+
+class FactFormView(InPlaceFormView):
+    """Hidden until `open_new` or `open_fact`. `done` gives the fact before, None for a new one, and as it is stored."""
+
+    done = Signal(object, object)
+
+    def __init__(self, theme: Theme, facts: FactStore) -> None:
+        super().__init__(theme)
+        self._facts = facts
+        self._base = MemoryPinParams()  # what the fields do not have: the id, or where it was said
+        self._before: Fact | None = None
+        self._opening = 0  # an answer to what was sent before may arrive when something else is open
+        self._text = QLineEdit()
+        self._text.setMaxLength(LONGEST_FACT)
+        self._text.setAccessibleName("Fact")
+        self._text.setPlaceholderText("A sentence, such as: Answer in British English.")
+        self._scope = ComboBox(tuple(SCOPES.values()))
+        self._scope.setAccessibleName("Where the fact holds")
+        self._folder = QLineEdit()
+        self._folder.setAccessibleName("Folder of the fact")
+        self._folder.setPlaceholderText("/home/…")
+        self._choose = push_button("Choose …")
+        self._choose.setAccessibleName("Choose the folder of the fact")
+        self._save, self._cancel = push_button("Pin", "primary"), push_button("Cancel", "quiet")
+        self._problem = TextLabel(theme, tone="failed", wrap=True)
+        self._lay_out()
+        self._text.textChanged.connect(self._on_edited)
+        self._folder.textChanged.connect(self._on_edited)
+        self._scope.currentIndexChanged.connect(self._on_edited)
+        self._text.returnPressed.connect(self._on_save_clicked)
+        self._folder.returnPressed.connect(self._on_save_clicked)
+        self._choose.clicked.connect(self._on_choose_clicked)
+        self._save.clicked.connect(self._on_save_clicked)
+        self._cancel.clicked.connect(self.close_form)
+
+    def open_new(self, text: str = "", *, folder: str = "", conversation_id: str = "", node_id: str = "") -> None:
+        """A new fact, with a first text and folder to change; the ids say where it was said."""
+        self._base, self._before = MemoryPinParams(conversation_id=conversation_id, node_id=node_id), None
+        self._open(text, "always", folder, "Pin")
+
+    def open_fact(self, fact: Fact) -> None:
+        """Change this fact, or accept it with other words."""
+        self._base, self._before = MemoryPinParams(id=fact.id), fact
+        self._open(fact.text, fact.scope, fact.folder, "Save" if fact.status == "pinned" else "Accept")
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(self.theme.tokens.space_close)
+        column.addWidget(self._text)
+        column.addLayout(self.row(self._scope, self._folder, self._choose, stretch=self._folder))
+        column.addLayout(self.row(self._save, self._cancel))
+        column.addWidget(self._problem)
+
+    def _open(self, text: str, scope: FactScope, folder: str, verb: str) -> None:
+        self._opening += 1
+        self._text.setText(" ".join(plain(text).split())[:LONGEST_FACT])
+        self._text.setCursorPosition(0)
+        self._folder.setText(folder)
+        self._scope.setCurrentIndex(list(SCOPES).index(scope))
+        self._save.setText(verb)
+        self._save.setAccessibleName(f"{verb} the fact")
+        self._on_edited()
+        self.show()
+        self._text.setFocus()
+
+    @property
+    def _chosen_scope(self) -> FactScope:
+        return list(SCOPES)[self._scope.currentIndex()]
+
+    def _on_edited(self) -> None:
+        needs_folder = self._chosen_scope == "folder"
+        self._folder.setVisible(needs_folder)
+        self._choose.setVisible(needs_folder)
+        is_whole = bool(self._text.text().strip()) and (not needs_folder or bool(self._folder.text().strip()))
+        self._save.setEnabled(is_whole)
+        self._say("")
+
+    def _say(self, text: str) -> None:
+        self._problem.setText(text)
+        self._problem.setVisible(bool(text))
+
+    def _on_choose_clicked(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Folder of the fact", self._folder.text())
+        if folder:
+            self._folder.setText(folder)
+
+    def _on_save_clicked(self) -> None:
+        if not self._save.isEnabled():
+            return
+        scope = self._chosen_scope
+        params = MemoryPinParams(
+            text=self._text.text().strip(),
+            scope=scope,
+            folder=self._folder.text().strip() if scope == "folder" else None,
+            id=self._base.id,
+            conversation_id=self._base.conversation_id,
+            node_id=self._base.node_id,
+        )
+        self._save.setEnabled(False)  # a second press would be a second fact
+        opening = self._opening
+        self._facts.pin(params, partial(self._on_stored, opening, self._before), partial(self._on_refused, opening))
+
+    def _on_stored(self, opening: int, before: Fact | None, fact: Fact) -> None:
+        if opening == self._opening:
+            self.close_form()
+        self.done.emit(before, fact)
+
+    def _on_refused(self, opening: int, text: str) -> None:
+        if opening == self._opening:
+            self._save.setEnabled(True)
+            self._say(text)
+        else:
+            self._facts.failed.emit(text)

@@ -1,0 +1,210 @@
+"""The page of facts: proposed ones to accept or decline, pinned ones to change and remove."""
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from errand.client.safe_text import escape_hidden
+from errand.protocol.facts import Fact, MemoryPinParams
+from errand.window.stores.facts import FactStore
+from errand.window.theme.style import push_button, set_style
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.fact_form import FactFormView
+from errand.window.views.memory.texts import origin_text
+from errand.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
+from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.labels import TextLabel
+
+_TEXT = (
+    "Agents are told the pinned facts at the start of every task. "
+    "A fact that an agent proposes is told to none of them before you accept it."
+)
+_ACCEPTED = "Accepted. Agents are told of it from the next task on."
+_REMOVED = "Removed. Agents are no longer told of it from the next task on."
+_NOTHING = (
+    "Pin what agents should always know: how you want answers, what your projects are, what to watch out for in a "
+    "folder."
+)
+
+
+class FactRowView(QWidget):
+    """`accepted`, `edit_requested`, `removed` (or declined) and `source_requested` are what a person asks for."""
+
+    accepted = Signal()
+    edit_requested = Signal()
+    removed = Signal()
+    source_requested = Signal()
+
+    def __init__(self, theme: Theme, fact: Fact) -> None:
+        super().__init__()
+        self._theme = theme
+        text = escape_hidden(fact.text)
+        row = QHBoxLayout()
+        row.setSpacing(theme.tokens.space_close)
+        row.addWidget(TextLabel(theme, origin_text(fact), size=theme.tokens.size_small, tone="muted", wrap=True), 1)
+        if fact.status == "proposed":
+            row.addWidget(self._button("Accept", text, self.accepted.emit, primary=True))
+        if fact.node_id:
+            row.addWidget(self._button("Go to source", text, self.source_requested.emit))
+        self._edit = self._button("Edit …", text, self.edit_requested.emit)
+        row.addWidget(self._edit)
+        row.addWidget(self._button("Decline" if fact.status == "proposed" else "Remove", text, self.removed.emit))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_tight)
+        column.addWidget(TextLabel(theme, text, wrap=True))
+        column.addLayout(row)
+
+    def focus_edit(self) -> None:
+        self._edit.setFocus()
+
+    def _button(self, name: str, text: str, do: Callable[[], None], *, primary: bool = False) -> QPushButton:
+        button = push_button(name, "primary" if primary else "plain")
+        button.setAccessibleName(f"{name.removesuffix(' …')}: {text}")
+        button.clicked.connect(lambda _=False: do())
+        return button
+
+
+class FactsPageView(QWidget):
+    """Emits `source_requested` with a conversation and a node.
+
+    `said` gives what was done, as a sentence, and whether `undo` can take it back.
+    """
+
+    source_requested = Signal(str, str)
+    said = Signal(str, bool)
+
+    def __init__(self, theme: Theme, facts: FactStore) -> None:
+        super().__init__()
+        self._theme = theme
+        self._facts = facts
+        self._shown: tuple[Fact, ...] | None = None
+        self._undo: MemoryPinParams | None = None
+        self._views: dict[str, FactRowView] = {}
+        self._edited = ""  # the id of the fact in the form; "" for a new one
+        self._new = push_button("Add a fact …")
+        self._form = FactFormView(theme, facts)
+        self._rows = QVBoxLayout()
+        self._lay_out()
+        self._new.clicked.connect(self._on_new_clicked)
+        self._form.closed.connect(self._on_form_closed)
+        self._form.done.connect(self._on_done)
+        facts.changed.connect(self._show)
+
+    def open(self) -> None:
+        self._show()
+        self._facts.load()
+
+    def undo(self) -> None:
+        """Take back the last removal or change."""
+        params, self._undo = self._undo, None
+        if params is not None:
+            self._facts.pin(params, lambda _: self._say("It is back as it was.", None), self._facts.failed.emit)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        inside = QWidget()
+        set_style(inside, "look", "page")
+        inside.setLayout(self._rows)
+        self._rows.setSpacing(tokens.space_normal)
+        self._rows.setContentsMargins(0, 0, tokens.space_close, 0)
+        self._rows.setAlignment(Qt.AlignmentFlag.AlignTop)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_normal)
+        column.addWidget(TextLabel(self._theme, _TEXT, tone="muted", wrap=True))
+        column.addWidget(self._new, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self._form)
+        column.addWidget(vertical_scroll_area(inside), 1)
+
+    def _show(self) -> None:
+        proposed, pinned = self._facts.proposed, self._facts.pinned
+        shown = (*proposed, *pinned)
+        if not self._facts.is_loaded or shown == self._shown:
+            return  # rows with the focus keep it
+        self._shown = shown
+        focused = next((fact_id for fact_id, view in self._views.items() if _has_focus(view)), None)
+        clear_layout(self._rows)
+        self._views = {}
+        if not shown:
+            self._rows.addWidget(EmptyStateView(self._theme, "pin", "No facts yet", _NOTHING))
+        for heading, facts in (("Proposed by agents", proposed), ("Pinned", pinned)):
+            if facts:
+                self._rows.addWidget(TextLabel(self._theme, heading, bold=True))
+            for number, fact in enumerate(facts):
+                if number:
+                    self._rows.addWidget(hairline())
+                self._views[fact.id] = self._row(fact)
+                self._rows.addWidget(self._views[fact.id])
+        if focused is not None:
+            self._focus(focused)
+
+    def _focus(self, fact_id: str) -> None:
+        """Of a fact that is gone, the focus goes to the button above the list."""
+        if (view := self._views.get(fact_id)) is not None:
+            view.focus_edit()
+        else:
+            self._new.setFocus()
+
+    def _row(self, fact: Fact) -> FactRowView:
+        row = FactRowView(self._theme, fact)
+        row.accepted.connect(partial(self._on_accepted, fact))
+        row.edit_requested.connect(partial(self._on_edit_requested, fact))
+        row.removed.connect(partial(self._on_removed, fact))
+        row.source_requested.connect(partial(self.source_requested.emit, fact.conversation_id, fact.node_id))
+        return row
+
+    def _on_new_clicked(self) -> None:
+        self._new.hide()
+        self._edited = ""
+        self._form.open_new()
+
+    def _on_edit_requested(self, fact: Fact) -> None:
+        self._new.hide()
+        self._edited = fact.id
+        self._form.open_fact(fact)
+
+    def _on_form_closed(self) -> None:
+        self._new.show()
+        self._focus(self._edited)
+
+    def _on_done(self, before: Fact | None, fact: Fact) -> None:
+        if before is None:
+            self._say("Pinned. Agents are told of it from the next task on.", None)
+        elif before.status == "proposed":
+            self._say(_ACCEPTED, None)
+        else:
+            self._say(
+                "Changed.", MemoryPinParams(id=fact.id, text=before.text, scope=before.scope, folder=_folder(before))
+            )
+
+    def _on_accepted(self, fact: Fact) -> None:
+        self._facts.pin(MemoryPinParams(id=fact.id), lambda _: self._say(_ACCEPTED, None), self._facts.failed.emit)
+
+    def _on_removed(self, fact: Fact) -> None:
+        if fact.status == "proposed":
+            self._facts.remove(fact.id, lambda: self._say("Declined.", None))
+            return
+        back = MemoryPinParams(
+            text=fact.text,
+            scope=fact.scope,
+            folder=_folder(fact),
+            conversation_id=fact.conversation_id,
+            node_id=fact.node_id,
+        )
+        self._facts.remove(fact.id, lambda: self._say(_REMOVED, back))
+
+    def _say(self, text: str, undo: MemoryPinParams | None) -> None:
+        self._undo = undo
+        self.said.emit(text, undo is not None)
+
+
+def _has_focus(view: QWidget) -> bool:
+    focused = view.focusWidget()
+    return focused is not None and focused.hasFocus()  # pyright: ignore[reportUnnecessaryComparison] -- nothing has the focus at first
+
+
+def _folder(fact: Fact) -> str | None:
+    return fact.folder if fact.scope == "folder" else None

@@ -1,0 +1,82 @@
+"""The dialog that forgets one message of a conversation: what would go, the question, and what went."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from errand.protocol.memory import MemoryForgetResult, MemoryPreviewForgetResult
+from errand.window.stores.memory import ForgetStore
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.texts import forget_question, forget_result
+from errand.window.widgets.labels import TextLabel, one_line
+
+_WIDTH = 460
+_LONGEST = 200  # characters of the message
+
+
+class ForgetDialog(QDialog):
+    """Asks the engine what would go as soon as it is made. Esc keeps the message, until it was confirmed."""
+
+    def __init__(self, store: ForgetStore, theme: Theme, node_id: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._node_id = node_id
+        self.setWindowTitle("Forget a message")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setMinimumWidth(_WIDTH)
+        self._text = TextLabel(theme, "Looking up what would go …", wrap=True)
+        self._quote = TextLabel(theme, tone="muted", wrap=True)
+        self._quote.hide()
+        self._confirm, self._keep = push_button("Forget for good", "danger"), push_button("Keep it")
+        self._confirm.hide()
+        tokens = theme.tokens
+        buttons = QHBoxLayout()
+        buttons.setSpacing(tokens.space_close)
+        buttons.addStretch(1)
+        buttons.addWidget(self._confirm)
+        buttons.addWidget(self._keep)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_wide)
+        column.setSpacing(tokens.space_wide)
+        column.addWidget(self._quote)
+        column.addWidget(self._text)
+        column.addStretch(1)
+        column.addLayout(buttons)
+        self._confirm.clicked.connect(self._on_confirmed)
+        self._keep.clicked.connect(self.reject)
+        store.previewed.connect(self._on_previewed)
+        store.forgotten.connect(self._on_forgotten)
+        store.failed.connect(self._on_failed)
+        store.preview(node_id)
+
+    def _on_previewed(self, node_id: str, found: MemoryPreviewForgetResult) -> None:
+        if found.nodes:
+            self._quote.setText(f"“{one_line(found.nodes[0].text, _LONGEST)}”")
+            self._quote.show()
+        self._say(forget_question(found))
+        self._confirm.show()
+        self._keep.setFocus()
+
+    def _on_confirmed(self) -> None:
+        self._end()
+        self._say("Forgetting …")
+        self._store.forget(self._node_id)
+
+    def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
+        self._quote.hide()
+        self._say(forget_result(gone))
+        self._end()
+
+    def _on_failed(self, text: str) -> None:
+        self._say(text)
+        self._end()
+
+    def _end(self) -> None:
+        self._keep.setFocus()  # the other button is about to be hidden
+        self._confirm.hide()
+        self._keep.setText("Close")
+        self._keep.setAccessibleName("Close")
+
+    def _say(self, text: str) -> None:
+        self._text.setText(text)
+        self.adjustSize()

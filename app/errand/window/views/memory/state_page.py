@@ -1,0 +1,295 @@
+"""The page of the state: numbers and sizes, the model, clean-up, what is left out, and the audit."""
+
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QFormLayout, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+
+from errand.client.number_format import count, file_size
+from errand.client.safe_text import escape_hidden_line, plain
+from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryStatsResult
+from errand.window.stores.memory import LeftOutFolder, LeftOutStore, MemoryStateStore
+from errand.window.theme.style import push_button, set_style
+from errand.window.theme.theme import Theme
+from errand.window.views.memory.clean_up import CleanUpView
+from errand.window.views.memory.texts import download_text, left_out_text, log_line, model_text
+from errand.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
+from errand.window.widgets.labels import TextLabel
+
+_LEFT_OUT = (
+    "Conversations in these folders, and in the folders below them, are left out of memory. "
+    "To leave out a single conversation, use its menu in the list."
+)
+_CLEAN_UP = "Memory is made from your conversations. Nothing here changes them."
+_SCALE = 1000  # steps of a progress bar
+
+
+class ProgressView(QWidget):
+    """A text, and below it a bar; hidden without progress."""
+
+    def __init__(self, theme: Theme, name: str) -> None:
+        super().__init__()
+        self._text = TextLabel(theme, tone="muted")
+        self._bar = QProgressBar()
+        self._bar.setRange(0, _SCALE)
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName(name)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_tight)
+        column.addWidget(self._text)
+        column.addWidget(self._bar)
+        self.hide()
+
+    def show_progress(self, text: str, done: int, total: int) -> None:
+        """`total` 0 means that it is not known yet."""
+        self._text.setText(text)
+        self._bar.setAccessibleDescription(text)
+        self._bar.setRange(0, _SCALE if total else 0)
+        self._bar.setValue(round(_SCALE * min(done, total) / total) if total else 0)
+        self.show()
+
+
+class ModelView(QWidget):
+    """The state of the embedding model. `download_wanted` gives True to start or resume, False to cancel."""
+
+    download_wanted = Signal(bool)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._text = TextLabel(theme, wrap=True)
+        self._folder = TextLabel(theme, size=theme.tokens.size_small, tone="muted", mono=True, wrap=True)
+        self._progress = ProgressView(theme, "Download of the embedding model")
+        self._start, self._cancel = push_button("Download", "primary"), push_button("Cancel")
+        self._start.setAccessibleName("Download the embedding model")
+        self._cancel.setAccessibleName("Cancel the download of the embedding model")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_tight)
+        for widget in (self._text, self._progress, self._folder):
+            column.addWidget(widget)
+        for button in (self._start, self._cancel):
+            column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+        self._start.clicked.connect(lambda: self._ask(True))
+        self._cancel.clicked.connect(lambda: self._ask(False))
+
+    def show_model(self, model: EmbeddingModel) -> None:
+        is_downloading = model.status == "downloading"
+        had_focus = self._start.hasFocus() or self._cancel.hasFocus()
+        self._text.setText(model_text(model))
+        self._text.set_tone("failed" if model.status == "failed" else "text")
+        self._text.setVisible(not is_downloading)
+        self._folder.setText(plain(model.folder))
+        self._folder.setVisible(bool(model.folder))
+        self._progress.setVisible(is_downloading)
+        if is_downloading:
+            self._progress.show_progress(download_text(model), model.done, model.total)
+        self._start.setText("Try again" if model.status == "failed" else "Go on" if model.done else "Download")
+        self._start.setVisible(model.status in ("missing", "failed"))
+        self._cancel.setVisible(is_downloading)
+        for button in (self._start, self._cancel):
+            button.setEnabled(True)
+            if had_focus and not button.isHidden():
+                button.setFocus()
+
+    def _ask(self, wanted: bool) -> None:
+        for button in (self._start, self._cancel):
+            button.setEnabled(False)  # until the engine has answered
+        self.download_wanted.emit(wanted)
+
+    def allow_again(self) -> None:
+        """The engine refused."""
+        for button in (self._start, self._cancel):
+            button.setEnabled(True)
+
+
+class NumbersView(QWidget):
+    """Counts and sizes as the engine gives them, and how far the indexing is."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._problem = TextLabel(theme, tone="waiting", wrap=True)
+        self._progress = ProgressView(theme, "Indexing")
+        self._most_to_index = 0  # since there was something to index
+        self._values = {
+            name: TextLabel(theme) for name in ("Entries", "With vectors", "Pruned", "Search index", "Vectors")
+        }
+        form = QFormLayout()
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setHorizontalSpacing(theme.tokens.space_far)
+        form.setVerticalSpacing(theme.tokens.space_tight)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        for name, value in self._values.items():
+            form.addRow(TextLabel(theme, name, tone="muted"), value)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addWidget(self._problem)
+        column.addWidget(self._progress)
+        column.addLayout(form)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return {name: value.text() for name, value in self._values.items()}
+
+    def show_stats(self, stats: MemoryStatsResult) -> None:
+        self._problem.setText(plain(stats.problem))
+        self._problem.setVisible(bool(stats.problem))
+        texts = {
+            "Entries": f"{stats.entries:,}",
+            "With vectors": f"{stats.vectors:,}",
+            "Pruned": f"{stats.pruned:,}",
+            "Search index": file_size(stats.index_bytes),
+            "Vectors": file_size(stats.vector_bytes),
+        }
+        for name, text in texts.items():
+            self._values[name].setText(text)
+        self._most_to_index = max(self._most_to_index, stats.to_index) if stats.to_index else 0
+        if stats.to_index:
+            words = f"{count(stats.to_index, 'message')} still to be indexed"
+            self._progress.show_progress(words, self._most_to_index - stats.to_index, self._most_to_index)
+        elif stats.to_embed and stats.model.status == "ready":
+            words = f"{count(stats.to_embed, 'entry', 'entries')} still without a vector"
+            self._progress.show_progress(words, stats.vectors, stats.vectors + stats.to_embed)
+        else:
+            self._progress.hide()
+
+
+class LeftOutView(QWidget):
+    """The folders that memory leaves out, each with a button that takes it back."""
+
+    def __init__(self, store: LeftOutStore, theme: Theme) -> None:
+        super().__init__()
+        self._store = store
+        self._theme = theme
+        self._add = push_button("Leave a folder out …")
+        self._rows = QVBoxLayout()
+        self._rows.setSpacing(theme.tokens.space_close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addLayout(self._rows)
+        column.addWidget(self._add, 0, Qt.AlignmentFlag.AlignLeft)
+        self._add.clicked.connect(self._on_add_clicked)
+        store.changed.connect(self._show)
+
+    def _show(self) -> None:
+        clear_layout(self._rows)
+        for folder in self._store.folders:
+            self._rows.addWidget(self._row(folder))
+        if not self._store.folders:
+            self._rows.addWidget(TextLabel(self._theme, "No folder is left out.", tone="muted"))
+
+    def _row(self, folder: LeftOutFolder) -> QWidget:
+        name = escape_hidden_line(folder.path)
+        back = push_button("Include again")
+        back.setAccessibleName(f"Remember and recall again: {name}")
+        back.clicked.connect(partial(self._store.take_back, folder.path))
+        view = QWidget()
+        row = QHBoxLayout(view)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(self._theme.tokens.space_close)
+        row.addWidget(TextLabel(self._theme, f"{name}: {left_out_text(folder)}", wrap=True), 1)
+        row.addWidget(back)
+        return view
+
+    def _on_add_clicked(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Folder that memory leaves out")
+        if folder:
+            self._store.leave_out(folder)
+
+
+class LogView(QWidget):
+    """The audit, newest first. `older_requested` asks for another page."""
+
+    older_requested = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._lines = TextLabel(theme, tone="muted", wrap=True)
+        self._older = push_button("Show older")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addWidget(self._lines)
+        column.addWidget(self._older, 0, Qt.AlignmentFlag.AlignLeft)
+        self._older.clicked.connect(self.older_requested)
+
+    def show_log(self, log: tuple[MemoryLogEntry, ...], has_older: bool) -> None:
+        self._lines.setText("\n".join(map(log_line, log)) or "Nothing has been done with memory yet.")
+        self._older.setVisible(has_older)
+
+
+class StatePageView(QWidget):
+    """Emits `said` with a sentence about what was done."""
+
+    said = Signal(str)
+
+    def __init__(self, theme: Theme, state: MemoryStateStore, left_out: LeftOutStore) -> None:
+        super().__init__()
+        self._theme = theme
+        self._state = state
+        self._folders = left_out
+        self.numbers = NumbersView(theme)
+        self.model = ModelView(theme)
+        self.clean_up = CleanUpView(theme)
+        self.log = LogView(theme)
+        self._left_out = LeftOutView(left_out, theme)
+        self._inside = QWidget()
+        self._lay_out()
+        state.changed.connect(self._show)
+        state.log_changed.connect(lambda: self.log.show_log(state.log, state.has_older_log))
+        state.pruned.connect(self._on_pruned)
+        state.rebuilding.connect(lambda: self.said.emit("The indexes are being rebuilt in the background."))
+        state.failed.connect(self.model.allow_again)
+        state.failed.connect(self.clean_up.allow_again)
+        self.model.download_wanted.connect(state.download)
+        self.clean_up.rebuild_wanted.connect(state.rebuild)
+        self.clean_up.prune_wanted.connect(state.prune)
+        self.log.older_requested.connect(state.load_older_log)
+
+    def open(self) -> None:
+        self._state.load()
+        self._folders.load()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        set_style(self._inside, "look", "page")
+        column = QVBoxLayout(self._inside)
+        column.setContentsMargins(0, 0, tokens.space_close, 0)
+        column.setSpacing(tokens.space_close)
+        column.setAlignment(Qt.AlignmentFlag.AlignTop)
+        sections: tuple[tuple[str, str, QWidget], ...] = (
+            ("What is remembered", "", self.numbers),
+            ("Search by meaning", "", self.model),
+            ("Clean up", _CLEAN_UP, self.clean_up),
+            ("Folders left out", _LEFT_OUT, self._left_out),
+            ("Activity", "", self.log),
+        )
+        for number, (title, text, view) in enumerate(sections):
+            if number:
+                column.addSpacing(tokens.space_close)
+                column.addWidget(hairline())
+                column.addSpacing(tokens.space_close)
+            column.addWidget(TextLabel(self._theme, title, bold=True))
+            if text:
+                column.addWidget(TextLabel(self._theme, text, tone="muted", wrap=True))
+            column.addWidget(view)
+        scroll = vertical_scroll_area(self._inside)
+        self._inside.hide()  # until there are numbers; the scroll area has shown it
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(scroll)
+
+    def _show(self) -> None:
+        stats = self._state.stats
+        if stats is not None:
+            self._inside.show()
+            self.numbers.show_stats(stats)
+            self.model.show_model(stats.model)
+            self.clean_up.show_stats(stats)
+
+    def _on_pruned(self, removed: int) -> None:
+        self.clean_up.close_questions()
+        self.said.emit(f"{count(removed, 'vector')} removed." if removed else "There were no such vectors.")

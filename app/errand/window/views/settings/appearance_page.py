@@ -1,0 +1,80 @@
+"""Appearance: light or dark, transcript font, motion."""
+
+from functools import partial
+
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QButtonGroup, QFormLayout, QRadioButton
+
+from errand.window.theme.theme import Mode, Theme
+from errand.window.views.settings.page import SettingsPageView
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.containers import hairline
+from errand.window.widgets.labels import TextLabel
+
+_MODES: tuple[tuple[Mode, str], ...] = (
+    ("system", "As the system says"),
+    ("light", "Light"),
+    ("dark", "Dark"),
+)
+_MOTIONS: tuple[tuple[bool | None, str], ...] = (
+    (None, "As the system says"),
+    (False, "Nothing moves"),
+)
+_SYSTEM_FONT = "The system's font"
+_SIZES = tuple(range(11, 23))
+
+
+class AppearancePageView(SettingsPageView):
+    """Changes the theme at once; the code that stores the choice listens to the theme."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, "Appearance", "A change shows at once.")
+        self._add_colours()
+        self.rows.addWidget(hairline())
+        self._add_font()
+        self.rows.addWidget(hairline())
+        self._add_motion()
+
+    def _add_colours(self) -> None:
+        self.rows.addWidget(TextLabel(self.theme, "Colours", bold=True))
+        group = QButtonGroup(self)
+        for mode, text in _MODES:
+            button = self._add_button(group, "Colours", text, chosen=mode == self.theme.mode)
+            button.clicked.connect(partial(self.theme.set_mode, mode))
+
+    def _add_font(self) -> None:
+        theme = self.theme
+        self.rows.addWidget(TextLabel(theme, "Text of conversations", bold=True))
+        self._family = ComboBox((_SYSTEM_FONT, *QFontDatabase.families()))
+        self._family.setAccessibleName("Font")
+        self._family.setCurrentText(theme.reading_family or _SYSTEM_FONT)
+        self._size = ComboBox(tuple(f"{size} px" for size in _SIZES))
+        self._size.setAccessibleName("Size")
+        self._size.setCurrentText(f"{theme.tokens.size_reading} px")
+        form = QFormLayout()
+        form.setHorizontalSpacing(theme.tokens.space_wide)
+        form.setVerticalSpacing(theme.tokens.space_close)
+        form.addRow(TextLabel(theme, "Font"), self._family)
+        form.addRow(TextLabel(theme, "Size"), self._size)
+        self.rows.addLayout(form)
+        self._family.activated.connect(self._on_font_chosen)
+        self._size.activated.connect(self._on_font_chosen)
+
+    def _add_motion(self) -> None:
+        self.rows.addWidget(TextLabel(self.theme, "Motion", bold=True))
+        group = QButtonGroup(self)
+        for wanted, text in _MOTIONS:
+            button = self._add_button(group, "Motion", text, chosen=wanted == self.theme.wanted_motion)
+            button.clicked.connect(partial(self.theme.set_motion, wanted))
+
+    def _add_button(self, group: QButtonGroup, kind: str, text: str, *, chosen: bool) -> QRadioButton:
+        button = QRadioButton(text)
+        button.setAccessibleName(f"{kind}: {text}")
+        button.setChecked(chosen)
+        group.addButton(button)
+        self.rows.addWidget(button)
+        return button
+
+    def _on_font_chosen(self) -> None:
+        family = self._family.currentText() if self._family.currentIndex() else ""
+        self.theme.set_transcript_font(family, _SIZES[self._size.currentIndex()])

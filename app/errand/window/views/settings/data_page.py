@@ -1,0 +1,269 @@
+"""The data folder: sizes, export, import, cleanup."""
+
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QRectF, Qt, QUrl, Signal
+from PySide6.QtGui import QColor, QDesktopServices, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from errand.client.display_text import import_text
+from errand.client.number_format import count, file_size
+from errand.protocol.base import EmptyParams
+from errand.protocol.data import (
+    DATA_EXPORT,
+    DATA_IMPORT,
+    DATA_SUMMARY,
+    DataExportParams,
+    DataImportParams,
+    DataPart,
+    DataSummaryResult,
+    ExportFormat,
+)
+from errand.window.theme.style import push_button, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.cleanup import OrphansView, PruneView
+from errand.window.views.settings.page import EngineCalls, SettingsPageView
+from errand.window.widgets.containers import hairline
+from errand.window.widgets.labels import ElidedLabel, TextLabel
+
+_BAR_HEIGHT = 4
+
+_TEXT = "Everything Errand keeps is in one folder on this computer. Only keys may be in the system's keyring instead."
+_MOVE = (
+    "The export for keeping holds all branches, records and pictures, and can be taken in on another computer. It "
+    "holds no keys and no permissions. Pages and Markdown are for reading. Import also takes what ChatGPT, Claude, "
+    "Codex, Claude Code, OpenCode, goose and pi keep or export, in a file, a zip or a folder."
+)
+_FORMS: dict[ExportFormat, str] = {"json": "JSON", "markdown": "Markdown", "html": "HTML"}
+_MEMORY = "What is remembered across conversations: search it, forget parts of it, see its size, leave folders out."
+_PRUNE = "Deletes what you archived long ago. It is counted first."
+_ORPHANS = "A conversation stays when its last agent is deleted. Nobody answers in it any more."
+
+
+class StorageRowView(QWidget):
+    """`largest` is the size of the largest part, in bytes."""
+
+    def __init__(self, theme: Theme, part: DataPart, largest: int) -> None:
+        super().__init__()
+        head = QHBoxLayout()
+        head.setSpacing(theme.tokens.space_normal)
+        head.addWidget(TextLabel(theme, part.name, bold=True))
+        head.addWidget(ElidedLabel(theme, part.about, tone="muted"), 1)
+        head.addWidget(TextLabel(theme, size_label(part)))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_tight)
+        column.addLayout(head)
+        column.addWidget(ShareBarView(theme, part.bytes / largest if largest else 0))
+        set_tool_tip(self, part.path)
+
+
+class ShareBarView(QWidget):
+    """A thin bar, filled to `share` of its width; the text beside it says the same."""
+
+    def __init__(self, theme: Theme, share: float) -> None:
+        super().__init__()
+        self._theme = theme
+        self._share = min(1.0, max(0.0, share))
+        self.setFixedHeight(_BAR_HEIGHT)
+        theme.changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = self._theme.tokens
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        radius = _BAR_HEIGHT / 2
+        painter.setBrush(QColor(tokens.hover))
+        painter.drawRoundedRect(QRectF(self.rect()), radius, radius)
+        if self._share:
+            width = max(_BAR_HEIGHT, self._share * self.width())
+            painter.setBrush(QColor(tokens.accent))
+            painter.drawRoundedRect(QRectF(0, 0, width, self.height()), radius, radius)
+
+
+def size_label(part: DataPart) -> str:
+    if not part.files:
+        return "empty"
+    return file_size(part.bytes) if part.files == 1 else f"{file_size(part.bytes)} in {count(part.files, 'file')}"
+
+
+class DataPageView(SettingsPageView):
+    """`memory_requested` asks for the window of memory."""
+
+    memory_requested = Signal()
+
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+        super().__init__(theme, "Data", _TEXT)
+        self._calls = calls
+        self._folder = ""
+        self._facts = TextLabel(theme, wrap=True, tone="muted")
+        self._path_label = TextLabel(theme, mono=True, wrap=True)
+        self._open = push_button("Open folder")
+        self._parts = QVBoxLayout()
+        self._parts.setSpacing(theme.tokens.space_normal)
+        self._export = push_button("Export everything …")
+        self._export_html = push_button("As pages …")
+        self._export_html.setAccessibleName("Export everything as HTML pages …")
+        self._export_markdown = push_button("As Markdown …")
+        self._export_markdown.setAccessibleName("Export everything as Markdown …")
+        self._import = push_button("Import …")
+        self._folder_import = push_button("Import a folder …")
+        self._memory = push_button("Open memory")
+        self._memory.clicked.connect(self.memory_requested)
+        self._progress = TextLabel(theme, tone="muted")
+        self._progress.hide()
+        self._prune = PruneView(theme, calls)
+        self._orphans = OrphansView(theme, calls)
+        self._lay_out()
+        self._open.clicked.connect(self._on_opened)
+        self._export.clicked.connect(self._on_export)
+        self._export_html.clicked.connect(partial(self._on_export_pages, "html"))
+        self._export_markdown.clicked.connect(partial(self._on_export_pages, "markdown"))
+        self._import.clicked.connect(self._on_import)
+        self._folder_import.clicked.connect(self._on_folder_import)
+        self._prune.confirmation_shown.connect(partial(self.bring_into_view, self._prune))
+        self._prune.pruned.connect(self._on_pruned)
+        self._orphans.confirmation_shown.connect(partial(self.bring_into_view, self._orphans))
+        self._orphans.done.connect(self._on_pruned)
+
+    def load(self) -> None:
+        self._calls.spawn(self._load(), self.show_failure)
+
+    def export(self, form: ExportFormat, path: str) -> None:
+        """Write everything to `path`; replaces an existing file."""
+        self._start("Exporting …", self._write(path, form))
+
+    def import_file(self, path: str) -> None:
+        """Import a file."""
+        self._start("Taking in …", self._import_file(path))
+
+    def _lay_out(self) -> None:
+        tokens = self.theme.tokens
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(self._path_label, 1)
+        head.addWidget(self._open, 0, Qt.AlignmentFlag.AlignTop)
+        self.rows.addLayout(head)
+        self.rows.addWidget(self._facts)
+        self.rows.addLayout(self._parts)
+        self._add_section("Take out and in", _MOVE)
+        for group in self._buttons():
+            buttons = QHBoxLayout()
+            buttons.setSpacing(tokens.space_close)
+            for button in group:
+                buttons.addWidget(button)
+            buttons.addStretch(1)
+            self.rows.addLayout(buttons)
+        self.rows.addWidget(self._progress)
+        self._add_section("Memory", _MEMORY)
+        self.rows.addWidget(self._memory, 0, Qt.AlignmentFlag.AlignLeft)
+        self._add_section("Delete old conversations", _PRUNE)
+        self.rows.addWidget(self._prune)
+        self._add_section("Conversations without an agent", _ORPHANS)
+        self.rows.addWidget(self._orphans)
+
+    def _add_section(self, title: str, text: str) -> None:
+        self.rows.addWidget(hairline())
+        self.rows.addWidget(TextLabel(self.theme, title, bold=True))
+        self.rows.addWidget(TextLabel(self.theme, text, tone="muted", wrap=True))
+
+    async def _load(self) -> None:
+        self._show(await self._calls.call(DATA_SUMMARY, EmptyParams()))
+
+    def _show(self, found: DataSummaryResult) -> None:
+        self._folder = found.folder
+        self._path_label.setText(found.folder)
+        whole = sum(part.bytes for part in found.parts)
+        self._facts.setText(
+            f"{count(found.conversations, 'conversation')}, {found.archived:,} of them archived · "
+            f"{file_size(whole)} in all · {file_size(found.free_bytes)} free on the disk"
+        )
+        while (item := self._parts.takeAt(0)) is not None:
+            _delete_widget(item.widget())
+        largest = max((part.bytes for part in found.parts), default=0)
+        for part in found.parts:
+            self._parts.addWidget(StorageRowView(self.theme, part, largest))
+
+    async def _write(self, path: str, form: ExportFormat) -> None:
+        params = DataExportParams(path=path, format=form, overwrite=True)
+        done = await self._calls.call(DATA_EXPORT, params)
+        what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
+        self.banner.show_message(f"{what} written to {done.path} ({file_size(done.bytes)}).", "done")
+
+    async def _import_file(self, path: str) -> None:
+        done = await self._calls.call(DATA_IMPORT, DataImportParams(path=path))
+        self.banner.show_message(" ".join(import_text(done)), "done")
+        await self._load()
+
+    def _start(self, words: str, work: Coroutine[None, None, None]) -> None:
+        self.banner.hide()
+        self._progress.setText(words)
+        self._set_busy(True)
+        self._calls.spawn(self._run_to_end(work), self.show_failure)
+
+    async def _run_to_end(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        finally:
+            self._set_busy(False)
+
+    def _set_busy(self, busy: bool) -> None:
+        self._progress.setVisible(busy)
+        for group in self._buttons():
+            for button in group:
+                button.setEnabled(not busy)
+
+    def _buttons(self) -> tuple[tuple[QPushButton, ...], ...]:
+        return (self._export, self._export_html, self._export_markdown), (self._import, self._folder_import)
+
+    def _on_opened(self) -> None:
+        if self._folder:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(self._folder))
+
+    def _on_export(self) -> None:
+        dialog = self._dialog("Export everything", f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}.jsonl")
+        dialog.fileSelected.connect(partial(self.export, "json"))
+        dialog.open()
+
+    def _on_export_pages(self, form: ExportFormat) -> None:
+        name = f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}-{form}"
+        dialog = self._dialog(f"Folder for the {_FORMS[form]} files", name)
+        dialog.fileSelected.connect(partial(self.export, form))
+        dialog.open()
+
+    def _on_import(self) -> None:
+        dialog = self._import_dialog("Import conversations", QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilters(["Exports and sessions (*.jsonl *.json *.zip)", "All files (*)"])
+        dialog.open()
+
+    def _on_folder_import(self) -> None:
+        self._import_dialog("Import all conversations in a folder", QFileDialog.FileMode.Directory).open()
+
+    def _import_dialog(self, title: str, mode: QFileDialog.FileMode) -> QFileDialog:
+        dialog = QFileDialog(self, title, str(Path.home()))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(mode)
+        dialog.fileSelected.connect(self.import_file)
+        return dialog
+
+    def _dialog(self, title: str, name: str) -> QFileDialog:
+        """The dialog itself asks before a file is overwritten."""
+        dialog = QFileDialog(self, title, str(Path.home()))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile(name)
+        return dialog
+
+    def _on_pruned(self, words: str) -> None:
+        self.banner.show_message(words, "done")
+        self.load()
+
+
+def _delete_widget(widget: QWidget | None) -> None:
+    if widget is not None:
+        widget.hide()
+        widget.deleteLater()

@@ -1,0 +1,222 @@
+"""The settings that the engine declares: search, a control per type, validation."""
+
+import asyncio
+import math
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from errand.protocol.base import JsonValue
+from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
+from errand.window.theme.style import set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.page import EngineCalls, SettingsPageView
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.search_field import SearchField
+
+_FIELD_WIDTH = 260
+
+
+class InvalidValue(ValueError):
+    """The text is not a valid value of the setting; the message says what is expected."""
+
+
+def format_value(value: JsonValue) -> str:
+    """Numbers without a needless `.0`."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def parse_value(setting: Setting, text: str) -> JsonValue:
+    """An empty field means the default of a number, and the empty string of a string."""
+    stripped = text.strip()
+    if setting.kind not in ("integer", "number"):
+        return stripped
+    return _number(setting, stripped) if stripped else setting.default
+
+
+def _number(setting: Setting, text: str) -> float:
+    try:
+        value = int(text) if setting.kind == "integer" else float(text.replace(",", "."))
+    except ValueError as error:
+        wanted = "a whole number" if setting.kind == "integer" else "a number"
+        raise InvalidValue(f"This takes {wanted}, such as {format_value(setting.default)}.") from error
+    if not math.isfinite(value):
+        raise InvalidValue("This takes a number that has an end.")
+    if setting.minimum is not None and value < setting.minimum:
+        raise InvalidValue(f"This cannot be less than {format_value(setting.minimum)}.")
+    return value
+
+
+class SettingView(QWidget):
+    """`changed` gives the value entered by the user; the current value is the last one passed to `show_setting`."""
+
+    changed = Signal(object)
+
+    def __init__(self, theme: Theme, setting: Setting) -> None:
+        super().__init__()
+        self._setting = setting
+        self._line = QLineEdit()
+        self._line.setFixedWidth(_FIELD_WIDTH)
+        self._check = QCheckBox("On")
+        self._box = ComboBox(setting.choices)
+        self._box.setFixedWidth(_FIELD_WIDTH)
+        own: QWidget = self._box if setting.choices else self._check if setting.kind == "boolean" else self._line
+        for control in (self._line, self._check, self._box):
+            control.setAccessibleName(setting.title)
+            control.setAccessibleDescription(setting.help.replace("`", ""))
+            if control is not own:
+                control.hide()
+        self._own = own
+        self._reset = IconButton(theme, "undo-2", f"Back to the default of {setting.title}")
+        policy = self._reset.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self._reset.setSizePolicy(policy)
+        self._problem = TextLabel(theme, tone="failed", wrap=True)
+        self._problem.hide()
+        self._lay_out(theme)
+        self._line.editingFinished.connect(self._on_edited)
+        self._check.clicked.connect(self._on_checked)
+        self._box.textActivated.connect(self._change)
+        self._reset.clicked.connect(self._on_reset)
+        self.show_setting(setting)
+
+    @property
+    def name(self) -> str:
+        return self._setting.name
+
+    def matches(self, text: str) -> bool:
+        """True if all words of a search are in its title, help or name."""
+        setting = self._setting
+        haystack = f"{setting.title} {setting.help} {setting.name}".casefold()
+        return all(word in haystack for word in text.casefold().split())
+
+    def show_setting(self, setting: Setting) -> None:
+        self._setting = setting
+        self._line.setText(format_value(setting.value))
+        self._line.setPlaceholderText(format_value(setting.default))
+        self._check.setChecked(setting.value is True)
+        self._box.setCurrentText(format_value(setting.value))
+        self._reset.setVisible(setting.value != setting.default)
+        set_tool_tip(self._reset, f"Back to the default ({format_value(setting.default) or 'empty'})")
+        self._set_problem_text("")
+
+    def take_focus(self) -> None:
+        self._own.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def show_problem(self, text: str) -> None:
+        """Show next to the field why the value was rejected; the text in the field stays."""
+        self._set_problem_text(text)
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addWidget(TextLabel(theme, self._setting.title, bold=True))
+        words.addWidget(TextLabel(theme, self._setting.help.replace("`", ""), tone="muted", wrap=True))
+        words.addWidget(self._problem)
+        words.addStretch()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(tokens.space_close)
+        row.addLayout(words, 1)
+        row.addSpacing(tokens.space_wide)
+        row.addWidget(self._line)
+        row.addWidget(self._check)
+        row.addWidget(self._box)
+        row.addWidget(self._reset)
+
+    def _set_problem_text(self, problem: str) -> None:
+        self._problem.setText(problem)
+        self._problem.setVisible(bool(problem))
+        set_style(self._line, "state", "wrong" if problem else "")
+
+    def _change(self, value: JsonValue) -> None:
+        if value != self._setting.value:
+            self.changed.emit(value)
+        else:
+            self._set_problem_text("")
+
+    def _on_edited(self) -> None:
+        try:
+            value = parse_value(self._setting, self._line.text())
+        except InvalidValue as error:
+            self._set_problem_text(str(error))
+        else:
+            self._change(value)
+
+    def _on_checked(self, checked: bool) -> None:
+        self._change(checked)
+
+    def _on_reset(self) -> None:
+        self._change(self._setting.default)
+
+
+class EngineSettingsPageView(SettingsPageView):
+    """Shows only values confirmed by the engine; sends a value when its field loses focus or on Enter."""
+
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+        super().__init__(theme, "General", "How tasks run. A change holds for the tasks that start after it.")
+        self._calls = calls
+        self._wanted = ""
+        self._fields: dict[str, SettingView] = {}
+        self._lock = asyncio.Lock()  # the engine may process two concurrent changes in either order
+        self._search = SearchField(theme, "Search settings")
+        self._empty = TextLabel(theme, "No setting has these words.", tone="muted")
+        self._empty.hide()
+        self.top.addWidget(self._search)
+        self.rows.addWidget(self._empty)
+        self._search.searched.connect(self._on_searched)
+
+    def load(self) -> None:
+        self._calls.spawn(self._load(), self.show_failure)
+
+    def go_to(self, name: str) -> None:
+        """Scroll to a setting and focus it, now or once it is loaded."""
+        self._search.clear()
+        self._on_searched("")
+        field = self._fields.get(name)
+        self._wanted = name if field is None else ""
+        if field is not None:
+            self.bring_into_view(field)
+            field.take_focus()
+
+    async def _load(self) -> None:
+        self._show((await self._calls.call(SETTINGS_GET, SettingsGetParams())).settings)
+
+    def _show(self, settings: tuple[Setting, ...]) -> None:
+        for setting in settings:
+            field = self._fields.get(setting.name)
+            if field is None:
+                self._add(setting)
+            else:
+                field.show_setting(setting)
+        if self._wanted:
+            self.go_to(self._wanted)
+
+    def _add(self, setting: Setting) -> None:
+        field = SettingView(self.theme, setting)
+        field.changed.connect(partial(self._on_changed, setting.name))
+        self._fields[setting.name] = field
+        self.rows.addWidget(field)
+
+    async def _set(self, name: str, value: JsonValue) -> None:
+        async with self._lock:
+            result = await self._calls.call(SETTINGS_SET, SettingsSetParams(name=name, value=value))
+        for setting in result.settings:
+            if setting.name == name:  # the other fields may contain text being typed
+                self._fields[name].show_setting(setting)
+
+    def _on_changed(self, name: str, value: JsonValue) -> None:
+        self._calls.spawn(self._set(name, value), self._fields[name].show_problem)
+
+    def _on_searched(self, text: str) -> None:
+        for field in self._fields.values():
+            field.setVisible(field.matches(text))
+        self._empty.setVisible(not any(field.matches(text) for field in self._fields.values()))

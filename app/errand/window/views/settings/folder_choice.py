@@ -1,0 +1,50 @@
+"""The choice of a project's folder, for pages that also list what files of a project bring."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from errand.client.safe_text import escape_hidden_line
+from errand.protocol.conversations import CONVERSATION_LIST, ConversationListParams
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.page import EngineCalls
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.labels import TextLabel
+
+_CONVERSATIONS = 50
+_CHARACTERS = 24
+
+
+class FolderChoiceView(QWidget):
+    """The folders of the newest conversations. `folder_chosen` says that a person chose another one."""
+
+    folder_chosen = Signal()
+
+    def __init__(self, theme: Theme, calls: EngineCalls, none: str, name: str) -> None:
+        """`none` stands for no folder, `name` is read by screen readers."""
+        super().__init__()
+        self._calls = calls
+        self._choice = ComboBox((none,))
+        self._choice.setAccessibleName(name)
+        self._choice.setMinimumContentsLength(_CHARACTERS)
+        self._choice.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self._choice.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.tokens.space_close)
+        row.addWidget(TextLabel(theme, "Folder", tone="muted"))
+        row.addWidget(self._choice)
+        self._choice.activated.connect(self.folder_chosen)
+
+    @property
+    def folder(self) -> str | None:
+        """None without a folder."""
+        chosen: object = self._choice.currentData()
+        return chosen if isinstance(chosen, str) else None
+
+    async def load(self) -> None:
+        """Ask the engine for folders that are new; the choice stays."""
+        found = await self._calls.call(CONVERSATION_LIST, ConversationListParams(limit=_CONVERSATIONS))
+        known: set[object] = {self._choice.itemData(index) for index in range(self._choice.count())}
+        for folder in dict.fromkeys(one.workspace for one in found.conversations if one.workspace):
+            if folder not in known:
+                self._choice.addItem(escape_hidden_line(folder), folder)

@@ -1,0 +1,158 @@
+"""Rules: what runs without asking and what never does, newest first. Each can be checked and revoked."""
+
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from errand.client.rule_text import covered_line, covered_summary, grant_text
+from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.protocol.asks import GRANT_COVERED, Grant, GrantCoveredParams
+from errand.protocol.base import EmptyParams
+from errand.protocol.engine import ENGINE_STATUS
+from errand.window.stores.asks import GrantStore
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
+from errand.window.views.settings.rule_form import RuleFormView
+from errand.window.widgets.code_excerpt import CodeExcerptView
+from errand.window.widgets.containers import hairline
+from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.labels import TextLabel
+
+_LINES = 6
+_MOST_CALLS = 10
+
+_TEXT = "What runs without asking, and what never runs. What only looks needs no rule."
+_NOTHING = "When you allow an approval from now on, it is listed here. You can also write rules of your own."
+
+
+class GrantRowView(QWidget):
+    """`revoked` is emitted after a confirmation: a revoked grant returns only when the engine asks again.
+
+    `check_requested` asks which recorded calls the grant decides.
+    """
+
+    revoked = Signal()
+    check_requested = Signal()
+
+    def __init__(self, theme: Theme, grant: Grant) -> None:
+        super().__init__()
+        self._is_denial = grant.decision == "deny"
+        tool = escape_hidden_line(grant.tool) or "every tool"
+        text = CodeExcerptView(theme, f"What {tool} {'never does' if self._is_denial else 'may do'}", most_lines=_LINES)
+        text.set_text(escape_hidden(grant.exact))
+        heading = TextLabel(
+            theme,
+            "Never" if self._is_denial else "Without asking",
+            bold=True,
+            tone="failed" if self._is_denial else "done",
+        )
+        self._check = push_button("Check …", "quiet")
+        self._check.setAccessibleName(f"Which of the last calls it decides: {escape_hidden(grant.exact)}")
+        self._check.clicked.connect(self.check_requested)
+        self._covered = CodeExcerptView(theme, "Calls that it decides", most_lines=_MOST_CALLS)
+        self._covered.hide()
+        self._revoke = push_button("Revoke …")
+        self._revoke.setAccessibleName(f"Revoke {escape_hidden(grant.exact)}")
+        self._confirm = push_button("Revoke", "danger")
+        self._confirm.setAccessibleName(f"Yes, revoke {escape_hidden(grant.exact)}")
+        self._keep = push_button("Keep")
+        self._keep.setAccessibleName(f"Keep {escape_hidden(grant.exact)}")
+        self._revoke.clicked.connect(self._on_revoke_clicked)
+        self._confirm.clicked.connect(self._on_revoked)
+        self._keep.clicked.connect(self._on_keep_clicked)
+        self._show_question(False)
+        below = QHBoxLayout()
+        below.setSpacing(theme.tokens.space_normal)
+        self._label = TextLabel(theme, grant_text(grant), tone="muted", wrap=True)
+        below.addWidget(self._label, 1)
+        for button in (self._check, self._revoke, self._confirm, self._keep):
+            below.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addWidget(heading)
+        column.addWidget(text)
+        column.addLayout(below)
+        column.addWidget(self._covered)
+
+    def show_grant(self, grant: Grant) -> None:
+        """The same grant, used since then."""
+        self._label.setText(grant_text(grant))
+
+    def show_covered(self, text: str) -> None:
+        self._covered.set_text(text)
+        self._covered.show()
+
+    def _show_question(self, asked: bool) -> None:
+        self._revoke.setVisible(not asked)
+        self._confirm.setVisible(asked)
+        self._keep.setVisible(asked)
+
+    def _on_revoke_clicked(self) -> None:
+        self._show_question(True)
+        self._keep.setFocus()
+
+    def _on_keep_clicked(self) -> None:
+        self._show_question(False)
+        self._revoke.setFocus()
+
+    def _on_revoked(self) -> None:
+        self._confirm.setEnabled(False)
+        self.revoked.emit()
+
+
+class GrantsPageView(SettingsPageView):
+    def __init__(self, theme: Theme, grants: GrantStore, calls: EngineCalls) -> None:
+        super().__init__(theme, "Permissions", _TEXT)
+        self._grants = grants
+        self._calls = calls
+        self._sandbox = TextLabel(theme, wrap=True)
+        self._sandbox.setAccessibleName("Sandbox")
+        self._sandbox.hide()
+        self.top.addWidget(self._sandbox)
+        self._shown: dict[str, GrantRowView] = {}
+        self._new = push_button("Add a rule …")
+        self._form = RuleFormView(theme, calls)
+        self.top.addWidget(self._new, 0, Qt.AlignmentFlag.AlignLeft)
+        self.top.addWidget(self._form)
+        open_in_place(self._new, self._form.open_form, self._form.closed)
+        grants.changed.connect(self._show)
+        grants.failed.connect(self.show_failure)
+
+    def load(self) -> None:
+        self._show()
+        self._calls.spawn(self._load_sandbox(), self.show_failure)
+
+    async def _load_sandbox(self) -> None:
+        sandbox = (await self._calls.call(ENGINE_STATUS, EmptyParams())).sandbox
+        self._sandbox.setText(f"{sandbox.text} {sandbox.advice}".strip())
+        self._sandbox.show()
+
+    async def _check(self, grant_id: str) -> None:
+        found = await self._calls.call(GRANT_COVERED, GrantCoveredParams(grant_id=grant_id))
+        if grant_id in self._shown:
+            lines = (covered_summary(found), *map(covered_line, found.calls))
+            self._shown[grant_id].show_covered("\n".join(lines))
+
+    def _show(self) -> None:
+        grants = self._grants.all
+        if self._shown and [grant.id for grant in grants] == list(self._shown):
+            for grant in grants:
+                self._shown[grant.id].show_grant(grant)  # a row with an open confirmation keeps it
+            return
+        self.clear_rows()
+        self._shown = {}
+        if not grants:
+            self.rows.addWidget(EmptyStateView(self.theme, "shield-question-mark", "No rules yet", _NOTHING))
+        for grant in grants:
+            row = self._shown[grant.id] = GrantRowView(self.theme, grant)
+            row.revoked.connect(partial(self._grants.revoke, grant.id))
+            row.check_requested.connect(partial(self._on_check_requested, grant.id))
+            if self.rows.count():
+                self.rows.addWidget(hairline())
+            self.rows.addWidget(row)
+
+    def _on_check_requested(self, grant_id: str) -> None:
+        self._calls.spawn(self._check(grant_id), self.show_failure)

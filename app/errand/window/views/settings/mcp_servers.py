@@ -1,0 +1,293 @@
+"""An MCP server: its row with state, log and trust, and the form that adds one."""
+
+import shlex
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from errand.client.number_format import count
+from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.protocol.servers import McpSaveParams, McpServer
+from errand.window.theme.style import ButtonStyle, Tone, push_button
+from errand.window.theme.theme import Theme
+from errand.window.widgets.code_excerpt import CodeExcerptView
+from errand.window.widgets.confirmation import ConfirmationView
+from errand.window.widgets.containers import Card
+from errand.window.widgets.labels import TextLabel
+
+_ABOUT = (
+    "A command such as uvx mcp-server-time, or an address that begins with https://. Where a sign-in is needed, the "
+    "server says so when it is started. For one that needs a key, use errand mcp add with --env in a terminal."
+)
+_TRUST = "Trust exactly this? If the file changes, you are asked again."
+_NO_LOG = "It has written nothing since the engine started."
+_LOG_LINES = 12
+_STARTED_LINES = 12
+_ADDRESS_LINES = 3
+
+
+def server_state(server: McpServer) -> tuple[str, Tone]:
+    """The state of a server as a text for people."""
+    if not server.enabled:
+        return "Off", "muted"
+    if not server.command and not server.url:
+        return f"Cannot be used. {server.problem}", "failed"
+    if server.trust == "declined":
+        return "Not used: you do not trust it.", "muted"
+    if server.trust == "unknown":
+        return ("Changed since you trusted it." if server.changed else "Not used before you trust it."), "waiting"
+    if server.login_address:
+        return "Waiting until you have signed in in the browser …", "waiting"
+    if server.login_problem:
+        return f"Not signed in. {server.login_problem}", "failed"
+    match server.state:
+        case "ready" if server.wants_login:
+            return "Ready, but a call needs a sign-in with more rights.", "waiting"
+        case "ready":
+            return f"Ready, {count(len(server.tools), 'tool')}{', signed in' if server.has_login else ''}", "done"
+        case "idle":
+            return "Starts when a task needs it", "muted"
+        case "starting":
+            return "Starting …", "muted"
+        case "failed":
+            return f"Failed. It is tried again when a task needs it. {server.problem}", "failed"
+        case "given_up":
+            return f"Failed several times, and is not tried again by itself. {server.problem}", "failed"
+        case "needs_login":
+            return "Needs your sign-in, or a key in a header", "waiting"
+
+
+class McpServerRowView(QWidget):
+    """One server with what can be done to it. `remove_requested` and `trusted` come after a confirmation."""
+
+    remove_requested = Signal()
+    restart_requested = Signal()
+    log_requested = Signal()
+    switched = Signal(bool)
+    trusted = Signal(bool)
+    login_requested = Signal()
+    login_cancelled = Signal()
+    logout_requested = Signal()
+
+    def __init__(self, theme: Theme, server: McpServer) -> None:
+        super().__init__()
+        self._theme = theme
+        self._fingerprint = server.fingerprint
+        self._name = escape_hidden_line(server.name)
+        self._switch = QCheckBox("On")
+        self._switch.setAccessibleName(f"Use {self._name}")
+        self._state = TextLabel(theme, wrap=True)
+        self._origin = TextLabel(theme, tone="muted", wrap=True)
+        self._started = CodeExcerptView(theme, f"What {self._name} starts or opens", most_lines=_STARTED_LINES)
+        self._log = CodeExcerptView(theme, f"Log of {self._name}", most_lines=_LOG_LINES)
+        self._log.hide()
+        self._log_button, self._restart = push_button("Log", "quiet"), push_button("")
+        self._remove, self._trust, self._distrust = (
+            push_button("Remove …"),
+            push_button("Trust …"),
+            push_button("Do not trust"),
+        )
+        self._login, self._logout = push_button("", "primary"), push_button("Sign out")
+        self._cancel = push_button("Cancel sign-in")
+        self._address = CodeExcerptView(theme, f"Address of the sign-in at {self._name}", most_lines=_ADDRESS_LINES)
+        self._removal, keep = self._question("Remove", "danger", f"Yes, remove {self._name} with its keys", "Keep")
+        self._trusting, decline = self._question("Trust", "primary", f"Yes, trust {self._name}", "Not now")
+        self._name_buttons()
+        self._lay_out()
+        self._switch.clicked.connect(self.switched)
+        self._log_button.clicked.connect(self.log_requested)
+        self._restart.clicked.connect(self.restart_requested)
+        self._remove.clicked.connect(lambda: self._removal.ask(f"Remove {self._name} with its keys?", keep))
+        self._trust.clicked.connect(lambda: self._trusting.ask(_TRUST, decline))
+        self._distrust.clicked.connect(partial(self.trusted.emit, False))
+        self._login.clicked.connect(self.login_requested)
+        self._cancel.clicked.connect(self.login_cancelled)
+        self._logout.clicked.connect(self.logout_requested)
+        self.show_server(server)
+
+    @property
+    def shows_log(self) -> bool:
+        return not self._log.isHidden()
+
+    def show_server(self, server: McpServer) -> None:
+        """The same server in its present state; an open question stays open."""
+        text, tone = server_state(server)
+        is_own, is_usable = not server.workspace, bool(server.command or server.url)
+        is_trusted = server.trust == "trusted" and is_usable
+        if server.fingerprint != self._fingerprint:
+            self._fingerprint = server.fingerprint
+            self._trusting.hide()  # the question was about something else
+        self._state.setText(escape_hidden(text).strip())
+        self._state.set_tone(tone)
+        self._switch.setChecked(server.enabled)
+        self._switch.setVisible(is_own)
+        self._restart.setText("Restart" if server.process_id or server.state == "ready" else "Start")
+        self._restart.setAccessibleName(f"{self._restart.text()} {self._name}")
+        self._restart.setVisible(server.enabled and is_trusted and not server.login_address)
+        self._show_login(server, can_sign_in=server.enabled and is_trusted)
+        self._log_button.setVisible(is_trusted)
+        self._remove.setVisible(is_own)
+        self._trust.setVisible(not is_own and is_usable and server.trust != "trusted")
+        self._distrust.setVisible(not is_own and is_usable and server.trust != "declined")
+        self._origin.setText(f"From {escape_hidden_line(server.file)} of this folder")
+        self._origin.setVisible(not is_own)
+        self._started.set_text(escape_hidden(_what(server)))
+        self._started.setVisible(is_usable)
+
+    def _show_login(self, server: McpServer, *, can_sign_in: bool) -> None:
+        is_waiting = bool(server.login_address)
+        is_needed = server.wants_login or bool(server.login_problem) or server.state == "needs_login"
+        self._login.setText("Open again" if is_waiting else "Sign in")
+        self._login.setAccessibleName(f"{self._login.text()}: {self._name}")
+        self._login.setVisible(can_sign_in and (is_waiting or is_needed))
+        self._cancel.setVisible(is_waiting)
+        self._logout.setVisible(server.has_login and not is_waiting)
+        self._address.set_text(server.login_address)
+        self._address.setVisible(is_waiting)
+
+    def show_log(self, text: str) -> None:
+        self._log.set_text(escape_hidden(text) or _NO_LOG)
+        self._log.show()
+        self._log_button.setText("Hide log")
+
+    def hide_log(self) -> None:
+        self._log.hide()
+        self._log_button.setText("Log")
+
+    def _question(self, yes: str, style: ButtonStyle, name: str, no: str) -> tuple[ConfirmationView, QPushButton]:
+        confirm, refuse = push_button(yes, style), push_button(no)
+        confirm.setAccessibleName(name)
+        refuse.setAccessibleName(f"{no}: {self._name}")
+        question = ConfirmationView(self._theme, confirm, refuse)
+        confirm.clicked.connect(question.hide)
+        confirm.clicked.connect(self.remove_requested if style == "danger" else partial(self.trusted.emit, True))
+        refuse.clicked.connect(question.hide)
+        return question, refuse
+
+    def _name_buttons(self) -> None:
+        self._log_button.setAccessibleName(f"Log of {self._name}")
+        self._remove.setAccessibleName(f"Remove {self._name}")
+        self._cancel.setAccessibleName(f"Cancel the sign-in at {self._name}")
+        self._logout.setAccessibleName(f"Sign out of {self._name}")
+        self._trust.setAccessibleName(f"Trust {self._name}")
+        self._distrust.setAccessibleName(f"Do not trust {self._name}")
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(TextLabel(self._theme, self._name, bold=True))
+        head.addStretch(1)
+        login = (self._login, self._cancel, self._logout)
+        others = (self._restart, self._trust, self._distrust, self._remove)
+        for control in (self._switch, self._log_button, *login, *others):
+            head.addWidget(control, 0, Qt.AlignmentFlag.AlignVCenter)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_tight)
+        column.addLayout(head)
+        for part in (self._state, self._origin, self._started, self._address, self._trusting, self._removal, self._log):
+            column.addWidget(part)
+
+
+def _what(server: McpServer) -> str:
+    """Its command or address; of a server that a person decides about, all that would be started."""
+    return server.started if server.workspace else shlex.join(server.command) or server.url
+
+
+class McpServerForm(Card):
+    """Name and command or address of a new server. Hidden until `open_form`.
+
+    `entered` gives the params of `mcp/save`, `closed` says that the form was hidden.
+    """
+
+    entered = Signal(object)
+    closed = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._name, self._what, self._client, self._port = (QLineEdit() for _ in range(4))
+        self._name.setAccessibleName("Name of the server")
+        self._what.setAccessibleName("Command or address of the server")
+        self._what.setPlaceholderText("uvx mcp-server-time")
+        self._name.setPlaceholderText("time")
+        self._client.setAccessibleName("Client id of the server's sign-in")
+        self._client.setPlaceholderText("only if you had to register Errand there")
+        self._port.setAccessibleName("Port of the sign-in")
+        self._port.setPlaceholderText("8765, if registered for http://127.0.0.1:8765/callback")
+        self._problem = TextLabel(theme, tone="failed", wrap=True)
+        self._problem.hide()
+        self._add, cancel = push_button("Add server", "primary"), push_button("Cancel")
+        fields = self._fields = QFormLayout()
+        fields.setSpacing(theme.tokens.space_close)
+        fields.addRow("Name", self._name)
+        fields.addRow("Command or address", self._what)
+        fields.addRow("Client id", self._client)
+        fields.addRow("Port", self._port)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(theme.tokens.space_close)
+        buttons.addWidget(self._add)
+        buttons.addWidget(cancel)
+        buttons.addStretch(1)
+        self.body.addWidget(TextLabel(theme, _ABOUT, tone="muted", wrap=True))
+        self.body.addLayout(fields)
+        self.body.addWidget(self._problem)
+        self.body.addLayout(buttons)
+        self._add.clicked.connect(self._on_entered)
+        for field in (self._name, self._what, self._client, self._port):
+            field.textChanged.connect(self._on_edited)
+            field.returnPressed.connect(self._on_entered)
+        cancel.clicked.connect(self.close_form)
+        self.hide()
+
+    def open_form(self) -> None:
+        self._on_edited()
+        self.show()
+        self._name.setFocus()
+
+    def close_form(self) -> None:
+        for field in (self._name, self._what, self._client, self._port):
+            field.clear()
+        self.hide()
+        self.closed.emit()
+
+    def show_problem(self, text: str) -> None:
+        self._problem.setText(text)
+        self._problem.show()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape closes the form, not the dialog around it."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_form()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_edited(self) -> None:
+        self._problem.hide()
+        self._add.setEnabled(bool(self._name.text().strip() and self._what.text().strip()))
+        for field in (self._client, self._port):
+            self._fields.setRowVisible(field, self._is_address)
+
+    @property
+    def _is_address(self) -> bool:
+        return self._what.text().strip().startswith(("http://", "https://"))
+
+    def _on_entered(self) -> None:
+        if not self._add.isEnabled():
+            return
+        name, what = self._name.text().strip(), self._what.text().strip()
+        if self._is_address:
+            client, port = self._client.text().strip(), self._port.text().strip() or "0"
+            if not (port.isascii() and port.isdecimal() and len(port) <= 5):
+                self.show_problem("The port is a number from 1024 to 65535.")
+                return
+            self.entered.emit(McpSaveParams(name=name, url=what, client_id=client, callback_port=int(port)))
+            return
+        try:
+            words = tuple(shlex.split(what))
+        except ValueError:
+            self.show_problem("The command cannot be read: a quotation mark or a character after \\ is missing.")
+            return
+        self.entered.emit(McpSaveParams(name=name, command=words))

@@ -1,0 +1,187 @@
+"""Personalities: list, create, duplicate, import, export."""
+
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from errand.client import personality_file
+from errand.client.personality_file import free_name, new_personality
+from errand.protocol.agents import Personality
+from errand.window.stores.catalog import PersonalityStore
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.page import SettingsPageView
+from errand.window.views.settings.personality_editor import PersonalityEditorView
+from errand.window.widgets.agent_dot import AgentDotView
+from errand.window.widgets.containers import hairline
+from errand.window.widgets.labels import ElidedLabel, TextLabel
+
+_TEXT = "Who an agent is: its prompt, model, tools and thinking level. Choose one where you start a task."
+_FILES = "Personalities (*.json)"
+
+
+class PersonalityRowView(QWidget):
+    edited = Signal()
+    duplicated = Signal()
+
+    def __init__(self, theme: Theme, personality: Personality, shipped: Personality | None) -> None:
+        super().__init__()
+        tokens = theme.tokens
+        edit, duplicate = push_button("Edit"), push_button("Duplicate")
+        edit.setAccessibleName(f"Edit {personality.name}")
+        duplicate.setAccessibleName(f"Duplicate {personality.name}")
+        edit.clicked.connect(self._on_edited)
+        duplicate.clicked.connect(self._on_duplicated)
+        name = QHBoxLayout()
+        name.setSpacing(tokens.space_close)
+        if personality.color:
+            name.addWidget(AgentDotView(theme, personality.color))
+        name.addWidget(TextLabel(theme, personality.name, bold=True))
+        if shipped is not None:
+            origin = "comes with Errand" if shipped == personality else "comes with Errand · changed"
+            name.addWidget(TextLabel(theme, origin, tone="muted"))
+        name.addStretch(1)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addLayout(name)
+        words.addWidget(ElidedLabel(theme, personality_summary(personality), tone="muted"))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(tokens.space_close)
+        row.addLayout(words, 1)
+        row.addWidget(edit)
+        row.addWidget(duplicate)
+
+    def _on_edited(self) -> None:
+        self.edited.emit()
+
+    def _on_duplicated(self) -> None:
+        self.duplicated.emit()
+
+
+def personality_summary(personality: Personality) -> str:
+    """One line: model, tools, thinking, and the beginning of the prompt."""
+    tools = ", ".join(personality.tools) if personality.tools else "all tools"
+    thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
+    temperature = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
+    prompt = " ".join(personality.system_prompt.split()) or "the engine's own prompt"
+    return " · ".join(
+        part for part in (personality.model or "default model", tools, thinking, temperature, prompt) if part
+    )
+
+
+class PersonalitiesPageView(SettingsPageView):
+    """The list, or the editor of one personality; the editor keeps its state while other pages are shown."""
+
+    def __init__(self, theme: Theme, store: PersonalityStore) -> None:
+        super().__init__(theme, "Personalities", _TEXT)
+        self._store = store
+        self._editing = ""
+        self._actions = QWidget()
+        self._editor = PersonalityEditorView(theme)
+        self._lay_out()
+        self._editor.hide()
+        self._editor.save_requested.connect(self._on_save_requested)
+        self._editor.back_requested.connect(self._show_list)
+        self._editor.deleted.connect(self._on_deleted)
+        self._editor.exported.connect(self._on_exported)
+        store.changed.connect(self._on_changed)
+        self._on_changed()
+
+    def _lay_out(self) -> None:
+        tokens = self.theme.tokens
+        new, import_button = push_button("New …", "primary"), push_button("Import …")
+        new.setAccessibleName("New personality")
+        import_button.setAccessibleName("Import a personality")
+        new.clicked.connect(self._on_new)
+        import_button.clicked.connect(self._on_import)
+        row = QHBoxLayout(self._actions)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(tokens.space_close)
+        row.addWidget(new)
+        row.addWidget(import_button)
+        row.addStretch(1)
+        self.top.addWidget(self._actions)
+
+    def _show_list(self) -> None:
+        self._editing = ""
+        self.rows.removeWidget(self._editor)
+        self._editor.setParent(None)
+        self._actions.show()
+        self._on_changed()
+
+    def _edit(self, personality: Personality, *, is_new: bool = False) -> None:
+        self._editing = personality.id
+        self.banner.hide()
+        self._actions.hide()
+        self.clear_rows()
+        self.rows.addWidget(self._editor)
+        self._editor.show()
+        self._editor.edit(personality, self._shipped(personality.id), self._store.tools, is_new=is_new)
+
+    def _on_changed(self) -> None:
+        if self._editing:
+            return  # keep the edits; saving them replaces what another client saved meanwhile
+        self.clear_rows()
+        for personality in self._store.all:
+            row = PersonalityRowView(self.theme, personality, self._shipped(personality.id))
+            row.edited.connect(partial(self._edit, personality))
+            row.duplicated.connect(partial(self._on_duplicated, personality))
+            if self.rows.count():
+                self.rows.addWidget(hairline())
+            self.rows.addWidget(row)
+
+    def _shipped(self, personality_id: str) -> Personality | None:
+        return next((one for one in self._store.shipped if one.id == personality_id), None)
+
+    def _on_new(self) -> None:
+        name = free_name("New personality", self._store.all)
+        self._edit(Personality(id=uuid4().hex, name=name, system_prompt=""), is_new=True)
+
+    def _on_duplicated(self, personality: Personality) -> None:
+        name = free_name(f"{personality.name} copy", self._store.all)
+        self._edit(msgspec.structs.replace(personality, id=uuid4().hex, name=name), is_new=True)
+
+    def _on_save_requested(self, personality: Personality) -> None:
+        self._store.save(personality, self._show_list, self._editor.show_problem)
+
+    def _on_deleted(self) -> None:
+        self._store.delete(self._editing, self._show_list, self._editor.show_problem)
+
+    def _on_import(self) -> None:
+        dialog = QFileDialog(self, "Import a personality", str(Path.home()), _FILES)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.fileSelected.connect(self.import_file)
+        dialog.open()
+
+    def import_file(self, path: str) -> None:
+        """Show the content of a file in the editor, to save or discard; it becomes a new personality with a new id."""
+        try:
+            imported = new_personality(personality_file.read(Path(path)), self._store.all, self._store.tools)
+        except personality_file.NotAPersonality as error:
+            self.show_failure(str(error))
+            return
+        self._edit(imported.personality, is_new=True)
+        if imported.left_out:
+            self.banner.show_message(f"Tools that there are not were left out: {', '.join(imported.left_out)}.", "info")
+
+    def _on_exported(self, personality: Personality) -> None:
+        dialog = QFileDialog(self, "Export this personality", str(Path.home()), _FILES)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.selectFile(f"{personality.name}.json".replace("/", "-"))
+        dialog.fileSelected.connect(partial(self._write, personality))
+        dialog.open()
+
+    def _write(self, personality: Personality, path: str) -> None:
+        try:
+            personality_file.write(Path(path), personality, overwrite=True)  # the dialog has asked about overwriting
+        except OSError as error:
+            self.show_failure(f"{path} cannot be written: {error.strerror}. Choose another place.")
+        else:
+            self.banner.show_message(f"{personality.name} was written to {path}.", "done")

@@ -1,0 +1,285 @@
+"""The form of one personality: name, colour, prompt, model, tools, thinking, temperature."""
+
+from typing import cast, get_args
+
+import msgspec
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+
+from errand.protocol.agents import Color, Personality, ThinkingLevel
+from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.widgets.agent_dot import paint_agent_dot
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.labels import TextLabel
+
+_COLORS: tuple[Color, ...] = get_args(Color)
+_NONE = "none"
+
+_OWN = "the model's own"
+_TENTHS = 21
+_HELP = "Low is sober, high is inventive. Models that think keep their own."
+
+_LEVELS: tuple[str, ...] = get_args(ThinkingLevel)
+_PROMPT_HEIGHT = 180
+_PROMPT_HINT = "Who the agent is and how it works. Empty: the engine's own prompt."
+
+
+class ColorComboBox(ComboBox):
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(tuple((color or _NONE).capitalize() for color in _COLORS))
+        self._theme = theme
+        self.setAccessibleName("Colour")
+        side = theme.tokens.icon_small
+        self.setIconSize(QSize(side, side))
+        theme.changed.connect(self._paint)
+        self._paint()
+
+    @property
+    def color(self) -> Color:
+        return _COLORS[self.currentIndex()]
+
+    def choose(self, color: Color) -> None:
+        self.setCurrentIndex(_COLORS.index(color))
+
+    def _paint(self) -> None:
+        for index, color in enumerate(_COLORS):
+            if color:
+                self.setItemIcon(index, self._icon(color))
+
+    def _icon(self, color: Color) -> QIcon:
+        side, ratio = self._theme.tokens.icon_small, self.devicePixelRatioF()
+        picture = QPixmap(round(side * ratio), round(side * ratio))
+        picture.setDevicePixelRatio(ratio)
+        picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(picture)
+        paint_agent_dot(painter, QRectF(0, 0, side, side), color, self._theme)
+        painter.end()
+        return QIcon(picture)
+
+
+class TemperatureComboBox(ComboBox):
+    def __init__(self) -> None:
+        super().__init__((_OWN, *(f"{tenth / 10:g}" for tenth in range(_TENTHS))))
+        self.setAccessibleName("Temperature")
+        set_tool_tip(self, _HELP)
+
+    @property
+    def temperature(self) -> float | None:
+        return float(self.currentText()) if self.currentIndex() else None
+
+    def choose(self, temperature: float | None) -> None:
+        """Add an item for a temperature between the tenths, which can come from a file."""
+        text = _OWN if temperature is None else f"{temperature:g}"
+        if self.findText(text) < 0:
+            self.addItem(text)
+        self.setCurrentText(text)
+
+
+class PersonalityEditorView(QWidget):
+    """`save_requested` and `exported` give the personality in the fields; `back_requested` leads to the list."""
+
+    save_requested = Signal(object)
+    back_requested = Signal()
+    deleted = Signal()
+    exported = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._base = Personality(id="", name="", system_prompt="")
+        self._shipped: Personality | None = None
+        self._is_new = False
+        self._name = QLineEdit()
+        self._prompt = QPlainTextEdit()
+        self._model = QLineEdit()
+        self._thinking = ComboBox(_LEVELS)
+        self._color = ColorComboBox(theme)
+        self._temperature = TemperatureComboBox()
+        self._tools: dict[str, QCheckBox] = {}
+        self._tool_row = QHBoxLayout()
+        self._problem = TextLabel(theme, tone="failed", wrap=True)
+        self._save = push_button("Save", "primary")
+        self._back = push_button("Back")
+        self._restore = push_button("Restore the original")
+        self._export = push_button("Export …")
+        self._delete = push_button("Delete …")
+        self._question = TextLabel(theme, wrap=True)
+        self._yes = push_button("", "danger")
+        self._no = push_button("")
+        self._pending_question = ""
+        self._name_fields()
+        self._lay_out()
+        self._connect()
+
+    def edit(
+        self, personality: Personality, shipped: Personality | None, tools: tuple[str, ...], *, is_new: bool = False
+    ) -> None:
+        """Start editing this one; `shipped` is its original if it ships with Errand."""
+        self._base, self._shipped, self._is_new = personality, shipped, is_new
+        self._show_tools(tools)
+        self._fill(personality)
+        self._delete.setVisible(shipped is None and not is_new)
+        self._export.setVisible(not is_new)
+        self._ask_to_confirm("")
+        self.show_problem("")
+        self._name.setFocus(Qt.FocusReason.OtherFocusReason)
+        self._name.selectAll()
+
+    def show_problem(self, text: str) -> None:
+        """The rejected values stay in the fields."""
+        self._problem.setText(text)
+        self._problem.setVisible(bool(text))
+
+    def _name_fields(self) -> None:
+        tokens = self._theme.tokens
+        self._name.setAccessibleName("Name")
+        self._name.setMaxLength(100)
+        self._prompt.setAccessibleName("System prompt")
+        self._prompt.setPlaceholderText(_PROMPT_HINT)
+        self._prompt.setTabChangesFocus(True)
+        set_style(self._prompt, "look", "field")
+        self._prompt.setMinimumHeight(_PROMPT_HEIGHT)
+        self._prompt.setFont(self._theme.font(tokens.size_base, mono=True))
+        self._model.setAccessibleName("Model")
+        self._model.setPlaceholderText("the default model; or provider/model, such as openai/gpt-4.1")
+        self._thinking.setAccessibleName("Thinking level")
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        form = QFormLayout()
+        form.setHorizontalSpacing(tokens.space_wide)
+        form.setVerticalSpacing(tokens.space_normal)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self._tool_row.setSpacing(tokens.space_wide)
+        form.addRow(TextLabel(self._theme, "Name"), self._name)
+        form.addRow(TextLabel(self._theme, "Colour"), self._color)
+        form.addRow(TextLabel(self._theme, "Prompt"), self._prompt)
+        form.addRow(TextLabel(self._theme, "Model"), self._model)
+        form.addRow(TextLabel(self._theme, "Tools"), self._tool_row)
+        form.addRow(TextLabel(self._theme, "Thinking"), self._thinking)
+        form.addRow(TextLabel(self._theme, "Temperature"), self._temperature)
+        buttons, answer = QHBoxLayout(), QHBoxLayout()
+        for row in (buttons, answer):
+            row.setSpacing(tokens.space_close)
+        for button in (self._save, self._back):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        for button in (self._restore, self._export, self._delete):
+            buttons.addWidget(button)
+        answer.addWidget(self._question, 1)
+        answer.addWidget(self._yes)
+        answer.addWidget(self._no)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_normal)
+        column.addLayout(form)
+        column.addWidget(self._problem)
+        column.addLayout(buttons)
+        column.addLayout(answer)
+
+    def _connect(self) -> None:
+        self._name.textChanged.connect(self._on_changed)
+        self._prompt.textChanged.connect(self._on_changed)
+        self._model.textChanged.connect(self._on_changed)
+        self._thinking.currentIndexChanged.connect(self._on_changed)
+        self._color.currentIndexChanged.connect(self._on_changed)
+        self._temperature.currentIndexChanged.connect(self._on_changed)
+        self._save.clicked.connect(self._on_saved)
+        self._back.clicked.connect(self._on_back)
+        self._restore.clicked.connect(self._on_restored)
+        self._export.clicked.connect(self._on_exported)
+        self._delete.clicked.connect(self._on_delete_clicked)
+        self._yes.clicked.connect(self._on_yes)
+        self._no.clicked.connect(self._on_no)
+
+    def _fill(self, personality: Personality) -> None:
+        self._name.setText(personality.name)
+        self._prompt.setPlainText(personality.system_prompt)
+        self._model.setText(personality.model)
+        self._thinking.setCurrentText(personality.thinking_level)
+        self._color.choose(personality.color)
+        self._temperature.choose(personality.temperature)
+        for name, box in self._tools.items():
+            box.setChecked(not personality.tools or name in personality.tools)
+        self._on_changed()
+
+    def _show_tools(self, tools: tuple[str, ...]) -> None:
+        while (item := self._tool_row.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+        self._tools = {}
+        for name in tools:
+            box = self._tools[name] = QCheckBox(name)
+            box.setAccessibleName(f"Tool: {name}")
+            box.toggled.connect(self._on_changed)
+            self._tool_row.addWidget(box)
+        self._tool_row.addStretch(1)
+
+    def _entered(self) -> Personality:
+        """The personality in the fields. Selecting all tools is stored as an empty list, to include future tools."""
+        chosen = tuple(name for name, box in self._tools.items() if box.isChecked())
+        return msgspec.structs.replace(
+            self._base,
+            name=self._name.text().strip(),
+            system_prompt=self._prompt.toPlainText(),
+            model=self._model.text().strip(),
+            tools=() if len(chosen) == len(self._tools) else chosen,
+            thinking_level=cast(ThinkingLevel, self._thinking.currentText()),
+            color=self._color.color,
+            temperature=self._temperature.temperature,
+        )
+
+    def _ask_to_confirm(self, what: str, question: str = "", yes: str = "", no: str = "") -> None:
+        self._pending_question = what
+        self._question.setText(question)
+        self._yes.setText(yes)
+        self._yes.setAccessibleName(yes)
+        self._no.setText(no)
+        self._no.setAccessibleName(no)
+        for widget in (self._question, self._yes, self._no):
+            widget.setVisible(bool(what))
+        if what:
+            self._no.setFocus()
+
+    def _on_changed(self) -> None:
+        now = self._entered()
+        without_tools = bool(self._tools) and not any(box.isChecked() for box in self._tools.values())
+        self._save.setEnabled(bool(now.name) and not without_tools and (self._is_new or now != self._base))
+        self._restore.setVisible(self._shipped is not None and now != self._shipped)
+        self.show_problem("Choose at least one tool." if without_tools else "")
+
+    def _on_saved(self) -> None:
+        self.save_requested.emit(self._entered())
+
+    def _on_back(self) -> None:
+        if self._entered() == self._base:
+            self.back_requested.emit()
+        else:
+            self._ask_to_confirm("leave", "Leave without saving the changes?", "Discard changes", "Go on editing")
+
+    def _on_restored(self) -> None:
+        if self._shipped is not None:
+            self._fill(self._shipped)
+
+    def _on_exported(self) -> None:
+        self.exported.emit(self._entered())
+
+    def _on_delete_clicked(self) -> None:
+        question = f"Delete “{self._base.name}”? Agents that have it go on as the Assistant."
+        self._ask_to_confirm("delete", question, "Delete", "Keep it")
+
+    def _on_yes(self) -> None:
+        asked = self._pending_question
+        self._ask_to_confirm("")
+        if asked == "delete":
+            self.deleted.emit()
+        else:
+            self.back_requested.emit()
+
+    def _on_no(self) -> None:
+        self._ask_to_confirm("")
+        self._name.setFocus()

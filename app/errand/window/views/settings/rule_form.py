@@ -1,0 +1,183 @@
+"""A form for a rule of a person: what always runs without asking, and what never does."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
+
+from errand.client.rule_text import covered_line, covered_summary, rule_words
+from errand.protocol.asks import (
+    GRANT_ADD,
+    GRANT_COVERED,
+    GrantAddParams,
+    GrantCoveredParams,
+    GrantDecision,
+    GrantDraft,
+    GrantedCall,
+)
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.page import EngineCalls
+from errand.window.widgets.code_excerpt import CodeExcerptView
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.in_place_form import InPlaceFormView
+from errand.window.widgets.labels import TextLabel
+
+_MOST_LINES = 10
+_About = Literal["words", "folder", "host", "service", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleKind:
+    """`about` says what is typed; `operation` is that of a rule about the files of a folder."""
+
+    decision: GrantDecision
+    tool: str
+    about: _About = "words"
+    operation: str = ""
+
+
+_KINDS = {
+    "Never run commands that begin with": _RuleKind("deny", ""),
+    "Run without asking commands that begin with": _RuleKind("allow", "shell"),
+    "Never change files in": _RuleKind("deny", "", "folder", "write"),
+    "Never read or change files in": _RuleKind("deny", "", "folder", "read"),
+    "Change without asking files in": _RuleKind("allow", "code", "folder", "edit"),
+    "Open without asking pages of": _RuleKind("allow", "", "host"),
+    "Never open pages of": _RuleKind("deny", "", "host"),
+    "Call without asking the tool of another program": _RuleKind("allow", "", "service"),
+    "Never call the tool of another program": _RuleKind("deny", "", "service"),
+    "Run without asking code, in the sandbox": _RuleKind("allow", "python", "code"),
+    "Never run code": _RuleKind("deny", "", "code"),
+}
+# What is typed for each: an example, and its name for screen readers.
+_TYPED: dict[_About, tuple[str, str]] = {
+    "words": ("git push", "Words that commands begin with"),
+    "host": ("example.org, or *.example.org for names below it", "Host"),
+    "service": ("server/tool, or server/* for each of its tools", "Tool of another program"),
+}
+
+
+class RuleFormView(InPlaceFormView):
+    """Hidden until `open_form`. `added` is emitted once the engine has the rule."""
+
+    added = Signal()
+
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+        super().__init__(theme)
+        self._calls = calls
+        self._kind = ComboBox(tuple(_KINDS))
+        self._kind.setAccessibleName("Kind of rule")
+        self._text, self._folder = QLineEdit(), QLineEdit()
+        self._folder_name = TextLabel(theme)
+        self._choose = push_button("Choose …")
+        self._choose.setAccessibleName("Choose a folder")
+        self._add = push_button("Add rule", "primary")
+        self._check = push_button("Check the last 100 calls")
+        self._cancel = push_button("Cancel", "quiet")
+        self._result = TextLabel(theme, wrap=True)
+        self._covered = CodeExcerptView(theme, "Calls that the rule decides", most_lines=_MOST_LINES)
+        self._lay_out()
+        self._kind.currentIndexChanged.connect(self._on_kind_chosen)
+        self._text.textChanged.connect(self._on_edited)
+        self._folder.textChanged.connect(self._on_edited)
+        self._text.returnPressed.connect(self._on_add_clicked)
+        self._folder.returnPressed.connect(self._on_add_clicked)
+        self._choose.clicked.connect(self._on_choose_clicked)
+        self._add.clicked.connect(self._on_add_clicked)
+        self._check.clicked.connect(self._on_check_clicked)
+        self._cancel.clicked.connect(self.close_form)
+        self._on_kind_chosen()
+
+    def open_form(self) -> None:
+        self._text.clear()
+        self._folder.clear()
+        self._on_edited()
+        self.show()
+        self._kind.setFocus()
+
+    def show_result(self, text: str) -> None:
+        self._result.setText(text)
+        self._result.setVisible(bool(text))
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(self.theme.tokens.space_close)
+        column.addWidget(self._kind)
+        column.addWidget(self._text)
+        column.addLayout(self.row(self._folder_name, self._folder, self._choose, stretch=self._folder))
+        column.addWidget(self._result)
+        column.addWidget(self._covered)
+        column.addLayout(self.row(self._add, self._check, self._cancel))
+
+    def _rule(self) -> GrantDraft:
+        """The rule as it was typed. Raises ValueError with what is wrong."""
+        kind, text, folder = _KINDS[self._kind.currentText()], self._text.text().strip(), self._folder.text().strip()
+        match kind.about:
+            case "folder":
+                call = GrantedCall(operation=kind.operation, folder=folder)
+                return GrantDraft(decision=kind.decision, tool=kind.tool, call=call, scope="user")
+            case "words":
+                call = GrantedCall(operation="run" if kind.decision == "allow" else "", prefix=rule_words(text))
+            case "host":
+                call = GrantedCall(host=text)
+            case "service":
+                call = GrantedCall(service=text)
+            case "code":
+                call = GrantedCall(operation="code")
+        scope = "workspace" if folder else "user"
+        return GrantDraft(decision=kind.decision, tool=kind.tool, call=call, scope=scope, scope_id=folder)
+
+    async def _send(self, rule: GrantDraft) -> None:
+        await self._calls.call(GRANT_ADD, GrantAddParams(rules=(rule,)))
+        self.close_form()
+        self.added.emit()
+
+    async def _judge(self, rule: GrantDraft) -> None:
+        found = await self._calls.call(GRANT_COVERED, GrantCoveredParams(rule=rule))
+        self.show_result(covered_summary(found))
+        self._covered.set_text("\n".join(map(covered_line, found.calls)))
+        self._covered.setVisible(bool(found.calls))
+
+    def _on_kind_chosen(self) -> None:
+        about = _KINDS[self._kind.currentText()].about
+        is_folder = about == "folder"
+        self._text.setVisible(about in _TYPED)
+        placeholder, name = _TYPED.get(about, ("", ""))
+        self._text.setPlaceholderText(placeholder)
+        self._text.setAccessibleName(name)
+        self._folder_name.setText("Folder" if is_folder else "In the folder")
+        self._folder.setPlaceholderText("" if is_folder else "Empty: everywhere")
+        self._folder.setAccessibleName("Folder" if is_folder else "Folder in which the rule holds")
+        self._on_edited()
+
+    def _on_edited(self) -> None:
+        self.show_result("")
+        self._covered.hide()
+        about = _KINDS[self._kind.currentText()].about
+        needed = "code" if about == "code" else self._folder.text() if about == "folder" else self._text.text()
+        for button in (self._add, self._check):
+            button.setEnabled(bool(needed.strip()))
+
+    def _on_choose_clicked(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Folder of the rule")
+        if folder:
+            self._folder.setText(folder)
+
+    def _on_add_clicked(self) -> None:
+        if self._add.isEnabled():
+            self._with_rule(self._send)
+
+    def _on_check_clicked(self) -> None:
+        self._with_rule(self._judge)
+
+    def _with_rule(self, do: Callable[[GrantDraft], Coroutine[None, None, None]]) -> None:
+        try:
+            rule = self._rule()
+        except ValueError as error:
+            self.show_result(str(error))
+            return
+        self._calls.spawn(do(rule), self.show_result)

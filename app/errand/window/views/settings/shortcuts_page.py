@@ -1,0 +1,208 @@
+"""Keyboard shortcuts: one row per action, changed by pressing other keys."""
+
+from PySide6.QtCore import QEvent, QKeyCombination, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.page import SettingsPageView
+from errand.window.views.shared.actions import ACTIONS, Action, ShortcutStore, native_text, shortcut_conflict
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.search_field import SearchField
+
+_MODIFIERS = (Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta, Qt.Key.Key_AltGr)
+_CLEAR_KEYS = (Qt.Key.Key_Backspace, Qt.Key.Key_Delete)
+
+_KEYS_WIDTH = 180
+
+_TEXT = (
+    "Press a button, then the keys. In the message field Enter sends, Shift+Enter breaks the line, Alt+Enter queues, "
+    "Shift+Tab changes the approval mode and Esc stops; these stay. For quick tasks from anywhere, bind a key to the "
+    "command errand quick in the keyboard settings of your desktop; where it lets apps do that, Ctrl+K, “Set a key for "
+    "quick tasks” does."
+)
+
+
+class KeySequenceButton(QPushButton):
+    """`recorded` gives keys in the format of the action table, `cleared` means that they are removed. Esc cancels."""
+
+    recorded = Signal(str)
+    cleared = Signal()
+
+    def __init__(self, action: str) -> None:
+        super().__init__()
+        self._action = action
+        self._shown = ""
+        self._records = False
+        self.setAutoDefault(False)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        set_style(self, "look", "plain")
+        self.clicked.connect(self._on_clicked)
+
+    def show_keys(self, keys: str) -> None:
+        """Show the keys in the platform's notation; "" for none."""
+        self._shown = keys
+        self._show(records=False)
+
+    def event(self, event: QEvent) -> bool:
+        """While recording, no key triggers a shortcut, and Tab is an ordinary key."""
+        if self._records and isinstance(event, QKeyEvent):
+            if event.type() == QEvent.Type.ShortcutOverride:
+                event.accept()
+                return True
+            if event.type() == QEvent.Type.KeyPress:
+                self._record(event)
+                return True
+        return super().event(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self._show(records=False)
+        super().focusOutEvent(event)
+
+    def _record(self, event: QKeyEvent) -> None:
+        if event.key() in _MODIFIERS:
+            return
+        self._show(records=False)
+        plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        if plain == Qt.KeyboardModifier.NoModifier and event.key() == Qt.Key.Key_Escape:
+            return
+        if plain == Qt.KeyboardModifier.NoModifier and event.key() in _CLEAR_KEYS:
+            self.cleared.emit()
+            return
+        pressed = QKeySequence(QKeyCombination(plain, _key_name(event)))
+        self.recorded.emit(pressed.toString(QKeySequence.SequenceFormat.PortableText))
+
+    def _show(self, *, records: bool) -> None:
+        self._records = records
+        text = "Press the keys …" if records else self._shown or "None"
+        self.setText(text)
+        self.setAccessibleName(f"{self._action}: {text}")
+        set_tool_tip(self, "Esc leaves it as it is, Backspace takes the keys away" if records else "Press to change")
+
+    def _on_clicked(self) -> None:
+        self._show(records=True)
+
+
+def _key_name(event: QKeyEvent) -> Qt.Key:
+    """Qt reports Shift+Tab as a separate key."""
+    return Qt.Key.Key_Tab if event.key() == Qt.Key.Key_Backtab else Qt.Key(event.key())
+
+
+class ShortcutRowView(QWidget):
+    """Takes keys from another action only through "Replace"."""
+
+    def __init__(self, theme: Theme, shortcuts: ShortcutStore, action: Action) -> None:
+        super().__init__()
+        self.action = action
+        self._shortcuts = shortcuts
+        self._wanted = ""
+        self._keys = KeySequenceButton(action.text)
+        self._keys.setFixedWidth(_KEYS_WIDTH)
+        self._reset = IconButton(theme, "undo-2", f"Back to the default of {action.text}")
+        policy = self._reset.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self._reset.setSizePolicy(policy)
+        self._problem = TextLabel(theme, tone="waiting", wrap=True)
+        self._replace = push_button("Replace")
+        self._keep = push_button("Keep", "quiet")
+        self._lay_out(theme)
+        self._keys.recorded.connect(self._on_recorded)
+        self._keys.cleared.connect(self._on_cleared)
+        self._reset.clicked.connect(self._on_reset)
+        self._replace.clicked.connect(self._on_replace)
+        self._keep.clicked.connect(self._on_keep)
+        shortcuts.changed.connect(self._on_changed)
+        self._on_changed()
+
+    def matches(self, text: str) -> bool:
+        """True if all words of a search are in the action's text or keys."""
+        keys = " ".join(map(native_text, self._shortcuts.keys(self.action.name)))
+        haystack = f"{self.action.text} {keys}".casefold()
+        return all(word in haystack for word in text.casefold().split())
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        line = QHBoxLayout()
+        line.setSpacing(tokens.space_close)
+        line.addWidget(TextLabel(theme, self.action.text, wrap=True), 1)
+        line.addWidget(self._keys)
+        line.addWidget(self._reset)
+        self._conflict = QWidget()
+        against = QHBoxLayout(self._conflict)
+        against.setContentsMargins(0, 0, 0, 0)
+        against.setSpacing(tokens.space_close)
+        against.addWidget(self._problem, 1)
+        against.addWidget(self._replace)
+        against.addWidget(self._keep)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_tight)
+        column.addLayout(line)
+        column.addWidget(self._conflict)
+
+    def _on_recorded(self, keys: str) -> None:
+        holder = self._shortcuts.holder(keys)
+        if problem := shortcut_conflict(keys):
+            self._show_conflict(problem, can_replace=False)
+        elif holder is not None and holder.name != self.action.name:
+            self._wanted = keys
+            self._show_conflict(f"{native_text(keys)} belongs to “{holder.text}”.", can_replace=True)
+            self._replace.setFocus()
+        else:
+            self._shortcuts.bind(self.action.name, keys)
+
+    def _show_conflict(self, problem: str, *, can_replace: bool) -> None:
+        self._problem.setText(problem)
+        self._replace.setVisible(can_replace)
+        self._keep.setVisible(can_replace)
+        self._conflict.show()
+
+    def _on_cleared(self) -> None:
+        self._shortcuts.clear(self.action.name)
+
+    def _on_reset(self) -> None:
+        self._shortcuts.reset(self.action.name)
+        self._keys.setFocus()
+
+    def _on_replace(self) -> None:
+        self._shortcuts.bind(self.action.name, self._wanted)
+        self._keys.setFocus()
+
+    def _on_keep(self) -> None:
+        self._conflict.hide()
+        self._keys.setFocus()
+
+    def _on_changed(self) -> None:
+        self._conflict.hide()
+        self._keys.show_keys(", ".join(map(native_text, self._shortcuts.keys(self.action.name))))
+        self._reset.setVisible(self._shortcuts.is_changed(self.action.name))
+
+
+class ShortcutsPageView(SettingsPageView):
+    def __init__(self, theme: Theme, shortcuts: ShortcutStore) -> None:
+        super().__init__(theme, "Shortcuts", _TEXT)
+        self._shortcuts = shortcuts
+        self._search = SearchField(theme, "Search shortcuts")
+        self.top.addWidget(self._search)
+        self._rows = [ShortcutRowView(theme, shortcuts, action) for action in ACTIONS]
+        for row in self._rows:
+            self.rows.addWidget(row)
+        self._empty = TextLabel(theme, "No action has these words or keys.", tone="muted")
+        self._empty.hide()
+        self.rows.addWidget(self._empty)
+        self._reset_all = push_button("Back to the defaults of all")
+        self.rows.addWidget(self._reset_all, 0, Qt.AlignmentFlag.AlignLeft)
+        self._reset_all.clicked.connect(shortcuts.reset_all)
+        self._search.searched.connect(self._on_searched)
+        shortcuts.changed.connect(self._on_changed)
+        self._on_changed()
+
+    def _on_searched(self, text: str) -> None:
+        for row in self._rows:
+            row.setVisible(row.matches(text))
+        self._empty.setVisible(not any(row.matches(text) for row in self._rows))
+
+    def _on_changed(self) -> None:
+        self._reset_all.setEnabled(self._shortcuts.any_changed)

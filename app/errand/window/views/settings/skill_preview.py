@@ -1,0 +1,183 @@
+"""All of a skill to look at, and the form that installs one after it was shown."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from errand.client.safe_text import escape_hidden_line
+from errand.client.skill_text import file_lines, source_text, text_parts
+from errand.protocol.skills import (
+    SKILL_INSTALL,
+    SKILL_PREVIEW,
+    SkillInstallParams,
+    SkillPreview,
+    SkillPreviewParams,
+    SkillPreviewResult,
+)
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.page import EngineCalls
+from errand.window.widgets.code_excerpt import CodeExcerptView
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.containers import clear_layout
+from errand.window.widgets.in_place_form import InPlaceFormView
+from errand.window.widgets.labels import TextLabel
+
+_MOST_LINES = 12
+_INSTALL_TEXT = "Once it is installed, agents are told of it. Its scripts run only if you allow them."
+
+
+class SkillPreviewView(QWidget):
+    """Name, source, files and texts of a skill; each long text has a button that shows all of it."""
+
+    def __init__(self, theme: Theme, preview: SkillPreview) -> None:
+        super().__init__()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_tight)
+        column.addWidget(TextLabel(theme, escape_hidden_line(preview.name), bold=True, wrap=True))
+        column.addWidget(TextLabel(theme, escape_hidden_line(preview.description), wrap=True))
+        column.addWidget(TextLabel(theme, source_text(preview), tone="muted", wrap=True))
+        for name, text in (("Files and their bytes", "\n".join(file_lines(preview))), *text_parts(preview)):
+            column.addSpacing(theme.tokens.space_tight)
+            column.addWidget(TextLabel(theme, name, tone="muted", wrap=True))
+            if text:
+                excerpt = CodeExcerptView(theme, name, most_lines=_MOST_LINES)
+                excerpt.set_text(text)
+                column.addWidget(excerpt)
+
+
+class SkillInstallView(InPlaceFormView):
+    """Hidden until `open_form`. `installed` gives the name of a skill that the engine has installed."""
+
+    installed = Signal(str)
+
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+        super().__init__(theme)
+        self._calls = calls
+        self._shown: SkillPreview | None = None
+        self._is_reading = False
+        self._source, self._path, self._ref = QLineEdit(), QLineEdit(), QLineEdit()
+        for field, name, placeholder in (
+            (self._source, "Folder or address", "A folder, or https://… of a git repository"),
+            (self._path, "Folder in it", "Folder in it (if it holds several)"),
+            (self._ref, "Branch or tag", "Branch or tag (if not the usual one)"),
+        ):
+            field.setAccessibleName(name)
+            field.setPlaceholderText(placeholder)
+            field.textEdited.connect(self._on_edited)
+            field.returnPressed.connect(self._on_show_clicked)
+        self._choices = ComboBox(())
+        self._choices.setAccessibleName("Skills in it")
+        self._choose, self._show_button = push_button("Choose …"), push_button("Show it")
+        self._choose.setAccessibleName("Choose the folder of a skill")
+        self._install, self._cancel = push_button("Install", "primary"), push_button("Cancel", "quiet")
+        self._result = TextLabel(theme, wrap=True)
+        self._place = QVBoxLayout()
+        self._lay_out()
+        self._choices.textActivated.connect(self._on_chosen)
+        self._choose.clicked.connect(self._on_choose_clicked)
+        self._show_button.clicked.connect(self._on_show_clicked)
+        self._install.clicked.connect(self._on_install_clicked)
+        self._cancel.clicked.connect(self.close_form)
+
+    def open_form(self) -> None:
+        for field in (self._source, self._path, self._ref):
+            field.clear()
+        self._on_edited()
+        self.show()
+        self._source.setFocus()
+
+    def close_form(self) -> None:
+        self._clear()
+        super().close_form()
+
+    def _lay_out(self) -> None:
+        close = self.theme.tokens.space_close
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(close)
+        for widgets in ((self._source, self._choose), (self._path, self._ref)):
+            row = QHBoxLayout()
+            row.setSpacing(close)
+            for widget in widgets:
+                row.addWidget(widget)
+            column.addLayout(row)
+        column.addWidget(self._choices)
+        column.addLayout(self._place)
+        column.addWidget(self._result)
+        column.addLayout(self.row(self._show_button, self._install, self._cancel))
+
+    def _say(self, text: str) -> None:
+        self._result.setText(text)
+        self._result.setVisible(bool(text))
+
+    def _clear(self) -> None:
+        """Nothing is shown, so nothing can be installed."""
+        self._shown = None
+        clear_layout(self._place)
+        self._install.hide()
+        self._choices.hide()
+        self._say("")
+
+    async def _preview(self, params: SkillPreviewParams) -> None:
+        try:
+            found = await self._calls.call(SKILL_PREVIEW, params)
+        finally:
+            self._is_reading = False
+        self._clear()
+        self._show(found)
+
+    def _show(self, found: SkillPreviewResult) -> None:
+        if found.preview is None:
+            self._choices.clear()
+            self._choices.addItems(["Choose one of the skills in it …", *found.choices])
+            self._choices.show()
+            self._choices.setFocus()
+            return
+        self._shown = found.preview
+        self._place.addWidget(SkillPreviewView(self.theme, found.preview))
+        self._install.setVisible(not found.preview.problem)
+        self._install.setAccessibleName(f"Install {escape_hidden_line(found.preview.name)}")
+        self._say(found.preview.problem or _INSTALL_TEXT)
+
+    async def _send(self, params: SkillInstallParams) -> None:
+        try:
+            made = (await self._calls.call(SKILL_INSTALL, params)).skill
+        finally:
+            self._install.setEnabled(True)
+        self.close_form()
+        self.installed.emit(made.name)
+
+    def _on_edited(self) -> None:
+        self._clear()
+        self._show_button.setEnabled(bool(self._source.text().strip()))
+
+    def _on_chosen(self, choice: str) -> None:
+        if self._choices.currentIndex() > 0:
+            self._path.setText(choice)
+            self._show_button.setFocus()  # the choice is about to be hidden
+            self._on_show_clicked()
+
+    def _on_choose_clicked(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Folder of the skill")
+        if folder:
+            self._source.setText(folder)
+            self._on_edited()
+
+    def _on_show_clicked(self) -> None:
+        source = self._source.text().strip()
+        if not source or self._is_reading:
+            return
+        self._clear()
+        self._is_reading = True  # the button stays enabled: disabling it would lose the focus
+        self._say("Fetching it …" if "://" in source else "Reading it …")
+        params = SkillPreviewParams(source=source, path=self._path.text().strip(), ref=self._ref.text().strip())
+        self._calls.spawn(self._preview(params), self._say)
+
+    def _on_install_clicked(self) -> None:
+        shown = self._shown
+        if shown is None or not self._install.isEnabled():
+            return
+        self._install.setEnabled(False)
+        params = SkillInstallParams(source=shown.source, path=shown.path, ref=shown.ref, fingerprint=shown.fingerprint)
+        self._calls.spawn(self._send(params), self._say)

@@ -1,0 +1,215 @@
+"""Skills: what agents can read up on, where each comes from, switched on and off, shown, installed and removed."""
+
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
+
+from errand.client.safe_text import escape_hidden_line
+from errand.client.skill_text import origin_text
+from errand.protocol.skills import (
+    SKILL_ENABLE,
+    SKILL_LIST,
+    SKILL_PREVIEW,
+    SKILL_REMOVE,
+    SKILL_RESTORE,
+    Skill,
+    SkillEnableParams,
+    SkillListParams,
+    SkillListResult,
+    SkillPreviewParams,
+    SkillRemoveParams,
+    SkillRestoreParams,
+)
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.folder_choice import FolderChoiceView
+from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
+from errand.window.views.settings.skill_preview import SkillInstallView, SkillPreviewView
+from errand.window.widgets.confirmation import ConfirmationView
+from errand.window.widgets.containers import hairline
+from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.labels import TextLabel
+
+_TEXT = "Instructions for certain kinds of work, with scripts. You are asked before a script runs."
+_NOTHING = "A skill is a folder with a SKILL.md. Install one, or put it into .agents/skills of a project."
+
+
+class SkillRowView(QWidget):
+    """`switched` gives whether it is to be on; `shown` asks for all of it, `removed` comes after a confirmation."""
+
+    switched = Signal(bool)
+    shown = Signal()
+    removed = Signal()
+
+    def __init__(self, theme: Theme, skill: Skill) -> None:
+        super().__init__()
+        self._theme = theme
+        self._skill = skill
+        name = escape_hidden_line(skill.name)
+        self._switch = QCheckBox("On")
+        self._description = TextLabel(theme, wrap=True)
+        self._origin = TextLabel(theme, tone="muted", wrap=True)
+        self._switch.setAccessibleName(f"Tell agents of {name}")
+        self._show_button, self._remove = push_button("Show", "quiet"), push_button("Remove …")
+        self._show_button.setAccessibleName(f"Show {name}")
+        self._remove.setAccessibleName(f"Remove {name}")
+        self._remove.setVisible(skill.origin == "installed")
+        confirm, self._keep = push_button("Remove", "danger"), push_button("Keep")
+        confirm.setAccessibleName(f"Yes, remove {name}")
+        self._keep.setAccessibleName(f"Keep {name}")
+        self._question = ConfirmationView(theme, confirm, self._keep)
+        self._place = QVBoxLayout()
+        self._lay_out(name)
+        self._switch.clicked.connect(self.switched)
+        self._show_button.clicked.connect(self._on_show_clicked)
+        self._remove.clicked.connect(self._on_remove_clicked)
+        confirm.clicked.connect(self.removed)
+        self._keep.clicked.connect(self._question.hide)
+        self.show_skill(skill)
+
+    def show_skill(self, skill: Skill) -> None:
+        """The same skill as it is now; an open question and what is shown of it stay."""
+        self._skill = skill
+        self._switch.setChecked(skill.is_enabled)
+        self._description.setText(escape_hidden_line(skill.description))
+        self._origin.setText(origin_text(skill))
+
+    def show_contents(self, view: QWidget) -> None:
+        self._place.addWidget(view)
+        self._show_button.setText("Hide")
+
+    def _lay_out(self, name: str) -> None:
+        tokens = self._theme.tokens
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(TextLabel(self._theme, name, bold=True))
+        head.addStretch(1)
+        for control in (self._switch, self._show_button, self._remove):
+            head.addWidget(control)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_tight)
+        column.addLayout(head)
+        column.addWidget(self._description)
+        column.addWidget(self._origin)
+        column.addWidget(
+            TextLabel(self._theme, escape_hidden_line(self._skill.file), tone="muted", mono=True, wrap=True)
+        )
+        column.addWidget(self._question)
+        column.addLayout(self._place)
+
+    def _on_show_clicked(self) -> None:
+        item = self._place.takeAt(0)
+        if item is None:
+            self.shown.emit()
+            return
+        widget = item.widget()
+        if widget is not None:
+            widget.hide()
+            widget.deleteLater()
+        self._show_button.setText("Show")
+
+    def _on_remove_clicked(self) -> None:
+        changed = " Files in it were changed since it was installed." if self._skill.is_changed else ""
+        folder = escape_hidden_line(str(Path(self._skill.file).parent))
+        self._question.ask(f"Remove {folder}?{changed}", self._keep)
+
+
+class SkillsPageView(SettingsPageView):
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+        super().__init__(theme, "Skills", _TEXT)
+        self._calls = calls
+        self._folder = FolderChoiceView(theme, calls, "None", "Also skills of this folder")
+        self._new = push_button("Install a skill …")
+        self._form = SkillInstallView(theme, calls)
+        head = QHBoxLayout()
+        head.setSpacing(theme.tokens.space_close)
+        head.addWidget(self._new)
+        head.addStretch(1)
+        head.addWidget(self._folder)
+        self.top.addLayout(head)
+        self.rows.addWidget(self._form)
+        open_in_place(self._new, self._form.open_form, self._form.closed)
+        self._new.clicked.connect(lambda: self.bring_into_view(self._form))
+        self._form.installed.connect(self._on_installed)
+        self._folder.folder_chosen.connect(self.load)
+        self.banner.action_clicked.connect(self._on_undo_clicked)
+        self._removed = ""  # the last one
+        self._shown: dict[str, SkillRowView] = {}
+        self._broken: tuple[str, ...] = ()
+
+    def load(self) -> None:
+        self._calls.spawn(self._load(), self.show_failure)
+
+    async def _load(self) -> None:
+        await self._folder.load()
+        await self._list()
+
+    async def _list(self) -> None:
+        self._show(await self._calls.call(SKILL_LIST, SkillListParams(workspace=self._folder.folder)))
+
+    def _show(self, found: SkillListResult) -> None:
+        skills = {skill.file: skill for skill in found.skills}
+        if skills and list(skills) == list(self._shown) and found.broken == self._broken:
+            for file, skill in skills.items():
+                self._shown[file].show_skill(skill)
+            return
+        self.clear_rows(first=1)  # the form stays, with what was typed
+        self._shown, self._broken = {}, found.broken
+        for skill in found.skills:
+            row = self._shown[skill.file] = SkillRowView(self.theme, skill)
+            row.switched.connect(partial(self._on_switched, skill.file))
+            row.shown.connect(partial(self._on_shown, skill.file))
+            row.removed.connect(partial(self._on_removed, skill.file, skill.name))
+            if len(self._shown) > 1:
+                self.rows.addWidget(hairline())
+            self.rows.addWidget(row)
+        for file in found.broken:
+            text = f"{escape_hidden_line(file)} is left out: it has no name and description at its top."
+            self.rows.addWidget(TextLabel(self.theme, text, tone="waiting", wrap=True))
+        if not found.skills:
+            self.rows.addWidget(EmptyStateView(self.theme, "file-text", "No skills here", _NOTHING))
+
+    async def _switch(self, file: str, is_on: bool) -> None:
+        await self._calls.call(SKILL_ENABLE, SkillEnableParams(file=file, is_enabled=is_on))
+        await self._list()
+
+    async def _preview(self, file: str) -> None:
+        found = await self._calls.call(SKILL_PREVIEW, SkillPreviewParams(source=str(Path(file).parent)))
+        row = self._shown.get(file)
+        if row is not None and found.preview is not None:
+            row.show_contents(SkillPreviewView(self.theme, found.preview))
+
+    async def _remove(self, file: str, name: str) -> None:
+        await self._calls.call(SKILL_REMOVE, SkillRemoveParams(file=file))
+        self._removed = file
+        self.banner.show_message(f"{escape_hidden_line(name)} was removed.", "done", "Undo")
+        await self._list()
+
+    async def _restore(self, file: str) -> None:
+        skill = (await self._calls.call(SKILL_RESTORE, SkillRestoreParams(file=file))).skill
+        self.banner.show_message(f"{escape_hidden_line(skill.name)} is back.", "done")
+        await self._list()
+
+    def _on_installed(self, name: str) -> None:
+        self.banner.show_message(f"{escape_hidden_line(name)} was installed.", "done")
+        self.load()
+
+    def _on_switched(self, file: str, is_on: bool) -> None:
+        self._calls.spawn(self._switch(file, is_on), self._on_failed)
+
+    def _on_shown(self, file: str) -> None:
+        self._calls.spawn(self._preview(file), self.show_failure)
+
+    def _on_removed(self, file: str, name: str) -> None:
+        self._calls.spawn(self._remove(file, name), self._on_failed)
+
+    def _on_undo_clicked(self) -> None:
+        self._calls.spawn(self._restore(self._removed), self._on_failed)
+
+    def _on_failed(self, text: str) -> None:
+        """The rows show what the engine has, not what was clicked."""
+        self.show_failure(text)
+        self.load()

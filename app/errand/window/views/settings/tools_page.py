@@ -1,0 +1,269 @@
+"""Tools and MCP servers: the state of each server with its log, all tools with their use, and who has them."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from errand.client.number_format import count
+from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.protocol.servers import McpSaveParams, McpServer, ToolInfo, ToolTier
+from errand.window.stores.catalog import DEFAULT, PersonalityStore
+from errand.window.stores.tools import ToolStore
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.folder_choice import FolderChoiceView
+from errand.window.views.settings.mcp_servers import McpServerForm, McpServerRowView
+from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.containers import clear_layout, hairline
+from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.labels import TextLabel, one_line
+
+_TEXT = "What agents can use. MCP servers bring the tools of other programs."
+_NO_SERVERS = "A server is a program, or an address on the web, that offers tools. It starts when a task needs it."
+_DESCRIPTION = 160
+# Each row costs about two milliseconds, and a server may offer thousands of tools.
+_MOST_ROWS = 50
+_TIERS: dict[ToolTier, str] = {
+    "free": "needs no approval",
+    "read": "reads",
+    "write": "reads and changes things",
+    "run": "runs programs",
+}
+
+
+class ToolRowView(QWidget):
+    """One tool; `switched` gives its name, and whether the chosen personality is to have it."""
+
+    switched = Signal(str, bool)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._box = QCheckBox()
+        self._name = TextLabel(theme, bold=True)
+        self._about = TextLabel(theme, tone="muted", wrap=True)
+        self._facts = TextLabel(theme, wrap=True)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        for label in (self._name, self._about, self._facts):
+            words.addWidget(label)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.tokens.space_close)
+        row.addWidget(self._box, 0, Qt.AlignmentFlag.AlignTop)
+        row.addLayout(words, 1)
+        self._shown: tuple[ToolInfo, str] | None = None
+        self._box.clicked.connect(self._on_clicked)
+
+    def show_tool(self, tool: ToolInfo, personality_id: str) -> None:
+        self._box.setChecked(personality_id in tool.personalities)
+        if self._shown == (tool, personality_id):
+            return
+        self._shown, name = (tool, personality_id), escape_hidden_line(tool.name)
+        self._name.setText(name)
+        self._box.setAccessibleName(f"The agent has {name}")
+        # The rest of a description tells models how to use the tool.
+        first = escape_hidden(tool.description).partition("\n")[0].partition(". ")[0]
+        self._about.setText(one_line(first, _DESCRIPTION).rstrip("."))
+        self._facts.setText(_facts(tool))
+        self._facts.set_tone("waiting" if tool.changed else "muted")
+
+    def _on_clicked(self, on: bool) -> None:
+        assert self._shown is not None
+        self.switched.emit(self._shown[0].name, on)
+
+
+def _facts(tool: ToolInfo) -> str:
+    origin = f"from the server {escape_hidden_line(tool.origin)}" if tool.origin else ""
+    tier = "another program" if tool.origin else _TIERS[tool.tier]
+    # Calls that need no approval and change nothing are not recorded.
+    unused = "" if tool.tier == "free" else "not used lately"
+    used = f"last used {tool.last_used_at.astimezone():%d %b %Y, %H:%M}" if tool.last_used_at else unused
+    changed = "its description has changed, so rules for it do not hold" if tool.changed else ""
+    return " · ".join(filter(None, (tier, origin, used, changed)))
+
+
+class ToolsPageView(SettingsPageView):
+    """`open_link` opens an address in the browser, and is False if there is none."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        tools: ToolStore,
+        personalities: PersonalityStore,
+        calls: EngineCalls,
+        open_link: Callable[[str], bool],
+    ) -> None:
+        super().__init__(theme, "Tools", _TEXT)
+        self._tools = tools
+        self._personalities = personalities
+        self._calls = calls
+        self._open_link = open_link
+        self._servers: dict[str, McpServerRowView] = {}
+        self._rows: list[ToolRowView] = []
+        self._with_log: set[str] = set()
+        self._added = ""
+        self._form = McpServerForm(theme)
+        self._folder = FolderChoiceView(theme, calls, "None", "Also servers that files of this folder name")
+        self._server_list, self._tool_list = QVBoxLayout(), QVBoxLayout()
+        self._whose = ComboBox(())
+        self._search = QLineEdit()
+        self._more = TextLabel(theme, tone="muted", wrap=True)
+        self._lay_out()
+        self._form.entered.connect(self._on_entered)
+        self._folder.folder_chosen.connect(lambda: tools.show(self._folder.folder))
+        self._whose.activated.connect(self._show_tools)
+        self._search.textChanged.connect(self._show_tools)
+        tools.changed.connect(self._show)
+        tools.failed.connect(self._on_failed)
+        tools.log_loaded.connect(self._on_log_loaded)
+        tools.login_begun.connect(self._on_login_begun)
+
+    def load(self) -> None:
+        self._tools.show(self._folder.folder)
+        self._calls.spawn(self._folder.load(), self.show_failure)
+
+    def _lay_out(self) -> None:
+        tokens = self.theme.tokens
+        add = push_button("Add a server …")
+        open_in_place(add, self._form.open_form, self._form.closed)
+        head = QHBoxLayout()
+        head.addWidget(add)
+        head.addStretch(1)
+        head.addWidget(self._folder)
+        self.top.addLayout(head)
+        self.top.addWidget(self._form)
+        self._whose.setAccessibleName("Whose tools")
+        self._whose.setEnabled(False)
+        self._search.setAccessibleName("Search tools")
+        self._search.setPlaceholderText("Search tools")
+        self._search.setClearButtonEnabled(True)
+        whose = QHBoxLayout()
+        whose.setSpacing(tokens.space_close)
+        whose.addWidget(TextLabel(self.theme, "Tools of", bold=True))
+        whose.addWidget(self._whose)
+        whose.addStretch(1)
+        whose.addWidget(self._search)
+        for layout in (self._server_list, whose, self._tool_list):
+            layout.setContentsMargins(0, 0, 0, 0)
+            self.rows.addLayout(layout)
+        for layout in (self._server_list, self._tool_list):
+            layout.setSpacing(tokens.space_normal)
+        self.rows.addWidget(self._more)
+
+    def _show(self) -> None:
+        servers = {_key(server): server for server in self._tools.servers or ()}
+        if list(servers) != list(self._servers) or not servers:
+            self._replace_servers(servers.values())
+        for key, server in servers.items():
+            self._servers[key].show_server(server)
+        self._show_personalities()
+        self._show_tools()
+
+    def _replace_servers(self, servers: Iterable[McpServer]) -> None:
+        clear_layout(self._server_list)
+        self._servers = {}
+        for server in servers:
+            row = self._servers[_key(server)] = McpServerRowView(self.theme, server)
+            row.remove_requested.connect(partial(self._tools.remove, server.name))
+            row.restart_requested.connect(partial(self._tools.restart, server))
+            row.log_requested.connect(partial(self._on_log_requested, server))
+            row.switched.connect(partial(self._on_server_switched, server.name))
+            row.trusted.connect(partial(self._on_trusted, _key(server)))
+            row.login_requested.connect(partial(self._tools.login, server))
+            row.login_cancelled.connect(partial(self._tools.cancel_login, server))
+            row.logout_requested.connect(partial(self._tools.logout, server))
+            self._server_list.addWidget(row)
+            self._server_list.addWidget(hairline())
+            if server.name in self._with_log:
+                self._tools.load_log(server)
+            if server.name == self._added and not server.workspace:
+                self._added = ""
+                self.bring_into_view(row)
+        if not self._servers:
+            self._server_list.addWidget(EmptyStateView(self.theme, "wrench", "No servers yet", _NO_SERVERS))
+
+    def _show_personalities(self) -> None:
+        every = self._personalities.all
+        ids: list[object] = [self._whose.itemData(index) for index in range(self._whose.count())]
+        if ids != [one.id for one in every]:
+            chosen = self._chosen
+            self._whose.clear()
+            for one in every:
+                self._whose.addItem(escape_hidden_line(one.name), one.id)
+            self._whose.setCurrentIndex(max(0, self._whose.findData(chosen)))
+            self._whose.setEnabled(bool(every))
+
+    @property
+    def _chosen(self) -> str:
+        chosen: object = self._whose.currentData()
+        return chosen if isinstance(chosen, str) else DEFAULT
+
+    def _show_tools(self) -> None:
+        words = self._search.text().casefold().split()
+        found = [tool for tool in self._tools.tools or () if _matches(tool, words)]
+        shown = found[:_MOST_ROWS]
+        while len(self._rows) > len(shown):
+            row = self._rows.pop()
+            self._tool_list.removeWidget(row)
+            row.hide()
+            row.deleteLater()
+        while len(self._rows) < len(shown):
+            self._rows.append(ToolRowView(self.theme))
+            self._rows[-1].switched.connect(self._on_switched)
+            self._tool_list.addWidget(self._rows[-1])
+        for row, tool in zip(self._rows, shown, strict=True):
+            row.show_tool(tool, self._chosen)
+        left = len(found) - len(shown)
+        none = "No tool has these words." if words and not found else ""
+        self._more.setText(f"And {count(left, 'more tool')}: search for them." if left else none)
+        self._more.setVisible(bool(self._more.text()))
+
+    def _on_entered(self, params: McpSaveParams) -> None:
+        self._added = params.name
+        self._tools.save(params, self._form.close_form, self._form.show_problem)
+
+    def _on_switched(self, tool: str, on: bool) -> None:
+        self._tools.switch(tool, self._chosen, on=on)
+
+    def _on_server_switched(self, name: str, on: bool) -> None:
+        self._tools.set_enabled(name, enabled=on)
+
+    def _on_trusted(self, key: str, trusted: bool) -> None:
+        """Of what was shown last: the engine refuses if the file names something else by now."""
+        server = next((one for one in self._tools.servers or () if _key(one) == key), None)
+        if server is not None:
+            self._tools.trust(server, trusted=trusted)
+
+    def _on_log_requested(self, server: McpServer) -> None:
+        if server.name in self._with_log:
+            self._with_log.discard(server.name)
+            self._servers[_key(server)].hide_log()
+        else:
+            self._with_log.add(server.name)
+            self._tools.load_log(server)
+
+    def _on_log_loaded(self, name: str, text: str) -> None:
+        for key, row in self._servers.items():
+            if key.partition("\0")[0] == name:
+                row.show_log(text)
+
+    def _on_login_begun(self, address: str) -> None:
+        if not self._open_link(address):
+            self.show_failure("No browser could be opened. Open the address below the server in one yourself.")
+
+    def _on_failed(self, text: str) -> None:
+        """The rows show what the engine has, not what was clicked."""
+        self.show_failure(text)
+        self._show()
+
+
+def _key(server: McpServer) -> str:
+    return f"{server.name}\0{server.workspace}"
+
+
+def _matches(tool: ToolInfo, words: Iterable[str]) -> bool:
+    text = f"{tool.name} {tool.origin} {tool.description}".casefold()
+    return all(word in text for word in words)

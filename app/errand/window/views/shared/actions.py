@@ -1,0 +1,260 @@
+"""All actions of the window, their keyboard shortcuts (default and chosen), and the QActions of a window."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtWidgets import QWidget
+
+from errand.window.stores.window_state import WindowStateStore
+
+ActionName = Literal[
+    "new_task",
+    "stop",
+    "stop_all",
+    "next_ask",
+    "allow_once",
+    "palette",
+    "search",
+    "find",
+    "find_next",
+    "find_previous",
+    "tree",
+    "changes",
+    "summarise",
+    "approvals",
+    "ask_models",
+    "add_agent",
+    "close_tab",
+    "reopen_tab",
+    "next_tab",
+    "previous_tab",
+    "move_tab_left",
+    "move_tab_right",
+    "pin_tab",
+    "all_tabs",
+    "own_window",
+    "next_pane",
+    "sidebar",
+    "tour",
+    "settings",
+    "usage",
+    "memory",
+    "remember",
+    "recall",
+    "theme",
+    "shortcuts",
+    "quick",
+    "quick_key",
+    "quit",
+]
+
+_KEY_FORMAT = QKeySequence.SequenceFormat
+_FIXED = {
+    "Alt+Return": "queues a message",
+    "Alt+Enter": "queues a message",
+    "Shift+Tab": "changes the approval mode in the message field",
+    "Ctrl+C": "copies",
+    "Ctrl+X": "cuts",
+    "Ctrl+V": "pastes",
+    "Ctrl+A": "selects everything",
+    "Ctrl+Z": "takes back what was typed",
+    "Ctrl+Shift+Z": "types again what was taken back",
+    "Ctrl+Backspace": "deletes a word",
+    "Ctrl+Del": "deletes a word",
+    "Ctrl+Left": "moves by a word",
+    "Ctrl+Right": "moves by a word",
+    "Ctrl+Up": "goes to the message before",
+    "Ctrl+Down": "goes to the message after",
+    **{f"Ctrl+{number}": "goes to a tab by its number" for number in range(1, 10)},
+}
+_FUNCTION_KEYS = {f"F{number}" for number in range(1, 36)}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action of the user; the main window has a slot for each name. The first of `shortcuts` is shown.
+
+    `in_palette` is false for actions that make no sense there. `of_tab` is true for actions that need tabs.
+    """
+
+    name: ActionName
+    text: str
+    shortcuts: tuple[str, ...]
+    in_palette: bool = True
+    of_tab: bool = False
+
+
+ACTIONS = (
+    Action("new_task", "New task", ("Ctrl+T", "Ctrl+N")),
+    Action("stop", "Stop the task in front", ("Ctrl+.",)),
+    Action("stop_all", "Stop all tasks of this conversation", ()),
+    Action("next_ask", "Go to the next that waits for you", ("Ctrl+J",)),
+    Action("allow_once", "Allow once what waits in front", ("Ctrl+Return", "Ctrl+Enter")),
+    Action("palette", "Find an action, a conversation or a setting", ("Ctrl+K",), False),
+    Action("search", "Search all conversations", ("Ctrl+Shift+F",)),
+    Action("find", "Find in this conversation", ("Ctrl+F",)),
+    Action("find_next", "Find the next hit", ("F3", "Ctrl+G"), False),
+    Action("find_previous", "Find the previous hit", ("Shift+F3", "Ctrl+Shift+G"), False),
+    Action("tree", "Show or hide the branches of this conversation", ("Ctrl+Shift+B",)),
+    Action("changes", "Show what the agent changed in files", ("Ctrl+Shift+E",)),
+    Action("ask_models", "Ask several models the same", ()),
+    Action("add_agent", "Add an agent to this conversation", ()),
+    Action("summarise", "Summarise the older part of this conversation", ()),
+    Action("approvals", "Choose what the agent may do without asking", ()),
+    Action("close_tab", "Close tab", ("Ctrl+W",)),
+    Action("reopen_tab", "Reopen closed tab", ("Ctrl+Shift+T",)),
+    Action("next_tab", "Next tab", ("Ctrl+Tab", "Ctrl+PgDown")),
+    Action("previous_tab", "Previous tab", ("Ctrl+Shift+Tab", "Ctrl+PgUp")),
+    Action("move_tab_left", "Move tab left", ("Ctrl+Shift+PgUp",), of_tab=True),
+    Action("move_tab_right", "Move tab right", ("Ctrl+Shift+PgDown",), of_tab=True),
+    Action("pin_tab", "Pin or unpin tab", ("Ctrl+Shift+P",), of_tab=True),
+    Action("all_tabs", "Find an open tab", ("Ctrl+Shift+A",)),
+    Action("own_window", "Move to a window of its own, or back", ("Ctrl+Shift+D",)),
+    Action("next_pane", "Go to the next pane", ("F6",)),
+    Action("sidebar", "Show or hide the sidebar", ("Ctrl+B",)),
+    Action("tour", "Play the tour", ()),
+    Action("settings", "Settings", ("Ctrl+,",)),
+    Action("usage", "Usage: tokens and money", ("Ctrl+U",)),
+    Action("memory", "Memory: what is remembered, facts, state", ("Ctrl+M",)),
+    Action("remember", "Do not remember this conversation, or do again", ()),
+    Action("recall", "Do not recall in this conversation, or do again", ()),
+    Action("theme", "Change between light and dark", ()),
+    Action("shortcuts", "Keyboard shortcuts", ("Ctrl+/",)),
+    Action("quick", "Quick task in the background", ("Ctrl+Shift+N",)),
+    Action("quick_key", "Set a key for quick tasks that works everywhere", ()),
+    Action("quit", "Quit Errand", ("Ctrl+Q",)),
+)
+
+
+class ShortcutStore(QObject):
+    """Keys are in the format of the table ("Ctrl+Shift+T"). No two actions share keys."""
+
+    changed = Signal()
+
+    def __init__(self, state: WindowStateStore) -> None:
+        super().__init__()
+        self._state = state
+
+    def keys(self, name: ActionName) -> tuple[str, ...]:
+        """The first is the one shown."""
+        own = self._state.settings.shortcuts.get(name)
+        return _action(name).shortcuts if own is None else tuple(own)
+
+    def display_text(self, name: ActionName) -> str:
+        """The keys in the platform's notation; "" for none."""
+        return native_text(self.keys(name)[0]) if self.keys(name) else ""
+
+    def is_changed(self, name: ActionName) -> bool:
+        return self.keys(name) != _action(name).shortcuts
+
+    @property
+    def any_changed(self) -> bool:
+        return any(self.is_changed(action.name) for action in ACTIONS)
+
+    def holder(self, keys: str) -> Action | None:
+        """The action that has these keys."""
+        return next((action for action in ACTIONS if keys in self.keys(action.name)), None)
+
+    def bind(self, name: ActionName, keys: str) -> None:
+        """Assign only these keys; removes them from another action."""
+        holder = self.holder(keys)
+        if holder is not None:
+            self._set_keys(holder.name, tuple(known for known in self.keys(holder.name) if known != keys))
+        self._set_keys(name, (keys,))
+        self._save_and_notify()
+
+    def clear(self, name: ActionName) -> None:
+        """Remove all keys."""
+        self._set_keys(name, ())
+        self._save_and_notify()
+
+    def reset(self, name: ActionName) -> None:
+        """Restore the default keys, except those that another action has now."""
+        taken = {key for action in ACTIONS if action.name != name for key in self.keys(action.name)}
+        self._set_keys(name, tuple(key for key in _action(name).shortcuts if key not in taken))
+        self._save_and_notify()
+
+    def reset_all(self) -> None:
+        self._state.settings.shortcuts.clear()
+        self._save_and_notify()
+
+    def _set_keys(self, name: ActionName, keys: tuple[str, ...]) -> None:
+        kept = self._state.settings.shortcuts
+        if keys == _action(name).shortcuts:
+            kept.pop(name, None)
+        else:
+            kept[name] = list(keys)
+
+    def _save_and_notify(self) -> None:
+        self._state.save_soon()
+        self.changed.emit()
+
+
+def shortcut_conflict(keys: str) -> str:
+    """Why these keys cannot be assigned to an action, as a sentence; "" if they can."""
+    if keys in _FIXED:
+        return f"{native_text(keys)} {_FIXED[keys]}; that stays so."
+    first = keys.split("+")[0]
+    if first not in ("Ctrl", "Alt", "Meta") and keys.split("+")[-1] not in _FUNCTION_KEYS:
+        return f"{native_text(keys)} is needed for writing and moving about. Add Ctrl or Alt, or take a function key."
+    return ""
+
+
+def native_text(keys: str) -> str:
+    """Keys in the platform's notation."""
+    return QKeySequence(keys).toString(_KEY_FORMAT.NativeText)
+
+
+def _action(name: ActionName) -> Action:
+    return next(action for action in ACTIONS if action.name == name)
+
+
+class WindowActions(QObject):
+    """`slots` has one for each action of the table; `go_to_tab` takes the number of a tab, from 1 to 9."""
+
+    def __init__(
+        self, slots: Mapping[ActionName, Callable[[], None]], go_to_tab: Callable[[int], None], shortcuts: ShortcutStore
+    ) -> None:
+        super().__init__()
+        self._slots = slots
+        self._go_to_tab = go_to_tab
+        self._shortcuts = shortcuts
+
+    def trigger(self, name: ActionName) -> None:
+        self._slots[name]()
+
+    def add_to(self, window: QWidget) -> None:
+        """Make the shortcuts work in `window`."""
+        self._add(window, ACTIONS)
+
+    def add_to_conversation_window(self, window: QWidget) -> None:
+        """For a separate conversation window, which has no tabs to move or pin."""
+        self._add(window, tuple(action for action in ACTIONS if not action.of_tab))
+
+    def _add(self, window: QWidget, actions: tuple[Action, ...]) -> None:
+        for action in actions:
+            entry = _KeyAction(action, self._shortcuts, window)
+            entry.triggered.connect(partial(self.trigger, action.name))
+            window.addAction(entry)
+        for number in range(1, 10):
+            shortcut = QShortcut(QKeySequence(f"Ctrl+{number}"), window)
+            shortcut.activated.connect(partial(self._go_to_tab, number))
+
+
+class _KeyAction(QAction):
+    """Keeps its shortcuts in sync with the store."""
+
+    def __init__(self, action: Action, shortcuts: ShortcutStore, window: QWidget) -> None:
+        super().__init__(action.text, window)
+        self.setObjectName(action.name)
+        self._name: ActionName = action.name
+        self._keys = shortcuts
+        shortcuts.changed.connect(self._on_keys_changed)
+        self._on_keys_changed()
+
+    def _on_keys_changed(self) -> None:
+        self.setShortcuts([QKeySequence(keys) for keys in self._keys.keys(self._name)])

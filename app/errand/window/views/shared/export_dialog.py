@@ -1,0 +1,50 @@
+"""Asks for the file and the format of an export."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from errand.protocol.data import ExportFormat
+
+_READING: dict[str, ExportFormat] = {
+    "Page for reading, with pictures (*.html)": "html",
+    "Markdown for reading (*.md)": "markdown",
+}
+_KEEPING_ALL = "For keeping and importing, with all branches (*.jsonl)"
+_KEEPING_ONE = "For keeping and importing (*.jsonl)"
+_ENDINGS: dict[ExportFormat, str] = {"html": "html", "markdown": "md", "json": "jsonl"}
+_LONGEST_NAME = 60
+
+
+class ExportDialog(QFileDialog):
+    """`chosen` gives the format and the path; the dialog itself asks before a file is overwritten."""
+
+    chosen = Signal(str, str)
+
+    def __init__(self, title: str, parent: QWidget, *, of_branch: bool = False) -> None:
+        super().__init__(parent, "Export branch" if of_branch else "Export conversation", str(Path.home()))
+        self._forms: dict[str, ExportFormat] = {**_READING, _KEEPING_ONE if of_branch else _KEEPING_ALL: "json"}
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        self.setNameFilters(list(self._forms))
+        self.selectFile(file_name(title))
+        self._on_filter(self.selectedNameFilter())
+        self.filterSelected.connect(self._on_filter)
+        self.fileSelected.connect(self._on_selected)
+
+    @property
+    def format(self) -> ExportFormat:
+        return self._forms[self.selectedNameFilter()]
+
+    def _on_filter(self, chosen: str) -> None:
+        self.setDefaultSuffix(_ENDINGS[self._forms[chosen]])
+
+    def _on_selected(self, path: str) -> None:
+        self.chosen.emit(self.format, path)
+
+
+def file_name(title: str) -> str:
+    """The title reduced to characters that every system allows in file names."""
+    words = "-".join("".join(letter if letter.isalnum() else " " for letter in title).split())
+    return words[:_LONGEST_NAME].strip("-") or "conversation"

@@ -1,0 +1,122 @@
+"""The dialogs of the window (settings, usage, memory, shortcuts), each loaded when it is first opened."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QClipboard
+from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
+
+from errand.protocol.conversations import Conversation
+from errand.window.stores.stores import Stores
+from errand.window.theme.theme import Theme
+from errand.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
+from errand.window.widgets.labels import TextLabel
+
+if TYPE_CHECKING:
+    from errand.window.views.memory.dialog import MemoryDialog, MemoryPage
+    from errand.window.views.settings.dialog import SettingsDialog
+    from errand.window.views.usage.dialog import UsageDialog
+
+
+_COMPOSER_KEYS = (
+    ("Send; steer a task at work; reply to a question", "Enter"),
+    ("A new line", "Shift+Enter"),
+    ("Queue for after the work at hand", "Alt+Enter"),
+    ("Ask, accept edits, or plan: the next one, while you write", "Shift+Tab"),
+    ("Close what is open; stop the task by a second Esc", "Esc"),
+    ("Bring back the last message", "Up"),
+    ("Go to a tab by its number", "Ctrl+1 … 9"),
+)
+
+
+class WindowDialogs(QObject):
+    """Emits `settings_closed` when keys may have changed, and `conversation_requested` with a conversation to open.
+
+    `source_requested` gives a conversation and one of its nodes.
+    """
+
+    settings_closed = Signal()
+    conversation_requested = Signal(str)
+    source_requested = Signal(str, str)
+
+    def __init__(
+        self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, clipboard: QClipboard, window: QWidget
+    ) -> None:
+        super().__init__(window)
+        self._clipboard = clipboard
+        self._usage: UsageDialog | None = None
+        self._memory: MemoryDialog | None = None
+        self._stores = stores
+        self._theme = theme
+        self._shortcuts = shortcuts
+        self._window = window
+        self._settings: SettingsDialog | None = None
+
+    def open_setting(self, name: str) -> None:
+        """Open the page of one engine setting, with the focus in its field."""
+        self.settings.open_setting(name)
+
+    @property
+    def settings(self) -> "SettingsDialog":
+        """Created on first use; `open_page` and `open_setting` show it."""
+        from errand.window.views.settings.dialog import SettingsDialog
+
+        if self._settings is None:
+            self._settings = SettingsDialog(self._stores, self._theme, self._shortcuts, self._window)
+            self._settings.finished.connect(self.settings_closed)
+            self._settings.memory_requested.connect(lambda: self.open_memory(None))
+        return self._settings
+
+    def open_usage(self) -> None:
+        from errand.window.stores.usage import UsageStore
+        from errand.window.views.usage.dialog import UsageDialog
+
+        if self._usage is None:
+            store = UsageStore(self._stores.session, self._stores.tasks, self)
+            self._usage = UsageDialog(store, self._theme, self._clipboard, self._window)
+            self._usage.opened.connect(self.conversation_requested)
+        self._usage.show()
+        self._usage.raise_()
+        self._usage.activateWindow()
+
+    def open_memory(self, conversation: Conversation | None, page: "MemoryPage" = "entries") -> None:
+        """`conversation` is the one in front, if there is any."""
+        from errand.window.views.memory.dialog import MemoryDialog
+
+        if self._memory is None:
+            self._memory = MemoryDialog(self._stores, self._theme, self._window)
+            self._memory.source_requested.connect(self.source_requested)
+        is_there = conversation is not None
+        self._memory.open_for(conversation.id if is_there else "", conversation.workspace if is_there else "", page)
+
+    def open_forget(self, node_id: str) -> None:
+        """Ask whether the text of a node is to be forgotten."""
+        from errand.window.stores.memory import ForgetStore
+        from errand.window.views.memory.forget_dialog import ForgetDialog
+
+        store = ForgetStore(self._stores.session)
+        dialog = ForgetDialog(store, self._theme, node_id, self._window)
+        store.setParent(dialog)
+        dialog.open()
+
+    def open_shortcuts(self) -> None:
+        ShortcutsDialog(self._theme, self._shortcuts, self._window).open()
+
+
+class ShortcutsDialog(QDialog):
+    """Closed by Esc."""
+
+    def __init__(self, theme: Theme, shortcuts: ShortcutStore, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Keyboard shortcuts")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        tokens = theme.tokens
+        grid = QGridLayout(self)
+        grid.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
+        grid.setHorizontalSpacing(2 * tokens.space_far)
+        grid.setVerticalSpacing(tokens.space_close)
+        actions = [(action, shortcuts.keys(action.name)) for action in ACTIONS]
+        lines = [(action.text, ", ".join(map(native_text, keys))) for action, keys in actions if keys]
+        for number, (text, keys) in enumerate((*lines, *_COMPOSER_KEYS)):
+            grid.addWidget(TextLabel(theme, text), number, 0)
+            grid.addWidget(TextLabel(theme, keys, tone="muted"), number, 1, Qt.AlignmentFlag.AlignRight)

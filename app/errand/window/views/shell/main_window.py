@@ -1,0 +1,320 @@
+"""The main window: sidebar, tabs and banners, and the slot of each action."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QKeyEvent
+from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QVBoxLayout, QWidget
+
+from errand.protocol.conversations import Conversation
+from errand.window.stores.stores import Stores
+from errand.window.stores.task_commands import TaskControlStore, TourStore
+from errand.window.stores.window_state import WindowStateStore
+from errand.window.theme.theme import Theme
+from errand.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, WindowActions
+from errand.window.views.shell.banners import ConnectionBannerView, HealthBannerView
+from errand.window.views.shell.dialogs import WindowDialogs
+from errand.window.views.shell.open_conversation import OpenConversationFactory
+from errand.window.views.shell.open_conversations import OpenConversations
+from errand.window.views.shell.tabs import TabsView
+from errand.window.views.sidebar.sidebar import SidebarView
+from errand.window.widgets.accessibility import step_focus
+from errand.window.widgets.banner import BannerView
+from errand.window.widgets.dialogs import QuestionDialog
+
+if TYPE_CHECKING:
+    from errand.window.views.shell.command_palette import CommandPalette
+
+
+class KeepRunningDialog(QuestionDialog):
+    """`accepted` closes the window."""
+
+    def __init__(self, running: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        tasks = "One task goes on" if running == 1 else f"{running} tasks go on"
+        self.setWindowTitle("Errand keeps working")
+        self.setText(f"{tasks} without the window.")
+        self.setInformativeText(
+            "The engine works on in the background, and what waits for you waits. Open Errand again to look at it. "
+            "To stop a task, stay and stop it here."
+        )
+        quit_button = self.addButton("Close the window", QMessageBox.ButtonRole.AcceptRole)
+        keep = self.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
+        self.set_default(quit_button)
+        self.setEscapeButton(keep)
+
+
+class MainWindow(QMainWindow):
+    """`window/main.py` creates its parts.
+
+    Emits `closing` before it checks for a tray to hide in, and `closed` when it has been closed for good.
+    """
+
+    closing = Signal()
+    closed = Signal()
+    quick_task_requested = Signal()
+    global_shortcut_requested = Signal()
+    quit_requested = Signal()
+
+    def __init__(
+        self,
+        stores: Stores,
+        control: TaskControlStore,
+        tour: TourStore,
+        sidebar: SidebarView,
+        factory: OpenConversationFactory,
+        tabs: TabsView,
+        conversations: OpenConversations,
+        theme: Theme,
+        state: WindowStateStore,
+    ) -> None:
+        super().__init__()
+        self.has_tray = False  # closing hides the window if there is a tray that can show it again
+        self.stores = stores
+        self._control = control
+        self._tour = tour
+        self._factory = factory
+        self._theme = theme
+        self._state = state
+        self.sidebar = sidebar
+        self.tabs = tabs
+        self.conversations = conversations
+        self.error_banner = BannerView(theme)
+        self.connection = ConnectionBannerView(stores.session, theme)
+        self.health = HealthBannerView(stores.session, theme)
+        self.shortcuts = ShortcutStore(state)
+        self.dialogs = WindowDialogs(stores, theme, self.shortcuts, factory.clipboard, self)
+        self._palette: CommandPalette | None = None
+        self.commands = WindowActions(self._slots(), self._go_to_tab, self.shortcuts)
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.setWindowTitle("Errand")
+        self._lay_out()
+        self.commands.add_to(self)
+        self._connect()
+        self._on_theme_changed()
+        tabs.saved.restore(factory.make)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        running = len(self.stores.tasks.running())
+        if running and not self._state.settings.told_of_background:
+            event.ignore()
+            dialog = KeepRunningDialog(running, self)
+            dialog.accepted.connect(self._on_close_confirmed)
+            dialog.open()
+            return
+        self._save_sizes()
+        self.closing.emit()
+        if self.has_tray:
+            event.ignore()
+            self.hide()
+            return
+        self.conversations.close_windows()
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc that no child handled moves the focus from the sidebar or the tabs to the composer."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.conversations.active.setFocus()
+        else:
+            super().keyPressEvent(event)
+
+    def focusNextPrevChild(self, next: bool) -> bool:
+        return step_focus(self, self.focusWidget(), forward=next)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.conversations.activate_main_window()
+
+    def close_for_good(self) -> None:
+        """Close the window even if there is a tray."""
+        self._save_sizes()
+        self.conversations.close_windows()
+        self.hide()
+        self.closed.emit()
+
+    def show_error(self, text: str) -> None:
+        """Show what failed and what to do."""
+        (self.conversations.active_window or self).error_banner.show_message(text, "failed")
+
+    def _slots(self) -> dict[ActionName, Callable[[], None]]:
+        """The slot of each action. The active conversation is looked up when the slot is called."""
+        conversations, tab_bar = self.conversations, self.tabs.bar
+        return {
+            "new_task": conversations.new,
+            "stop": lambda: conversations.active.store.requests.stop(),
+            "stop_all": lambda: conversations.active.store.requests.stop_all(),
+            "next_ask": conversations.go_to_next_ask,
+            "allow_once": lambda: conversations.active.allow_once(),
+            "palette": self._on_palette,
+            "search": self._on_search,
+            "find": lambda: conversations.active.find_bar.open(),
+            "find_next": lambda: conversations.active.find_next(forward=True),
+            "find_previous": lambda: conversations.active.find_next(forward=False),
+            "tree": lambda: conversations.active.tree.toggle(),
+            "changes": lambda: conversations.active.dialogs.open_changes(),
+            "summarise": lambda: conversations.active.store.context.summarise(),
+            "approvals": lambda: conversations.active.input_panel.approval_mode.open_panel(),
+            "ask_models": lambda: conversations.active.dialogs.ask_models(),
+            "add_agent": lambda: conversations.active.input_panel.agents.add_agent(),
+            "close_tab": conversations.close_active,
+            "reopen_tab": conversations.reopen,
+            "next_tab": partial(conversations.in_main_window, partial(tab_bar.step, 1)),
+            "previous_tab": partial(conversations.in_main_window, partial(tab_bar.step, -1)),
+            "move_tab_left": partial(tab_bar.shift, -1),
+            "move_tab_right": partial(tab_bar.shift, 1),
+            "pin_tab": lambda: self.tabs.pin(tab_bar.current),
+            "all_tabs": partial(conversations.in_main_window, self.tabs.open_list),
+            "own_window": conversations.move_active,
+            "next_pane": self._on_next_pane,
+            "sidebar": self._on_toggle_sidebar,
+            "tour": self._tour.play,
+            "settings": lambda: self.dialogs.settings.open_page("general"),
+            "usage": self.dialogs.open_usage,
+            "memory": self._on_memory,
+            "remember": partial(self._on_memory_switch, self.stores.conversations.switch_remembering),
+            "recall": partial(self._on_memory_switch, self.stores.conversations.switch_recall),
+            "theme": self._on_change_theme,
+            "shortcuts": self.dialogs.open_shortcuts,
+            "quick": self.quick_task_requested.emit,
+            "quick_key": self.global_shortcut_requested.emit,
+            "quit": self.quit_requested.emit,
+        }
+
+    def _go_to_tab(self, number: int) -> None:
+        self.conversations.in_main_window(partial(self.tabs.bar.go_to_number, number))
+
+    def _lay_out(self) -> None:
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.connection)
+        column.addWidget(self.health)
+        column.addWidget(self.error_banner)
+        column.addWidget(self.tabs, 1)
+        self._splitter.addWidget(self.sidebar)
+        self._splitter.addWidget(right)
+        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setChildrenCollapsible(False)
+        self.setCentralWidget(self._splitter)
+        settings = self._state.settings
+        self.resize(settings.width, settings.height)
+        self._splitter.setSizes([settings.sidebar_width, settings.width - settings.sidebar_width])
+        self.sidebar.setHidden(settings.sidebar_hidden)
+        if settings.maximized:
+            self.setWindowState(Qt.WindowState.WindowMaximized)
+
+    def _connect(self) -> None:
+        stores = self.stores
+        for source in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._factory):
+            source.failed.connect(self.show_error)
+        self.sidebar.opened.connect(self.conversations.open)
+        self.sidebar.opened_in_background.connect(partial(self.conversations.open, in_background=True))
+        self.sidebar.hit_opened.connect(self._on_hit_opened)
+        self.sidebar.new_task_requested.connect(self.conversations.new)
+        self.sidebar.facts_requested.connect(partial(self.dialogs.open_memory, None, "facts"))
+        self.sidebar.stop_requested.connect(self._control.stop)
+        self.sidebar.resume_requested.connect(self._control.resume)
+        self._factory.resume_requested.connect(self._control.resume)
+        self._factory.providers_requested.connect(lambda: self.dialogs.settings.open_page("providers"))
+        self._factory.source_requested.connect(self.conversations.open_at)
+        self._factory.forget_requested.connect(self.dialogs.open_forget)
+        self._factory.tour_requested.connect(self._tour.play)
+        self.dialogs.settings_closed.connect(self._factory.models.reload)
+        self.dialogs.settings_closed.connect(self.stores.sandbox.reload)
+        self.dialogs.conversation_requested.connect(self.conversations.open)
+        self.dialogs.source_requested.connect(self.conversations.open_at)
+        self.conversations.active_changed.connect(self._on_active_changed)
+        self.conversations.main_window_requested.connect(self._on_main_window_requested)
+        self.conversations.window_made.connect(self.commands.add_to_conversation_window)
+        self._tour.started.connect(self.conversations.open)
+        self._theme.changed.connect(self._on_theme_changed)
+        stores.conversations.reset.connect(self._on_active_changed)
+
+    def _on_main_window_requested(self) -> None:
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def _on_hit_opened(self, conversation_id: str, node_id: str, words: str) -> None:
+        self.conversations.open_at(conversation_id, node_id)
+        self.conversations.active.transcript.hits.highlight_words(words.replace('"', " ").split())
+
+    def _on_action_chosen(self, name: str) -> None:
+        for action in ACTIONS:
+            if action.name == name:
+                self.commands.trigger(action.name)
+
+    def _on_active_changed(self) -> None:
+        self.sidebar.list.select(self.conversations.active_id)
+
+    def _on_palette(self) -> None:
+        if self._palette is None:
+            self._palette = self._make_palette()
+        self._palette.open_over(
+            self.conversations.active_window or self, has_tabs=self.conversations.active_window is None
+        )
+
+    def _make_palette(self) -> "CommandPalette":
+        from errand.window.views.shell.command_palette import CommandPalette  # not needed at startup
+
+        palette = CommandPalette(self.stores.conversations, self.stores.session, self._theme, self.shortcuts)
+        palette.conversation_chosen.connect(self.conversations.open)
+        palette.setting_chosen.connect(self.dialogs.open_setting)
+        palette.action_chosen.connect(self._on_action_chosen)
+        return palette
+
+    def _on_search(self) -> None:
+        if self.sidebar.isHidden():
+            self._on_toggle_sidebar()
+        self.sidebar.search.setFocus()
+        self.sidebar.search.selectAll()
+
+    def _on_toggle_sidebar(self) -> None:
+        self._state.settings.sidebar_hidden = not self._state.settings.sidebar_hidden
+        self.sidebar.setHidden(self._state.settings.sidebar_hidden)
+        self._state.save_soon()
+
+    def _on_next_pane(self) -> None:
+        frame = (*self.sidebar.focus_panes(), self.tabs.bar) if self.conversations.active_window is None else ()
+        panes = (*frame, *self.conversations.active.focus_panes())
+        usable = [pane for pane in panes if pane.isVisible() and pane.focusPolicy() != Qt.FocusPolicy.NoFocus]
+        here = next((number for number, pane in enumerate(usable) if pane.hasFocus()), -1)
+        usable[(here + 1) % len(usable)].setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _on_memory(self) -> None:
+        self.dialogs.open_memory(self.conversations.active.store.conversation)
+
+    def _on_memory_switch(self, switch: Callable[[Conversation], None]) -> None:
+        conversation = self.conversations.active.store.conversation
+        if conversation is None:
+            self.show_error("This conversation has not begun yet. Send a message first, or choose another one.")
+        else:
+            switch(conversation)
+
+    def _on_change_theme(self) -> None:
+        self._theme.set_mode("light" if self._theme.tokens.dark else "dark")
+
+    def _on_close_confirmed(self) -> None:
+        self._state.settings.told_of_background = True
+        self.close()
+
+    def _on_theme_changed(self) -> None:
+        settings, theme = self._state.settings, self._theme
+        settings.theme, settings.motion = theme.mode, theme.wanted_motion
+        settings.reading_family, settings.reading_size = theme.reading_family, theme.tokens.size_reading
+        self._state.save_soon()
+
+    def _save_sizes(self) -> None:
+        settings = self._state.settings
+        settings.maximized = self.isMaximized()
+        if not settings.maximized:
+            settings.width, settings.height = self.width(), self.height()
+        if self.sidebar.isVisible():
+            settings.sidebar_width = self._splitter.sizes()[0]
+        self._state.flush()

@@ -1,0 +1,144 @@
+"""Results of the full-text search over all conversations: titles first, then messages."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QListView, QStackedLayout, QWidget
+
+from errand.protocol.conversations import Conversation, ConversationSearchResult, SearchHit
+from errand.window.theme.theme import Theme
+from errand.window.views.shared.item_delegate import DETAIL, HEADING, HINT, ItemDelegate
+from errand.window.views.sidebar.conversation_model import short_time
+from errand.window.widgets.labels import TextLabel
+
+_MARKS = {ord("\u2068"): None, ord("\u2069"): None, ord("\n"): " "}
+
+OPERATORS = (
+    'A search can be narrowed: from:user, from:agent or an agent\'s name, in:"words of a title", tool:shell, '
+    "after:2026-11 and before:2026-11-20."
+)
+
+# The newest ones, so that the messages stay visible; more search words give fewer titles.
+_MAX_TITLES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """`node_id` is "" for a title. `around` gives the position of a message and the messages before and after it."""
+
+    conversation_id: str
+    node_id: str
+    title: str
+    detail: str
+    hint: str
+    heading: str
+    archived: bool
+    around: str = ""
+
+
+class SearchResultsView(QWidget):
+    """`opened` gives the conversation and the node of the chosen hit, "" for a title.
+
+    `back_requested` is emitted when Up or Esc returns the focus to the search field.
+    """
+
+    opened = Signal(str, str)
+    back_requested = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._results: tuple[_Result, ...] = ()
+        self._model = QStandardItemModel(self)
+        self._list = _ResultList()
+        self._list.setAccessibleName("Search results")
+        self._list.setModel(self._model)
+        self._list.setItemDelegate(ItemDelegate(theme, self._list))
+        self._list.setMouseTracking(True)
+        self._list.clicked.connect(self._on_activated)
+        self._list.activated.connect(self._on_activated)
+        self._list.back_requested.connect(self.back_requested)
+        self._nothing = TextLabel(theme, tone="muted", wrap=True)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing.setMargin(theme.tokens.space_close)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self._list)
+        self._stack.addWidget(self._nothing)
+        self.setFocusProxy(self._list)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(self._model.item(row).text() for row in range(self._model.rowCount()))
+
+    def show_results(self, text: str, found: ConversationSearchResult) -> None:
+        now = datetime.now().astimezone()
+        titles = [_title_result(one, now, place) for place, one in enumerate(found.titles[:_MAX_TITLES])]
+        hits = [_message_result(one, now, place) for place, one in enumerate(found.hits)]
+        self._results = (*titles, *hits)
+        self._model.clear()
+        for result in self._results:
+            self._model.appendRow(_item(result))
+        nothing = f"Nothing was found for “{text}” in titles and messages, archived ones too.\n\n{OPERATORS}"
+        self._nothing.setText(found.advice or nothing)
+        self._stack.setCurrentWidget(self._list if self._results else self._nothing)
+        if self._results:
+            self._list.setCurrentIndex(self._model.index(0, 0))
+
+    def open_selected(self) -> None:
+        """Open the selected hit."""
+        self._on_activated(self._list.currentIndex())
+
+    def _on_activated(self, index: QModelIndex) -> None:
+        if index.isValid():
+            result = self._results[index.row()]
+            self.opened.emit(result.conversation_id, result.node_id)
+
+
+class _ResultList(QListView):
+    """`back_requested` is emitted on Esc, and on Up at the first item."""
+
+    back_requested = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        is_up = event.key() == Qt.Key.Key_Up and self.currentIndex().row() <= 0
+        if is_up or event.key() == Qt.Key.Key_Escape:
+            self.back_requested.emit()
+            return
+        super().keyPressEvent(event)
+
+
+def _title_result(found: Conversation, now: datetime, place: int) -> _Result:
+    return _Result(
+        found.id, "", found.title, "", short_time(found.updated_at, now), "" if place else "Titles", found.archived
+    )
+
+
+def _message_result(hit: SearchHit, now: datetime, place: int) -> _Result:
+    snippet = " ".join(hit.snippet.translate(_MARKS).split())
+    hint = short_time(hit.created_at, now)
+    heading = "" if place else "Messages"
+    where = f"Entry {hit.place:,} of {hit.of:,}"
+    lines = (where, _labelled("Before", hit.before), _labelled("After", hit.after))
+    from html import escape  # not needed at startup
+
+    # Qt renders tool tips that look like HTML as rich text: user text must be escaped.
+    around = "<br>".join(escape(line) for line in lines if line)
+    archived = hit.conversation_archived
+    return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading, archived, around)
+
+
+def _labelled(word: str, text: str) -> str:
+    return f"{word}: {text}" if text else ""
+
+
+def _item(result: _Result) -> QStandardItem:
+    item = QStandardItem(result.title)
+    item.setEditable(False)
+    item.setData(result.detail, DETAIL)
+    item.setData(f"Archived · {result.hint}" if result.archived else result.hint, HINT)
+    item.setData(result.heading, HEADING)
+    item.setToolTip(result.around)
+    accessible = (result.title, result.detail, f"Archived · {result.hint}" if result.archived else "")
+    item.setData(": ".join(part for part in accessible if part), Qt.ItemDataRole.AccessibleTextRole)
+    return item

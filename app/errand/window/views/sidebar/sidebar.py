@@ -1,0 +1,291 @@
+"""The sidebar: search field, inbox, conversation list, archive, banners of what can be undone and of proposed facts."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from errand.client.safe_text import escape_hidden_line
+from errand.protocol.conversations import Conversation, ConversationSearchResult
+from errand.window.stores.conversation_list import ConversationListStore
+from errand.window.stores.facts import FactStore
+from errand.window.stores.stores import Stores
+from errand.window.stores.tasks import UnreadStore
+from errand.window.theme.style import push_button, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.views.sidebar.conversation_list import ConversationListView
+from errand.window.views.sidebar.inbox import InboxView
+from errand.window.views.sidebar.search_results import OPERATORS, SearchResultsView
+from errand.window.widgets.banner import BannerView
+from errand.window.widgets.containers import FitContentScrollView
+from errand.window.widgets.labels import TextLabel, one_line
+from errand.window.widgets.pulse import PulseTimer
+from errand.window.widgets.search_field import SearchField
+
+if TYPE_CHECKING:
+    from errand.window.views.sidebar.archive import ArchiveView
+
+
+_STAYS_MS = 15_000
+_SHORT_TITLE, _SHORT_FACT = 32, 80  # characters
+
+_NOTHING = "Your conversations will be listed here."
+
+
+class UndoBannerView(BannerView):
+    """Hidden after 15 s; then the archive is the way to undo."""
+
+    def __init__(self, store: ConversationListStore, theme: Theme) -> None:
+        super().__init__(theme)
+        self._store = store
+        self._conversation_id = ""
+        self._leave = QTimer(self)
+        self._leave.setSingleShot(True)
+        self._leave.setInterval(_STAYS_MS)
+        self._leave.timeout.connect(self.hide)
+        self.action_clicked.connect(self.undo)
+        store.archived_by_user.connect(self._on_put_away)
+
+    def undo(self) -> None:
+        """Undo the last archiving, while the banner is shown."""
+        if not self.isHidden():
+            self.hide()
+            self._store.archive(self._conversation_id, archived=False)
+
+    def _on_put_away(self, conversation: Conversation) -> None:
+        self._conversation_id = conversation.id
+        self.show_message("Archived", action="Undo")
+        self.setAccessibleName(f"Archived: {conversation.title}")
+        self._leave.start()
+
+
+def memory_text(conversation: Conversation) -> str:
+    """What memory does with a conversation."""
+    title = one_line(conversation.title, _SHORT_TITLE)
+    match conversation.remembers, conversation.recalls:
+        case True, True:
+            return f"“{title}” is remembered, and memory is used in it."
+        case True, False:
+            return f"“{title}” is remembered, but memory is not used in it."
+        case False, True:
+            return f"“{title}” is not remembered, but memory is used in it."
+        case _:
+            return f"“{title}” is not remembered, and memory is not used in it."
+
+
+class FactBannerView(BannerView):
+    """Shown while a fact that an agent proposed waits for a person, until it is dismissed."""
+
+    def __init__(self, facts: FactStore, theme: Theme) -> None:
+        super().__init__(theme)
+        self._facts = facts
+        self._seen: frozenset[str] = frozenset()
+        self.dismissed.connect(self._on_seen)
+        self.action_clicked.connect(self._on_seen)
+        facts.changed.connect(self._on_changed)
+
+    def _on_seen(self) -> None:
+        self._seen = frozenset(fact.id for fact in self._facts.proposed)
+        self.hide()
+
+    def _on_changed(self) -> None:
+        waiting = [fact for fact in self._facts.proposed if fact.id not in self._seen]
+        if not waiting:
+            self.hide()
+        elif len(waiting) == 1:
+            text = one_line(escape_hidden_line(waiting[0].text), _SHORT_FACT)
+            self.show_message(f"An agent proposes a fact: “{text}”", action="Look")
+        else:
+            self.show_message(f"Agents propose {len(waiting)} facts.", action="Look")
+
+
+class SidebarView(QFrame):
+    """Requests a conversation with `opened` or `opened_in_background`, one of its nodes with `hit_opened`.
+
+    `hit_opened` also gives the search words. `stop_requested`, `resume_requested`, `new_task_requested` and
+    `facts_requested` request what their names say.
+    """
+
+    opened = Signal(str)
+    opened_in_background = Signal(str)
+    hit_opened = Signal(str, str, str)
+    stop_requested = Signal(str)
+    resume_requested = Signal(str)
+    new_task_requested = Signal()
+    facts_requested = Signal()
+
+    def __init__(self, stores: Stores, unread: UnreadStore, theme: Theme, pulse: PulseTimer) -> None:
+        super().__init__()
+        self.setObjectName("sidebar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._stores = stores
+        self._theme = theme
+        self._query = ""
+        self._shown_query = ""
+        self._hit_words = ""
+        self._opens_first = False
+        self.setMinimumWidth(theme.tokens.column // 3)
+        self.search = SearchField(theme, "Search")
+        set_tool_tip(self.search, OPERATORS)
+        self.new = push_button("New task")
+        self.inbox = InboxView(stores, unread, theme, pulse)
+        self.list = ConversationListView(stores.conversations, theme)
+        self.results = SearchResultsView(theme)
+        self.undo = UndoBannerView(stores.conversations, theme)
+        self.notice = BannerView(theme)
+        self.proposed = FactBannerView(stores.facts, theme)
+        self._archived = push_button("Archived", "quiet")
+        self._empty = TextLabel(theme, tone="muted", wrap=True)
+        self._empty.setMargin(theme.tokens.space_close)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._inbox_scroll = FitContentScrollView(self.inbox, theme.tokens.column // 6)
+        self._home = QWidget()
+        self._stack = QStackedWidget()
+        self._lay_out()
+        self._connect()
+        self._on_theme_changed()
+        self._on_conversations_changed()
+        self._on_archived_changed()
+
+    @cached_property
+    def archive(self) -> "ArchiveView":
+        """Created when first shown: most sessions never open it."""
+        from errand.window.views.sidebar.archive import ArchiveView
+
+        archive = ArchiveView(self._stores.conversations, self._theme)
+        archive.opened.connect(self.opened)
+        archive.opened_in_background.connect(self.opened_in_background)
+        archive.back_requested.connect(self._on_archive_left)
+        self._stack.addWidget(archive)
+        return archive
+
+    def focus_panes(self) -> tuple[QWidget, ...]:
+        """The stops of F6."""
+        return (self.search, *self.inbox.rows[:1], self.list)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        below = QVBoxLayout(self._home)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(tokens.space_close)
+        below.addWidget(self._inbox_scroll)
+        below.addWidget(self._empty, 1)
+        below.addWidget(self.list, 1)
+        below.addWidget(self._archived, 0, Qt.AlignmentFlag.AlignLeft)
+        self._stack.addWidget(self._home)
+        self._stack.addWidget(self.results)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(tokens.space_close, tokens.space_close, tokens.space_close, tokens.space_tight)
+        column.setSpacing(tokens.space_close)
+        top = QHBoxLayout()
+        top.setSpacing(tokens.space_close)
+        top.addWidget(self.search, 1)
+        top.addWidget(self.new)
+        column.addLayout(top)
+        column.addWidget(self._stack, 1)
+        column.addWidget(self.undo)
+        column.addWidget(self.notice)
+        column.addWidget(self.proposed)
+
+    def _connect(self) -> None:
+        self.search.searched.connect(self._on_searched)
+        self.search.returnPressed.connect(self._on_search_entered)
+        self.search.down_pressed.connect(self._on_down_pressed)
+        self.new.clicked.connect(self.new_task_requested)
+        self.proposed.action_clicked.connect(self.facts_requested)
+        self.inbox.opened.connect(self.opened)
+        self.inbox.stop_requested.connect(self.stop_requested)
+        self.inbox.resume_requested.connect(self.resume_requested)
+        self.inbox.resized.connect(self._inbox_scroll.fit)
+        self.inbox.entry_focused.connect(self._on_entry_focused)
+        self.list.opened.connect(self.opened)
+        self.list.opened_in_background.connect(self.opened_in_background)
+        self.results.opened.connect(self._on_result_opened)
+        self.results.back_requested.connect(self._on_results_left)
+        self._archived.clicked.connect(self._on_archive_requested)
+        self._stores.conversations.found.connect(self._on_found)
+        self._stores.conversations.memory_switched.connect(self._on_memory_switched)
+        self._stores.conversations.exported.connect(self._on_exported)
+        self._stores.conversations.reset.connect(self._on_listed)
+        self._stores.conversations.archived.reset.connect(self._on_archived_changed)
+        self._stores.conversations.archived.changed.connect(self._on_archived_changed)
+        self._stores.conversations.reset.connect(self._on_conversations_changed)
+        self._stores.conversations.changed.connect(self._on_conversations_changed)
+        self._theme.changed.connect(self._on_theme_changed)
+
+    def _on_searched(self, text: str) -> None:
+        self._query = text
+        self._opens_first = False
+        if text:
+            self._stores.conversations.search(text)
+        else:
+            self._shown_query = ""
+            self._stack.setCurrentWidget(self._home)
+
+    def _on_found(self, result: ConversationSearchResult) -> None:
+        if not self._query:
+            return
+        self._shown_query = self._query
+        self._hit_words = result.words
+        self.results.show_results(self._shown_query, result)
+        self._stack.setCurrentWidget(self.results)
+        if self._opens_first:
+            self._opens_first = False
+            self.results.open_selected()
+
+    def _on_memory_switched(self, changed: Conversation) -> None:
+        self.notice.show_message(memory_text(changed), "done")
+
+    def _on_exported(self, words: str) -> None:
+        self.notice.show_message(words, "done")
+
+    def _on_search_entered(self) -> None:
+        """If the results are of an earlier search, opens the first result of the current one when it arrives."""
+        if self._shown_query == self._query:
+            self.results.open_selected()
+        else:
+            self._opens_first = True
+
+    def _on_down_pressed(self) -> None:
+        here = self._stack.currentWidget()
+        target = self.list if here is self._home else self.results if here is self.results else self.archive.list
+        target.setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _on_result_opened(self, conversation_id: str, node_id: str) -> None:
+        if node_id:
+            self.hit_opened.emit(conversation_id, node_id, self._hit_words)
+        else:
+            self.opened.emit(conversation_id)
+
+    def _on_results_left(self) -> None:
+        self.search.setFocus(Qt.FocusReason.BacktabFocusReason)
+
+    def _on_entry_focused(self, entry: QWidget) -> None:
+        self._inbox_scroll.ensureWidgetVisible(entry, 0, 0)
+
+    def _on_archive_requested(self) -> None:
+        self._stack.setCurrentWidget(self.archive)
+        self.archive.enter()
+
+    def _on_archive_left(self) -> None:
+        self._stack.setCurrentWidget(self._home)
+        (self.list if self._archived.isHidden() else self._archived).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _on_listed(self) -> None:
+        """Loads the archive once, to know whether it is empty; after that, events keep it up to date."""
+        if not self._stores.conversations.archived.is_loaded:
+            self._stores.conversations.archived.load()
+
+    def _on_archived_changed(self) -> None:
+        self._archived.setHidden(self._stores.conversations.archived.count() == 0)
+
+    def _on_conversations_changed(self) -> None:
+        is_empty = self._stores.conversations.count() == 0
+        self._empty.setText(_NOTHING if self._stores.conversations.is_loaded else "")
+        self._empty.setVisible(is_empty)
+        self.list.setVisible(not is_empty)
+
+    def _on_theme_changed(self) -> None:
+        self.new.setIcon(self._theme.icon("plus"))
+        self._archived.setIcon(self._theme.icon("archive", "muted"))

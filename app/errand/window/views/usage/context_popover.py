@@ -1,0 +1,177 @@
+"""The contents of the context window, part by part: the popover of the context bar."""
+
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from errand.client.display_text import PARTS, PROMPT_PARTS
+from errand.client.number_format import count
+from errand.client.safe_text import plain
+from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
+from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.widgets.labels import TextLabel
+
+_WIDTH, _BAR, _SWATCH = 340, 10, 10
+_SHARES_ESTIMATED = "The provider counted the whole. The parts are divided by their length."
+_NO_SHARES = "The provider counted the whole. What it was made of was not noted."
+_ABOUT = "The model then reads a summary of what is older."
+_COLOURS: dict[ContextPart, str] = {
+    "system": "muted",
+    "tools": "syntax_keyword",
+    "summary": "person_violet",
+    "kept": "person_pink",
+    "history": "accent",
+    "results": "done_mark",
+    "memory": "waiting_mark",
+}
+
+
+class ContextPopoverView(QFrame):
+    """`summarise_requested` closes it: the result appears in the transcript."""
+
+    summarise_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self._theme = theme
+        set_style(self, "look", "popover")
+        self.setAccessibleName("Parts of the context")
+        self._title = TextLabel(theme, bold=True)
+        self._total = TextLabel(theme, tone="muted", wrap=True)
+        self._bar = _SharesBar(theme)
+        self._rows = QWidget()
+        self._explanation = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
+        self._explanation.setWordWrap(True)
+        self._summarise = push_button("Summarise now", "quiet")
+        self._summarise.setAccessibleName("Summarise the older part now")
+        self._summarise.clicked.connect(self._on_summarise_clicked)
+        self._lock_reason = TextLabel(theme, _ABOUT, tone="muted", size=theme.tokens.size_small)
+        self._lock_reason.setWordWrap(True)
+        self.setFixedWidth(_WIDTH)
+        tokens = theme.tokens
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
+        self._column.setSpacing(tokens.space_close)
+        for part in (self._title, self._total, self._bar, self._rows, self._explanation):
+            self._column.addWidget(part)
+        footer = QHBoxLayout()
+        footer.setSpacing(tokens.space_close)
+        footer.addWidget(self._lock_reason, 1)
+        footer.addWidget(self._summarise)
+        self._column.addLayout(footer)
+
+    def show_parts(self, found: ContextExplainResult) -> None:
+        window = found.window_tokens
+        self._title.setText(f"Context of turn {found.turn}")
+        used = count(found.used_tokens, "token")
+        known = f"{used} of {window:,} that {found.model} can read" if window else f"{used}, sent to {found.model}"
+        self._total.setText(known)
+        self._bar.show_shares(found.shares, window or found.used_tokens)
+        self._bar.setVisible(bool(found.shares))
+        self._explanation.setText(_SHARES_ESTIMATED if found.shares else _NO_SHARES)
+        rows = self._made_rows(found)
+        self._column.replaceWidget(self._rows, rows)
+        self._rows.hide()
+        self._rows.deleteLater()
+        self._rows = rows
+
+    def lock(self, why: str) -> None:
+        """Set why summarising is disabled, as a sentence; empty if it is enabled."""
+        self._summarise.setEnabled(not why)
+        set_tool_tip(self._summarise, why)
+        self._summarise.setAccessibleDescription(why)
+        self._lock_reason.setText(why or _ABOUT)
+
+    def open_above(self, button: QWidget) -> None:
+        """Aligns its lower right corner with the upper right corner of the button."""
+        self.show()  # the fonts of its parts are known only now
+        self._column.activate()
+        self.resize(_WIDTH, self._column.totalHeightForWidth(_WIDTH))
+        corner = button.mapToGlobal(QPoint(button.width(), 0))
+        self.move(corner - QPoint(self.width(), self.height() + self._theme.tokens.space_tight))
+        self.setFocus()
+
+    def _on_summarise_clicked(self) -> None:
+        self.hide()
+        self.summarise_requested.emit()
+
+    def _made_rows(self, found: ContextExplainResult) -> QWidget:
+        rows = QWidget()
+        grid = QGridLayout(rows)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(self._theme.tokens.space_close)
+        grid.setVerticalSpacing(self._theme.tokens.space_tight)
+        grid.setColumnStretch(1, 1)
+        for share in found.shares:
+            place, (name, noun) = grid.rowCount(), PARTS[share.part]
+            items = count(share.items, noun) if noun else ""
+            grid.addWidget(_Swatch(self._theme, _COLOURS[share.part]), place, 0)
+            grid.addWidget(TextLabel(self._theme, name), place, 1)
+            grid.addWidget(TextLabel(self._theme, items, tone="muted"), place, 2, Qt.AlignmentFlag.AlignRight)
+            grid.addWidget(self._number(name, share.tokens), place, 3, Qt.AlignmentFlag.AlignRight)
+            for part in found.prompt if share.part == "system" else ():
+                self._add_prompt_part(grid, part)
+        return rows
+
+    def _add_prompt_part(self, grid: QGridLayout, part: PromptShare) -> None:
+        """The parts of the instructions are listed below them; their files are in the tool tip."""
+        place, name, small = grid.rowCount(), PROMPT_PARTS[part.part], self._theme.tokens.size_small
+        label = TextLabel(self._theme, name, tone="muted", size=small)
+        set_tool_tip(label, "\n".join(map(plain, part.sources)))
+        label.setAccessibleDescription(label.toolTip())
+        grid.addWidget(label, place, 1)
+        number = self._number(name, part.tokens, tone="muted", size=small)
+        grid.addWidget(number, place, 3, Qt.AlignmentFlag.AlignRight)
+
+    def _number(self, name: str, tokens: int, tone: Tone = "text", size: int = 0) -> TextLabel:
+        label = TextLabel(self._theme, f"{tokens:,}", tone=tone, size=size)
+        label.setAccessibleName(f"{name}: {count(tokens, 'token')}")
+        return label
+
+
+class _Swatch(QWidget):
+    def __init__(self, theme: Theme, colour: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self._colour = colour
+        self.setFixedSize(_SWATCH, _SWATCH)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(self._theme.colour(self._colour)))
+        painter.drawRoundedRect(QRectF(self.rect()), 3, 3)
+
+
+class _SharesBar(QWidget):
+    """The free space stays empty."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._shares: tuple[ContextShare, ...] = ()
+        self._whole = 1
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_shares(self, shares: tuple[ContextShare, ...], whole: int) -> None:
+        self._shares = shares
+        self._whole = max(whole, sum(share.tokens for share in shares), 1)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(_WIDTH, _BAR)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        outline = QPainterPath()
+        outline.addRoundedRect(QRectF(self.rect()), _BAR / 2, _BAR / 2)
+        painter.setClipPath(outline)
+        painter.fillRect(self.rect(), QColor(self._theme.tokens.pressed))
+        left = 0.0
+        for share in self._shares:
+            wide = self.width() * share.tokens / self._whole
+            painter.fillRect(QRectF(left, 0, wide, _BAR), QColor(self._theme.colour(_COLOURS[share.part])))
+            left += wide

@@ -1,0 +1,257 @@
+"""The usage dialog: totals, chart, tables by model and conversation, CSV export."""
+
+import csv
+import io
+from datetime import date
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QClipboard, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+from errand.client.display_text import unpriced_text
+from errand.client.number_format import money, token_count
+from errand.protocol.usage import UsageReportResult, UsageRow
+from errand.window.stores.usage import UsageStore
+from errand.window.theme.style import push_button, set_style
+from errand.window.theme.theme import Theme
+from errand.window.views.usage.chart import UsageChartView, make_bars
+from errand.window.views.usage.table import UsageTableView
+from errand.window.widgets.banner import BannerView
+from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.labels import TextLabel
+
+_NAMES = ("Money", "Tokens in", "of these cached", "Tokens out", "Turns", "Tasks")
+
+_CSV_HEADER = (
+    "by",
+    "key",
+    "title",
+    "cost_usd",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "turns",
+    "tasks",
+    "unpriced_turns",
+    "estimated",
+)
+
+_PERIODS: tuple[tuple[int | None, str], ...] = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (None, "All"))
+_TABLES = ("By model", "By conversation")
+_WIDTH, _HEIGHT = 860, 680
+_COPY = "Copy as CSV"
+_EMPTY = "Here stands what your tasks use: money and tokens by day, model and conversation."
+_EMPTY_PERIOD = "No task used a model in this time. Choose a longer one above."
+
+
+class UsageTotalsView(QWidget):
+    """Read by screen readers as one line."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        tokens = theme.tokens
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2 * tokens.space_far)
+        self._values = [TextLabel(theme, size=tokens.size_heading, bold=True) for _ in _NAMES]
+        for name, value in zip(_NAMES, self._values, strict=True):
+            pair = QVBoxLayout()
+            pair.setSpacing(0)
+            pair.addWidget(value)
+            pair.addWidget(TextLabel(theme, name, size=tokens.size_small, tone="muted"))
+            row.addLayout(pair)
+        row.addStretch(1)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(value.text() for value in self._values)
+
+    def show_total(self, total: UsageRow) -> None:
+        used = total.usage
+        texts = (
+            money(used) or "?",
+            token_count(used.input_tokens, used),
+            f"{used.cache_read_tokens:,}",
+            token_count(used.output_tokens, used),
+            f"{total.turns:,}",
+            f"{total.tasks:,}",
+        )
+        for value, text in zip(self._values, texts, strict=True):
+            value.setText(text)
+        self.setAccessibleName(", ".join(f"{name}: {text}" for name, text in zip(_NAMES, texts, strict=True)))
+
+
+def to_csv(report: UsageReportResult) -> str:
+    """Days, models and conversations, distinguished by the first column."""
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(_CSV_HEADER)
+    lines.writerows(_line(row) for row in (*report.days, *report.models, *report.conversations))
+    return text.getvalue()
+
+
+def _line(row: UsageRow) -> tuple[str | int | float, ...]:
+    used = row.usage
+    cost = "" if used.cost_usd is None else used.cost_usd
+    counts = (used.input_tokens, used.cache_read_tokens, used.cache_write_tokens, used.output_tokens)
+    return (
+        row.by,
+        row.key,
+        _without_formula(row.title),
+        cost,
+        *counts,
+        row.turns,
+        row.tasks,
+        row.unpriced_turns,
+        int(used.estimated),
+    )
+
+
+def _without_formula(title: str) -> str:
+    """A title that a spreadsheet would evaluate as a formula is marked as text."""
+    return f"'{title}" if title[:1] in ("=", "+", "-", "@", "\t", "\r") else title
+
+
+class UsageDialog(QDialog):
+    """Updates while it is shown. `opened` gives a conversation."""
+
+    opened = Signal(str)
+
+    def __init__(self, store: UsageStore, theme: Theme, clipboard: QClipboard, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._theme = theme
+        self._clipboard = clipboard
+        self.setWindowTitle("Usage")
+        self.resize(_WIDTH, _HEIGHT)
+        self.periods = _tabs("Period", [text for _, text in _PERIODS])
+        self.periods.setCurrentIndex([days for days, _ in _PERIODS].index(store.days))
+        self.kinds = _tabs("Table", _TABLES)
+        self.copy_button = push_button(_COPY)
+        self.totals = UsageTotalsView(theme)
+        self.chart = UsageChartView(theme)
+        self.table = UsageTableView(theme)
+        self.banner = BannerView(theme)
+        self.note = TextLabel(theme, tone="waiting", size=theme.tokens.size_small, wrap=True)
+        self._chart_title = TextLabel(theme, bold=True)
+        self._bar_text = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
+        self._empty = EmptyStateView(theme, "gauge", "Nothing was used yet", _EMPTY)
+        self._empty_period = EmptyStateView(theme, "gauge", "Nothing was used", _EMPTY_PERIOD)
+        self._stack = QStackedWidget()
+        self._lay_out()
+        self._connect()
+        self._on_changed()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.banner.hide()
+        self._store.open()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._store.close()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(TextLabel(self._theme, "Usage", size=tokens.size_heading, bold=True))
+        head.addSpacing(tokens.space_wide)
+        head.addWidget(self.periods)
+        head.addStretch(1)
+        head.addWidget(self.copy_button)
+        for layer in (QWidget(), self._page(), self._empty, self._empty_period):
+            self._stack.addWidget(layer)
+        inside = QVBoxLayout()
+        inside.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
+        inside.setSpacing(tokens.space_wide)
+        inside.addLayout(head)
+        inside.addWidget(self._stack, 1)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(self.banner)
+        whole.addLayout(inside, 1)
+
+    def _page(self) -> QWidget:
+        tokens = self._theme.tokens
+        page = QWidget()
+        titles = QHBoxLayout()
+        titles.addWidget(self._chart_title)
+        titles.addStretch(1)
+        titles.addWidget(self._bar_text)
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addWidget(self.totals)
+        column.addWidget(self.note)
+        column.addSpacing(tokens.space_close)
+        column.addLayout(titles)
+        column.addWidget(self.chart)
+        column.addWidget(self.kinds)
+        column.addWidget(self.table, 1)
+        return page
+
+    def _connect(self) -> None:
+        self.periods.currentChanged.connect(self._on_period_chosen)
+        self.kinds.currentChanged.connect(self._on_kind_chosen)
+        self.copy_button.clicked.connect(self._on_copy)
+        self.chart.bar_described.connect(self._bar_text.setText)
+        self.table.opened.connect(self._on_opened)
+        self._store.changed.connect(self._on_changed)
+        self._store.failed.connect(self._on_failed)
+
+    def _on_changed(self) -> None:
+        report = self._store.report
+        self.copy_button.setText(_COPY)
+        self.copy_button.setEnabled(report is not None and report.total.turns > 0)
+        if report is None:
+            return
+        if not report.total.turns:
+            self._stack.setCurrentWidget(self._empty if self._store.days is None else self._empty_period)
+            return
+        self.banner.hide()
+        self._stack.setCurrentIndex(1)
+        self.totals.show_total(report.total)
+        self.note.setText(unpriced_text(report.total))
+        self.note.setVisible(bool(self.note.text()))
+        bars = make_bars(report, self._store.days, date.today())  # noqa: DTZ011 -- the user's local date
+        self._chart_title.setText(bars.title)
+        self.chart.show_bars(bars)
+        self._show_table(report)
+
+    def _show_table(self, report: UsageReportResult) -> None:
+        if self.kinds.currentIndex() == 0:
+            self.table.show_rows(report.models, "Model")
+        else:
+            self.table.show_rows(report.conversations, "Conversation")
+
+    def _on_period_chosen(self, place: int) -> None:
+        self._store.choose(_PERIODS[place][0])
+
+    def _on_kind_chosen(self) -> None:
+        if self._store.report is not None:
+            self._show_table(self._store.report)
+
+    def _on_copy(self) -> None:
+        if self._store.report is not None:
+            self._clipboard.setText(to_csv(self._store.report))
+            self.copy_button.setText("Copied")
+
+    def _on_opened(self, conversation_id: str) -> None:
+        self.opened.emit(conversation_id)
+        self.hide()
+
+    def _on_failed(self, text: str) -> None:
+        self.banner.show_message(text, "failed")
+
+
+def _tabs(name: str, texts: list[str] | tuple[str, ...]) -> QTabBar:
+    tabs = QTabBar()
+    tabs.setAccessibleName(name)
+    tabs.setExpanding(False)
+    set_style(tabs, "look", "choice")
+    for text in texts:
+        tabs.addTab(text)
+    return tabs

@@ -1,0 +1,202 @@
+"""Code shown verbatim in monospace: its beginning, and a button that shows all."""
+
+import math
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QResizeEvent,
+    QSyntaxHighlighter,
+    QTextCharFormat,
+    QTextDocument,
+    QTextLayout,
+    QTextOption,
+)
+from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
+
+from errand.window.theme.style import push_button, set_style
+from errand.window.theme.theme import Theme
+
+_EDGE = 16
+_SIDES = 18
+"""Border, padding and margin: vertical (plus 2 px, without which Qt scrolls), and horizontal, both sides together."""
+
+# Longer text scrolls inside the box even when all is shown.
+_MAX_SHOWN = 1_000
+
+_MEASURED = 300
+"""Up to this many lines beyond the visible ones, the count of hidden lines is exact."""
+
+_LONGEST_LINE = 1000
+"""No screen shows more characters in one line; longer lines are not measured."""
+
+
+class CodeBoxView(QPlainTextEdit):
+    """As high as its text, at most `most_lines`. With `diff`, added and removed lines are coloured.
+
+    `hidden_changed` is emitted when `hidden_lines`, the number of lines visible only by scrolling, changes.
+    """
+
+    hidden_changed = Signal()
+
+    def __init__(self, theme: Theme, name: str, *, most_lines: int, diff: bool = False) -> None:
+        super().__init__()
+        self._theme = theme
+        self._most_lines = most_lines
+        self._text = ""
+        self.hidden_lines = 0
+        self._diff = DiffHighlighter(theme, self.document()) if diff else None
+        self.setReadOnly(True)
+        self.setTabChangesFocus(True)
+        self.setAccessibleName(name)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        set_style(self, "look", "code")
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self._on_theme_changed()
+        theme.changed.connect(self._on_theme_changed)
+
+    def set_text(self, text: str) -> None:
+        self._text = text
+        self.setPlainText(text)
+        self.updateGeometry()
+        self._show_or_hide_bar()
+
+    def set_most_lines(self, most_lines: int) -> None:
+        self._most_lines = most_lines
+        self.updateGeometry()
+        self._show_or_hide_bar()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_or_hide_bar()
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        return math.ceil(sum(self._line_heights(width, self._most_lines))) + _EDGE
+
+    def sizeHint(self) -> QSize:
+        width = max(super().sizeHint().width(), self.width())
+        return QSize(width, self.heightForWidth(width))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, self.fontMetrics().lineSpacing() + _EDGE)
+
+    def _line_heights(self, width: int, most: int) -> list[float]:
+        """The heights of at most `most` lines of the text, wrapped at `width`."""
+        heights: list[float] = []
+        for paragraph in self._text.split("\n", most)[:most]:
+            heights += self._heights(paragraph[: most * _LONGEST_LINE], width, most - len(heights))
+        return heights
+
+    def _heights(self, paragraph: str, width: int, most: int) -> list[float]:
+        heights: list[float] = []
+        option = QTextOption()
+        option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)
+        layout = QTextLayout(paragraph, self.font())
+        layout.setTextOption(option)
+        layout.beginLayout()
+        while len(heights) < most:
+            line = layout.createLine()
+            if not line.isValid():
+                break
+            line.setLeadingIncluded(True)
+            line.setLineWidth(max(1, width - _SIDES))
+            heights.append(line.height())
+        layout.endLayout()
+        return heights
+
+    def _show_or_hide_bar(self) -> None:
+        policy = Qt.ScrollBarPolicy
+        hidden = self._count_hidden()
+        self.setVerticalScrollBarPolicy(policy.ScrollBarAlwaysOn if hidden else policy.ScrollBarAlwaysOff)
+        if hidden != self.hidden_lines:
+            self.hidden_lines = hidden
+            self.hidden_changed.emit()
+
+    def _count_hidden(self) -> int:
+        """Lines that do not fit. In a very long text, the lines beyond the measured ones count unwrapped."""
+        measured = self._most_lines + _MEASURED
+        lines = len(self._line_heights(self.width(), measured))
+        beyond = self._text.count("\n") + 1 - measured if lines == measured else 0
+        return max(0, lines - self._most_lines + max(0, beyond))
+
+    def _on_theme_changed(self) -> None:
+        self.setFont(self._theme.font(self._theme.tokens.size_base, mono=True))
+        if self._diff is not None:
+            self._diff.rehighlight()
+
+
+class DiffHighlighter(QSyntaxHighlighter):
+    """Colours a unified diff by the first character of each line."""
+
+    def __init__(self, theme: Theme, document: QTextDocument) -> None:
+        super().__init__(document)
+        self._theme = theme
+
+    def highlightBlock(self, text: str) -> None:
+        tokens = self._theme.tokens
+        look = QTextCharFormat()
+        if text.startswith("+"):
+            look.setForeground(QColor(tokens.done))
+            look.setBackground(QColor(tokens.done_soft))
+        elif text.startswith("-"):
+            look.setForeground(QColor(tokens.failed))
+            look.setBackground(QColor(tokens.failed_soft))
+        elif text.startswith("@@"):
+            look.setForeground(QColor(tokens.muted))
+        else:
+            return
+        self.setFormat(0, len(text), look)
+
+
+class CodeExcerptView(QWidget):
+    """Emits `resized` when it shows more or less of the text. `box` is the text itself."""
+
+    resized = Signal()
+
+    def __init__(self, theme: Theme, name: str, *, most_lines: int, diff: bool = False) -> None:
+        super().__init__()
+        self._most_lines = most_lines
+        self._shows_all = False
+        self.box = CodeBoxView(theme, name, most_lines=most_lines, diff=diff)
+        self._more = push_button("", "quiet")
+        self._more.clicked.connect(self._on_clicked)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_tight)
+        column.addWidget(self.box)
+        column.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
+        self._more.hide()
+        self.box.hidden_changed.connect(self._show_more)
+
+    @property
+    def fits(self) -> bool:
+        """True if the whole text is visible."""
+        return not self.box.hidden_lines
+
+    def set_text(self, text: str) -> None:
+        self._shows_all = False
+        self.box.set_most_lines(self._most_lines)
+        self.box.set_text(text)
+
+    def _show_more(self) -> None:
+        hidden = self.box.hidden_lines
+        direction = "Show less" if self._shows_all else "Show all"
+        words = f"… {hidden:,} more {'line' if hidden == 1 else 'lines'} · {direction}" if hidden else direction
+        self._more.setText(words)
+        self._more.setAccessibleName(f"{words}: {self.box.accessibleName()}")
+        self._more.setVisible(self._shows_all or hidden > 0)
+
+    def _on_clicked(self) -> None:
+        self._shows_all = not self._shows_all
+        self.box.set_most_lines(_MAX_SHOWN if self._shows_all else self._most_lines)
+        self._show_more()
+        self.resized.emit()

@@ -1,0 +1,110 @@
+"""Labels in the theme's sizes and tones, elided labels, and text shortened to one line."""
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent, QTextDocument
+from PySide6.QtWidgets import QLabel
+
+from errand.client.safe_text import output_text
+from errand.window.theme.style import Tone, set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+
+_MIN_CHARACTERS = 4
+
+_PICTURE = "\ufffc"  # Qt's placeholder character for an image
+
+
+class TextLabel(QLabel):
+    """Plain text, never parsed as HTML. `wrap` breaks lines and makes the text selectable with the mouse."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        text: str = "",
+        *,
+        size: int = 0,
+        tone: Tone = "text",
+        bold: bool = False,
+        mono: bool = False,
+        wrap: bool = False,
+    ) -> None:
+        super().__init__(text)
+        self._theme = theme
+        self._size = size or theme.tokens.size_base
+        self._bold = bold
+        self._mono = mono
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.set_tone(tone)
+        if wrap:
+            self.setWordWrap(True)
+            self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._on_theme_changed()
+        theme.changed.connect(self._on_theme_changed)
+
+    def set_tone(self, tone: Tone) -> None:
+        set_style(self, "tone", tone)
+
+    def _on_theme_changed(self) -> None:
+        self.setFont(self._theme.font(self._size, mono=self._mono, bold=self._bold))
+
+
+class ElidedLabel(TextLabel):
+    """Use `set_text` instead of `setText`: the visible text may be shorter than the text."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        text: str = "",
+        *,
+        size: int = 0,
+        tone: Tone = "text",
+        bold: bool = False,
+        mono: bool = False,
+        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+    ) -> None:
+        self._mode = mode
+        self._full_text = text
+        super().__init__(theme, "", size=size, tone=tone, bold=bold, mono=mono)
+        self.set_text(text)
+
+    @property
+    def full_text(self) -> str:
+        return self._full_text
+
+    def set_text(self, text: str) -> None:
+        self._full_text = text
+        self.setAccessibleName(text)
+        self.updateGeometry()
+        self._elide()
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(metrics.horizontalAdvance(self._one_line()) + 2, metrics.height())
+
+    def minimumSizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(metrics.averageCharWidth() * _MIN_CHARACTERS, metrics.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        shown = self.fontMetrics().elidedText(self._one_line(), self._mode, self.width())
+        self.setText(shown)
+        set_tool_tip(self, "" if shown == self._full_text else self._full_text)
+
+    def _one_line(self) -> str:
+        return " ".join(self._full_text.split())
+
+
+def one_line(text: str, max_length: int) -> str:
+    """At most `max_length` characters, with an ellipsis if the text was truncated."""
+    line = " ".join(output_text(text[: max_length * 4]).split())
+    return line if len(line) <= max_length else line[: max_length - 1].rstrip() + "…"
+
+
+def markdown_line(markdown: str, max_length: int) -> str:
+    """The same for Markdown, without its markup."""
+    document = QTextDocument()
+    document.setMarkdown(markdown[: max_length * 4])
+    return one_line(document.toPlainText().replace(_PICTURE, ""), max_length)

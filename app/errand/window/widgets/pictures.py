@@ -1,0 +1,203 @@
+"""Pictures of nodes and files: their size, decoding in a thread, and a button that shows one as a thumbnail."""
+
+import base64
+import binascii
+import threading
+from pathlib import Path
+
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QImage, QImageIOHandler, QImageReader, QPainter, QPaintEvent, QPixmap, QPixmapCache
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+
+from errand.protocol.blocks import ImageBlock
+from errand.regular_file import read_beginning, read_regular
+from errand.window.theme.style import colour, paint_focus_ring, paint_rounded
+from errand.window.theme.theme import Theme
+
+# The maximum size of a picture file, in bytes.
+MAX_BYTES = 10 * 1024 * 1024
+# Enough for the dimensions, also behind the metadata of a photo.
+_HEADER_BYTES = 96 * 1024
+# Qt refuses to decode more than 256 MB.
+_MOST_PIXELS = 60_000_000
+_POLL_MS = 10
+# Behind transparent pictures, most of which are made for paper.
+BACKING = Qt.GlobalColor.white
+
+# Decoding takes a processor for up to 300 ms.
+_decoding = threading.BoundedSemaphore(2)
+
+
+def picture_bytes(image: ImageBlock) -> bytes:
+    """The file of a picture; empty if it is gone or not valid."""
+    try:
+        return read_regular(Path(image.path), MAX_BYTES) if image.path else base64.b64decode(image.data, validate=True)
+    except (OSError, binascii.Error, ValueError):
+        return b""
+
+
+def picture_size(image: ImageBlock) -> QSize:
+    """Its dimensions in pixels, from the beginning of the file; not valid if it cannot be read."""
+    try:
+        if image.path:
+            head = read_beginning(Path(image.path), _HEADER_BYTES)
+        else:
+            head = base64.b64decode(image.data[: _HEADER_BYTES // 4 * 4])
+    except (OSError, binascii.Error, ValueError):
+        return QSize()
+    buffer = _buffer(head)
+    reader = QImageReader(buffer)
+    size = reader.size()
+    is_turned = reader.transformation().value & QImageIOHandler.Transformation.TransformationRotate90.value
+    return size.transposed() if is_turned else size
+
+
+def read_picture(image: ImageBlock, most: QSize) -> QImage:
+    """Decode a picture at its display size, so that a huge one is cheap; a null image if it is not valid."""
+    buffer = _buffer(picture_bytes(image))
+    reader = QImageReader(buffer)
+    reader.setAutoTransform(True)
+    size = reader.size()
+    if size.width() * size.height() > _MOST_PIXELS:
+        return QImage()
+    if size.width() > most.width() or size.height() > most.height():
+        reader.setScaledSize(size.scaled(most, Qt.AspectRatioMode.KeepAspectRatio))
+    return reader.read()
+
+
+def fitted(size: QSize, most: QSize) -> QSize:
+    """The size scaled down to fit, never up."""
+    if size.width() <= most.width() and size.height() <= most.height():
+        return size
+    return size.scaled(most, Qt.AspectRatioMode.KeepAspectRatio).expandedTo(QSize(1, 1))
+
+
+class _Job:
+    """A picture to decode in a thread; `result` is set at the end."""
+
+    def __init__(self, image: ImageBlock, most: QSize) -> None:
+        self.image = image
+        self.most = most
+        self.is_wanted = True
+        self.result: QImage | None = None
+
+    def run(self) -> None:
+        with _decoding:
+            self.result = read_picture(self.image, self.most) if self.is_wanted else QImage()
+
+
+class PictureLoader(QObject):
+    """Decodes one picture at a time outside of the GUI thread; `loaded` gives it, a null image if it is not valid."""
+
+    loaded = Signal(QImage)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._job: _Job | None = None
+        # Signals from a thread could reach an object that is being deleted.
+        self._timer = QTimer(self, interval=_POLL_MS)
+        self._timer.timeout.connect(self._on_timeout)
+
+    def load(self, image: ImageBlock, most: QSize) -> None:
+        """Replaces a picture that is still being decoded."""
+        self.cancel()
+        self._job = _Job(image, most)
+        threading.Thread(target=self._job.run, name="picture", daemon=True).start()
+        self._timer.start()
+
+    def cancel(self) -> None:
+        if self._job is not None:
+            self._job.is_wanted = False
+            self._job = None
+        self._timer.stop()
+
+    def _on_timeout(self) -> None:
+        if self._job is not None and self._job.result is not None:
+            result = self._job.result
+            self.cancel()
+            self.loaded.emit(result)
+
+
+class PictureButton(QAbstractButton):
+    """A picture scaled down to at most `most` and the width of its column; its place is kept while it is decoded.
+
+    `unreadable` is emitted if it is not valid.
+    """
+
+    unreadable = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._size = QSize()
+        self._cache_key = ""
+        self.picture = QPixmap()
+        self._loader = PictureLoader(self)
+        self._loader.loaded.connect(self._on_loaded)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def show_picture(self, image: ImageBlock, name: str, most: QSize) -> bool:
+        """False if it cannot be read."""
+        self._loader.cancel()
+        ratio = self.devicePixelRatioF()
+        size = picture_size(image)
+        self.picture = QPixmap()
+        if not size.isValid():
+            return False
+        self._size = fitted(size, most)
+        self.setAccessibleName(f"Picture {name}, enlarge" if name else "Picture, enlarge")
+        self._cache_key = f"{image.path or hash(image.data)} {most.width()} {most.height()} {ratio}"
+        cached = QPixmap()
+        if QPixmapCache.find(self._cache_key, cached):
+            self.picture = cached
+        else:
+            self._loader.load(image, most * ratio)
+        self.updateGeometry()
+        self.update()
+        return True
+
+    def _on_loaded(self, image: QImage) -> None:
+        if image.isNull():
+            self.unreadable.emit()
+            return
+        self.picture = QPixmap.fromImage(image)
+        QPixmapCache.insert(self._cache_key, self.picture)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return self._size
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(1, 1)
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        wanted = self.sizeHint()
+        return wanted.height() if width >= wanted.width() else round(wanted.height() * width / max(1, wanted.width()))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, tokens = QPainter(self), self._theme.tokens
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        if self.picture.isNull():
+            paint_rounded(painter, self.rect(), tokens.radius_control, fill=tokens.code)
+        else:
+            if self.picture.hasAlphaChannel():
+                painter.fillRect(self.rect(), BACKING)
+            painter.drawPixmap(self.rect(), self.picture)
+            painter.setPen(colour(tokens.hairline))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        if self.hasFocus():
+            paint_focus_ring(painter, self.rect(), tokens, tokens.radius_control)
+
+
+def _buffer(data: bytes) -> QBuffer:
+    buffer = QBuffer()
+    buffer.setData(QByteArray(data))
+    buffer.open(QIODevice.OpenModeFlag.ReadOnly)
+    return buffer
