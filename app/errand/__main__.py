@@ -115,12 +115,13 @@ def _engine(arguments: list[str]) -> int:
 
 def _explain(arguments: list[str]) -> int:
     """The command line reads the options, the policy itself answers: no engine has to run."""
-    from errand.cli.command import parse
     from errand.cli.commands.explain import ExplainOptions
-    from errand.cli.main import COMMANDS, DEFAULT, main
+    from errand.cli.main import main
+    from errand.cli.parser import parse
+    from errand.cli.table import TABLE
     from errand.cli.terminal.terminal import close_output
 
-    options = parse(arguments, COMMANDS, DEFAULT).options
+    options = parse(arguments, TABLE).options
     if not isinstance(options, ExplainOptions) or not options.names_one():
         return main(arguments)
     try:

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 import pytest
 
 from errand.arguments import Parser
-from errand.cli.command import Command, Entry, parse
-from errand.cli.main import COMMANDS, DEFAULT
+from errand.cli.command import Command, Entry
 from errand.cli.options import Argument, CommandOptions, Flag, Option, declare, read
+from errand.cli.parser import parse
+from errand.cli.table import TABLE
 
 
 class _Colors(CommandOptions, frozen=True, kw_only=True):
@@ -31,18 +32,18 @@ def _read(*arguments: str) -> _Options:
     return read(_Options, vars(parser.parse_args(arguments)))
 
 
-@pytest.mark.parametrize("entry", [*COMMANDS, DEFAULT], ids=lambda entry: entry.name or "alone")
+@pytest.mark.parametrize("entry", [*TABLE.entries, TABLE.default], ids=lambda entry: entry.name or "alone")
 def test_every_line_of_the_table_names_a_command(entry: Entry) -> None:
     assert isinstance(entry.load(), Command)
 
 
-@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", TABLE.entries, ids=lambda entry: entry.name)
 def test_every_command_has_help_that_fits_80_columns(
     entry: Entry, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as end:
-        parse([entry.name, "--help"], COMMANDS, DEFAULT)
+        parse([entry.name, "--help"], TABLE)
     assert end.value.code == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: errand {entry.name} [-h]")
@@ -65,9 +66,38 @@ def test_what_is_not_understood_is_named_with_what_is_like_it(
     given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
-        parse([*given], COMMANDS, DEFAULT)
+        parse([*given], TABLE)
     assert end.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_an_unknown_action_is_named_with_what_is_like_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse(["mcp", "shwo", "files"], TABLE)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "errand: there is no mcp 'shwo'. Did you mean show?\nTry: errand mcp --help\n"
+
+
+def test_a_command_whose_first_word_is_free_takes_any() -> None:
+    parse(["agents", "conv_1"], TABLE)
+
+
+@pytest.mark.parametrize("columns", [50, 80, 200])
+def test_the_general_help_has_every_command_in_its_group_and_fits_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit) as end:
+        parse(["--help"], TABLE)
+    shown = capsys.readouterr().out
+    assert end.value.code == 0
+    texts = [line for line in shown.splitlines() if not line.startswith(("  errand", "  #"))]
+    assert max(map(len, texts)) <= columns
+    for group in TABLE.groups:
+        below = shown.partition(f"\n{group.title}:\n")[2].partition("\n\n")[0]
+        assert [entry.name for entry in group.entries] == [
+            line.split()[0] for line in below.splitlines() if line[2] != " "
+        ]
 
 
 def test_missing_options_keep_their_defaults() -> None:

@@ -6,11 +6,12 @@ Raises `UsageError` for invalid values.
 import os
 import re
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
-from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
 
@@ -27,6 +28,13 @@ ID_HELP = "its id, or a part at either end of it that only one task has"
 
 class UsageError(Exception):
     """Invalid input; the text says what to type instead."""
+
+
+def wrong_words(command: str, actions: Sequence[Action], words: Sequence[str]) -> UsageError:
+    """Of words that do not fit their action: how to say it."""
+    fitting = [action for action in actions if words and words[0] in action.names] or actions
+    lines = [f"  errand {command} {action.usage}" for action in fitting]
+    return UsageError("\n".join(["Say what to do:", *lines]))
 
 
 class TaskIdOptions(CommandOptions, frozen=True, kw_only=True):

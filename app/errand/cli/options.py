@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Literal, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -17,6 +17,40 @@ class CommandOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 OptionsT = TypeVar("OptionsT", bound=CommandOptions)
+
+
+# What a value names, for completion in a shell.
+Named: TypeAlias = Literal[
+    "conversation",
+    "task",
+    "model",
+    "provider",
+    "personality",
+    "setting",
+    "server",
+    "skill",
+    "program",
+    "command",
+    "file",
+    "folder",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a command of several does: `usage` begins with its name, with several such as `on|off`, or none.
+
+    `first` is what the word after the name stands for.
+    """
+
+    usage: str
+    help: str
+    first: Named | None = None
+
+    @property
+    def names(self) -> list[str]:
+        first = self.usage.partition(" ")[0]
+        return first.split("|") if first[:1].isalpha() else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import UsageError
+from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
 from errand.cli.commands.run import find_agent, find_personality
-from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id
 from errand.client.connection import Connection
@@ -33,9 +33,11 @@ from errand.protocol.conversations import (
     TurnTaking,
 )
 
-_USAGE = (
-    "Say what to do: errand agents [CONVERSATION], errand agents add [CONVERSATION], errand agents remove AGENT, "
-    "or errand agents turns CONVERSATION --rule RULE"
+_ACTIONS = (
+    Action("[CONVERSATION]", "list all of them, or those of a conversation", first="conversation"),
+    Action("add [CONVERSATION]", "a new one, in a new conversation or in this", first="conversation"),
+    Action("remove AGENT", "it takes part no more; what it wrote stays"),
+    Action("turns CONVERSATION --rule RULE", "who speaks after whom", first="conversation"),
 )
 
 
@@ -79,11 +81,11 @@ async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> in
             case [conversation]:
                 await _list(connection, conversation, options, terminal)
             case _:
-                raise UsageError(_USAGE)
+                raise wrong_words("agents", _ACTIONS, options.words)
     return 0
 
 
-AGENTS = Command(AgentsOptions, agents)
+AGENTS = Command(AgentsOptions, agents, actions=_ACTIONS, takes_others=True)
 
 
 async def _list(

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import UsageError
+from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
-from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import cut, one_line, short_id
 from errand.client.connection import Connection
@@ -28,11 +28,12 @@ from errand.protocol.background import (
     BackgroundStopParams,
 )
 
-_USAGE = """Say what to do:
-  errand background                  list those of all conversations
-  errand background output ID        all that one printed
-  errand background stop ID | all    end it with all its processes
-  errand background input ID TEXT    type a line, if it has a terminal"""
+_ACTIONS = (
+    Action("list", "those of all conversations (without a word too)"),
+    Action("output ID", "all that one printed"),
+    Action("stop ID", "end it with all its processes; all ends every one"),
+    Action("input ID TEXT", "type a line, if it has a terminal"),
+)
 
 # For the echo of what was typed, and a quick answer to it.
 _ANSWER_S = 0.4
@@ -74,11 +75,11 @@ async def background(options: BackgroundOptions, paths: Paths, terminal: Termina
                     if answered.id == one.id:
                         _show(answered, options, terminal)
             case _:
-                raise UsageError(_USAGE)
+                raise wrong_words("background", _ACTIONS, options.words)
     return 0
 
 
-BACKGROUND = Command(BackgroundOptions, background, epilog=_USAGE)
+BACKGROUND = Command(BackgroundOptions, background, actions=_ACTIONS)
 
 
 async def _listed(connection: Connection, conversation: str | None) -> tuple[BackgroundCommand, ...]:

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from errand.cli.arguments import UsageError, read_text_file, time_span, workspace_path
+from errand.cli.arguments import UsageError, read_text_file, time_span, workspace_path, wrong_words
 from errand.cli.command import Command
-from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
 from errand.client.connection import Connection
@@ -34,17 +34,16 @@ from errand.protocol.asks import (
 )
 from errand.regular_file import FileTooLarge, read_regular
 
-_USAGE = """Say what to do:
-  errand grants                           list the rules
-  errand grants allow 'pytest …'          commands that begin so run without
-                                          asking (in this workspace)
-  errand grants deny 'git push'           they never run, whatever is allowed
-  errand grants allow --host example.org  also --service server/tool, --code
-  errand grants covered allow 'make'      what a rule, or a grant by its ID,
-                                          would have decided
-  errand grants revoke ID | all
-  errand grants export FILE
-  errand grants import FILE"""
+_ACTIONS = (
+    Action("list", "the rules (without a word too)"),
+    Action("allow 'pytest …'", "commands that begin so run without asking (in this workspace)"),
+    Action("allow --host example.org", "pages; also --service server/tool, --code, --path"),
+    Action("deny 'git push'", "they never run, whatever is allowed"),
+    Action("covered allow 'make'", "what a rule, or a grant by its ID, would have decided"),
+    Action("revoke ID", "take it back; all takes back every one"),
+    Action("export FILE", "write the rules to a file", first="file"),
+    Action("import FILE", "add those of a file", first="file"),
+)
 _LARGEST = 1_000_000
 
 
@@ -98,11 +97,11 @@ async def grants(options: GrantsOptions, paths: Paths, terminal: Terminal) -> in
             case ["import", file]:
                 await _add(connection, await asyncio.to_thread(_read_rules, file), options, terminal)
             case _:
-                raise UsageError(_USAGE)
+                raise wrong_words("grants", _ACTIONS, options.words)
     return 0
 
 
-GRANTS = Command(GrantsOptions, grants)
+GRANTS = Command(GrantsOptions, grants, actions=_ACTIONS)
 
 
 async def _grants(connection: Connection, *, revoked: bool = False) -> GrantListResult:
@@ -218,7 +217,7 @@ def _call(
     allows = decision == "allow"
     given = [bool(rule), options.code, *(one is not None for one in _things(options))]
     if sum(given) != 1 or (options.tool is not None and allows) or (options.writes and (allows or not options.path)):
-        raise UsageError(_USAGE)
+        raise wrong_words("grants", _ACTIONS, options.words)
     if options.tool is not None:
         return GrantedCall(), options.tool
     if options.host is not None:

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import UsageError, workspace_path
+from errand.cli.arguments import UsageError, workspace_path, wrong_words
 from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_ERROR
 from errand.cli.follow.server_login import ServerLogin
-from errand.cli.options import Argument, CommandOptions, Flag, Option, Rest
+from errand.cli.options import Action, Argument, CommandOptions, Flag, Option, Rest
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, plain
@@ -47,19 +47,25 @@ from errand.protocol.servers import (
     ToolInfo,
 )
 
-_USAGE = """Say what to do:
-  errand mcp                             list them, also those of this workspace
-  errand mcp add NAME -- COMMAND …       start a program when it is needed
-  errand mcp add NAME --url https://…    open a server on the web
-  errand mcp show NAME                   its tools, resources and prompts
-  errand mcp trust NAME                  use one that a file of this workspace
-                                         names; distrust NAME takes it back
-  errand mcp login NAME | logout NAME    sign in at a server on the web
-  errand mcp enable | disable | restart | remove | log NAME
-  errand mcp set-key NAME VARIABLE       store the value of a variable
-  errand mcp accept NAME TOOL            rules hold again for a tool whose
-                                         description has changed
-  errand mcp prompt NAME/PROMPT [ARGUMENT=VALUE …]"""
+_ACTIONS = (
+    Action("list", "list them, also those of this workspace (without a word too)"),
+    Action("add NAME -- COMMAND …", "start a program when it is needed"),
+    Action("add NAME --url https://…", "open a server on the web"),
+    Action("show NAME", "its tools, resources and prompts", first="server"),
+    Action("trust NAME", "use one that a file of this workspace names", first="server"),
+    Action("distrust NAME", "take that back", first="server"),
+    Action("login|logout NAME", "sign in at a server on the web, or out", first="server"),
+    Action(
+        "enable|disable|restart NAME",
+        "switch it on or off, or start it again",
+        first="server",
+    ),
+    Action("remove NAME", "remove it, with its keys", first="server"),
+    Action("log NAME", "what it wrote", first="server"),
+    Action("set-key NAME VARIABLE", "store the value of a variable", first="server"),
+    Action("accept NAME TOOL", "rules hold again for a tool whose description has changed", first="server"),
+    Action("prompt NAME/PROMPT [ARGUMENT=VALUE …]", "the text of a prompt that it offers"),
+)
 _LONGEST_KEY = 10_000
 _NAME_WIDTH = 18
 
@@ -102,7 +108,7 @@ async def mcp(options: McpOptions, paths: Paths, terminal: Terminal) -> int:
         return await _Servers(connection, options, terminal).do(words)
 
 
-MCP = Command(McpOptions, mcp, epilog=_USAGE)
+MCP = Command(McpOptions, mcp, actions=_ACTIONS)
 
 
 class _Servers:
@@ -149,7 +155,7 @@ class _Servers:
             case ["prompt", target, *arguments]:
                 self._terminal.line(plain(await mcp_prompt(self._connection, target, arguments, self._workspace)))
             case _:
-                raise UsageError(_USAGE)
+                raise wrong_words("mcp", _ACTIONS, words)
         return 0
 
     def _named(self, name: str) -> McpServerParams:
@@ -168,7 +174,7 @@ class _Servers:
     async def _add(self, name: str, command: Sequence[str]) -> None:
         options = self._options
         if bool(command) == bool(options.url):
-            raise UsageError("Name its command after --, or its address with --url.\n" + _USAGE)
+            raise UsageError("Name its command after --, or its address with --url. For help: errand mcp --help")
         environment, keys = variables(options.env)
         secret = options.client_secret
         if secret and (value := os.environ.get(secret, "")):

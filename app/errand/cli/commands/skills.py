@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import UsageError, workspace_path
+from errand.cli.arguments import UsageError, workspace_path, wrong_words
 from errand.cli.command import Command
-from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line
 from errand.client.connection import Connection
@@ -32,16 +32,19 @@ from errand.protocol.skills import (
     SkillRestoreParams,
 )
 
-_USAGE = """Say what to do:
-  errand skills                  list the skills for this folder
-  errand skills show NAME        all of a skill: its text, files and scripts;
-                                 also of a FOLDER or an ADDRESS
-  errand skills install FOLDER   show all of it, then install it if you say yes;
-                                 also from https://… of a git repository
-  errand skills remove NAME      remove an installed skill
-  errand skills restore NAME     put a removed one back, for 30 days
-  errand skills on NAME          agents are told of it
-  errand skills off NAME         they are not"""
+_ACTIONS = (
+    Action("list", "the skills for this folder (without a word too)"),
+    Action("show NAME", "all of a skill: its text, files and scripts; also of a FOLDER or an ADDRESS", first="skill"),
+    Action(
+        "install FOLDER",
+        "show all of it, then install it if you say yes; also from https://… of a git repository",
+        first="folder",
+    ),
+    Action("remove NAME", "remove an installed skill", first="skill"),
+    Action("restore NAME", "put a removed one back, for 30 days"),
+    Action("on NAME", "agents are told of it", first="skill"),
+    Action("off NAME", "they are not", first="skill"),
+)
 
 
 class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
@@ -73,11 +76,11 @@ async def skills(options: SkillsOptions, paths: Paths, terminal: Terminal) -> in
                 await connection.call(SKILL_ENABLE, SkillEnableParams(file=skill.file, is_enabled=state == "on"))
                 terminal.line(f"{skill.name} is {state}, from the next task on.")
             case _:
-                raise UsageError(_USAGE)
+                raise wrong_words("skills", _ACTIONS, options.words)
     return 0
 
 
-SKILLS = Command(SkillsOptions, skills, epilog=_USAGE)
+SKILLS = Command(SkillsOptions, skills, actions=_ACTIONS)
 
 
 async def _all(connection: Connection, options: SkillsOptions) -> tuple[Skill, ...]:

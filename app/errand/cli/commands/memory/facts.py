@@ -4,11 +4,11 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import UsageError, workspace_path
+from errand.cli.arguments import UsageError, workspace_path, wrong_words
 from errand.cli.command import Command
 from errand.cli.commands.memory import index
 from errand.cli.commands.memory.forgetting import forget
-from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, short_id
 from errand.client.connection import Connection
@@ -26,27 +26,25 @@ from errand.protocol.facts import (
 )
 from errand.protocol.memory import MEMORY_LOG, MemoryLogEntry, MemoryLogParams
 
-_USAGE = """Say what to do:
-  errand memory search 'QUESTION'  what was said and done, by meaning and words;
-                                   in a folder or time, or of one kind with
-                                   --folder, --after, --before and --kind
-  errand memory show NUMBER        one entry of the search with its whole text
-  errand memory facts              what every task is told, and what agents
-                                   propose to remember
-  errand memory pin 'TEXT'         a new fact: one sentence or a short paragraph
-  errand memory edit ID 'TEXT'     say it otherwise; --scope or --folder change
-                                   what it is about
-  errand memory accept ID          tasks are told a proposed fact from now on;
-                                   with a TEXT, in these words
-  errand memory unpin ID           remove a fact, or decline a proposed one
-  errand memory forget NODE…       remove the text of messages for good, from
-                                   everywhere; their ids: `errand search --json`
-  errand memory log                what was done with memory, and by whom
-  errand memory stats              sizes, what is not indexed yet, the model
-  errand memory prune 90d|10000    remove vectors of older entries, or of all
-                                   but the newest; their words stay
-  errand memory rebuild            make the indexes again from what is stored
-  errand memory download           get the embedding model now"""
+_ACTIONS = (
+    Action("facts", "what every task is told, and what agents propose to remember (without a word too)"),
+    Action(
+        "search 'QUESTION'",
+        "what was said and done, by meaning and words; in a folder or time, or of one kind with --folder, --after, "
+        "--before and --kind",
+    ),
+    Action("show NUMBER", "one entry of the search with its whole text"),
+    Action("pin 'TEXT'", "a new fact: one sentence or a short paragraph"),
+    Action("edit ID 'TEXT'", "say it otherwise; --scope or --folder change what it is about"),
+    Action("accept ID", "tasks are told a proposed fact from now on; with a TEXT, in these words"),
+    Action("unpin ID", "remove a fact, or decline a proposed one"),
+    Action("forget NODE…", "remove the text of messages for good, from everywhere; their ids: `errand search --json`"),
+    Action("log", "what was done with memory, and by whom"),
+    Action("stats", "sizes, what is not indexed yet, the model"),
+    Action("prune 90d|10000", "remove vectors of older entries, or of all but the newest; their words stay"),
+    Action("rebuild", "make the indexes again from what is stored"),
+    Action("download", "get the embedding model now"),
+)
 _SCOPES: dict[FactScope, str] = {"always": "always", "me": "about you", "folder": "in"}
 
 
@@ -114,12 +112,12 @@ async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> in
                 )
                 status = await index.serve(connection, order, terminal)
                 if status is None:
-                    raise UsageError(_USAGE)
+                    raise wrong_words("memory", _ACTIONS, options.words)
                 return status
     return 0
 
 
-MEMORY = Command(MemoryOptions, memory, epilog=_USAGE)
+MEMORY = Command(MemoryOptions, memory, actions=_ACTIONS)
 
 
 async def _facts(connection: Connection) -> tuple[Fact, ...]:

@@ -1,0 +1,143 @@
+"""The parser that is built from the table of commands, and the texts of its help."""
+
+import argparse
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import NoReturn, cast
+
+from errand.arguments import Parser
+from errand.cli.command import Command, Entry, Invocation, Table
+from errand.cli.exit_codes import EXIT_CODES_TEXT
+from errand.cli.options import Action, CommandOptions, declare, option_names, rest_of
+
+ABOUT = "Errand hands work to AI agents that use real tools on your machine."
+_USAGE = "errand [-h] [--version] COMMAND …"
+_MORE = "More about one of them: errand COMMAND --help."
+_WIDEST = 110
+_NARROWEST = 40
+_LEFT = 28  # a longer left column has its text below it
+
+
+def parse(arguments: list[str], table: Table) -> Invocation:
+    """Parse the command line.
+
+    Raises SystemExit(2) with an error text for wrong usage, SystemExit(0) after --help and --version.
+    """
+    if not arguments:
+        return table.default.load().invocation({})
+    first, given = arguments[0], arguments[1:]
+    if first in ("-h", "--help"):
+        sys.stdout.write(general_help(table, help_width()))
+        sys.exit(0)
+    if first == "--version":
+        _print_version()
+    names = [entry.name for entry in table.entries]
+    if first.startswith("-"):
+        _fail(f"there is no option {first}.{did_you_mean(first, ['--help', '--version'])}")
+    entry = next((entry for entry in table.entries if entry.name == first), None)
+    if entry is None:
+        _fail(f"there is no command {first!r}.{did_you_mean(first, names)}")
+    command = entry.load()
+    return _parse_command(entry, command, given)
+
+
+def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[str]) -> Invocation:
+    parser = parser_of(entry, command, help_width())
+    rest, following = rest_of(command.options), list[str]()
+    if rest is not None and "--" in given:
+        at = given.index("--")
+        given, following = given[:at], given[at + 1 :]
+    found, unknown = parser.parse_known_args(given)
+    if unknown:
+        parser.error(_not_understood(unknown[0], command.options))
+    values: dict[str, object] = {**vars(found)}
+    if rest is not None:
+        values[rest] = following
+    words = cast("list[str]", values.get("words") or [])
+    if command.actions and not command.takes_others and words:
+        names = [name for action in command.actions for name in action.names]
+        if (word := words[0]) not in names:
+            parser.error(f"there is no {entry.name} {word!r}.{did_you_mean(word, names)}")
+    return command.invocation(values)
+
+
+def parser_of(entry: Entry, command: Command[CommandOptions], width: int) -> Parser:
+    """The parser of one command; its help is wrapped at `width` columns."""
+    parser = Parser(
+        prog=f"errand {entry.name}",
+        description=textwrap.fill(f"{entry.help[0].upper()}{entry.help[1:]}.", width),
+        epilog=_below(entry, command, width),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=_LEFT, width=width),
+    )
+    declare(command.options, parser)
+    return parser
+
+
+def _below(entry: Entry, command: Command[CommandOptions], width: int) -> str:
+    parts = ["\n".join(["what to do:", *action_lines(entry.name, command.actions, width)])] if command.actions else []
+    if command.epilog:
+        parts.append(textwrap.fill(command.epilog, width) if "\n" not in command.epilog else command.epilog)
+    return "\n\n".join(parts)
+
+
+def action_lines(name: str, actions: Iterable[Action], width: int) -> list[str]:
+    return two_columns([(f"errand {name} {action.usage}".rstrip(), action.help) for action in actions], width)
+
+
+def general_help(table: Table, width: int) -> str:
+    """The help of `errand` itself: its commands in groups, then examples."""
+    parts = [f"usage: {_USAGE}", textwrap.fill(ABOUT, width)]
+    for group in table.groups:
+        rows = two_columns([(entry.name, entry.help) for entry in group.entries], width)
+        parts.append("\n".join([f"{group.title}:", *rows]))
+    shown = [line for about, command in table.examples for line in (f"  # {about}", f"  {command}")]
+    parts.append("\n".join(["Examples:", *shown]))
+    parts += [textwrap.fill(_MORE, width), textwrap.fill(EXIT_CODES_TEXT, width)]
+    return "\n\n".join(parts) + "\n"
+
+
+def help_width() -> int:
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns) - 1)
+
+
+def two_columns(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
+    """Each with its text beside it, wrapped below itself; a long one stands in a line of its own."""
+    left = min(width * 2 // 5, max((len(name) for name, _ in rows), default=0) + 4)
+    lines: list[str] = []
+    for name, text in rows:
+        beside = textwrap.wrap(text, max(20, width - left)) or [""]
+        if len(name) + 4 > left:
+            lines.append(f"  {name}")
+        else:
+            lines.append(f"{f'  {name}':<{left}}{beside.pop(0)}".rstrip())
+        lines += [" " * left + line for line in beside if line]
+    return lines
+
+
+def _not_understood(argument: str, options: type[CommandOptions]) -> str:
+    if not argument.startswith("-"):
+        return f"{argument!r} is one argument too many."
+    name = argument.partition("=")[0]
+    return f"there is no option {name}.{did_you_mean(name, option_names(options))}"
+
+
+def did_you_mean(given: str, names: Sequence[str]) -> str:
+    """Empty if no name is like it."""
+    from difflib import get_close_matches  # takes 5 ms
+
+    near = list(dict.fromkeys(get_close_matches(given, names, 3, cutoff=0.7)))[:2]
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def _fail(text: str) -> NoReturn:
+    Parser(prog="errand", usage=_USAGE).error(text)
+
+
+def _print_version() -> NoReturn:
+    """Looks up the version only on use, which takes 20 ms."""
+    from importlib.metadata import version
+
+    sys.stdout.write(f"errand {version('errand-desktop')}\n")
+    sys.exit(0)
