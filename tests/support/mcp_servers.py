@@ -44,9 +44,10 @@ def judge_here(url: str, resolved: Sequence[str], server: str, of_server: Sequen
 
 
 @asynccontextmanager
-async def pool_of(folder: Path, *servers: StoredServer) -> AsyncGenerator[McpPool]:
+async def pool_of(folder: Path, *servers: StoredServer, ca_file: str = "") -> AsyncGenerator[McpPool]:
     """A pool with these servers in its settings; ends them."""
     settings = Settings(folder / "settings.json")
+    settings.set("ca_file", ca_file)
     settings.set_mcp_servers(servers)
     keys = KeyStore(folder / "keys", {}, no_vault)
     pool = McpPool(settings, keys, KnownServers(folder / "mcp.json"), no_sandbox, judge_here)

@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ from errand.engine.sandbox.http_proxy import Judge
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.tools.base import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
+from tests.support.company_network import certificate
 from tests.support.loop_parts import task_of
 from tests.support.processes import until
 
@@ -41,15 +41,6 @@ async def serving(body: bytes = b"reached", tls: ssl.SSLContext | None = None) -
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     async with server:
         yield int(server.sockets[0].getsockname()[1])
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A self-signed certificate of `localhost`, and its key."""
-    files = folder / "ca.pem", folder / "key.pem"
-    name = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
-    new = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", *name)
-    subprocess.run([*new, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
-    return files
 
 
 def opened(context: ToolContext, judge: Judge) -> ToolContext:
@@ -117,7 +108,7 @@ async def test_there_is_no_way_around_the_proxy(sandboxed: ToolContext, line: st
 
 async def test_https_and_git_work_through_a_tunnel(sandboxed: ToolContext) -> None:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(*certificate(sandboxed.workspace))
+    tls.load_cert_chain(*certificate(sandboxed.workspace, "localhost"))
     git = f"{'0' * 40}\trefs/heads/main\n".encode()
     async with serving(git, tls) as port:
         context = opened(sandboxed, by_policy(f"localhost:{port}"))

@@ -33,7 +33,7 @@ _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
 _PIECE = 1024 * 1024
 _LARGEST_SETTINGS = 1024 * 1024
 # Destinations of keys and conversations: a person chooses them on each machine.
-_ADDRESSES = ("default_api_base", "proxy_url", "model_servers", "database_url")
+_ADDRESSES = ("default_api_base", "proxy_url", "model_servers", "database_url", "ca_file")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from errand.engine.core.addresses import check_address
 from errand.engine.core.errors import ConfigurationError, InvalidParams
 from errand.engine.core.file_names import is_secret
 from errand.engine.core.messages import ThinkingLevel
+from errand.engine.core.outgoing import UnusableRoute, tls_context
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.engine import SandboxMode
 from errand.protocol.settings import Setting
@@ -159,6 +160,13 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "Own models",
             "Models the lists do not know, with ; between: id, context tokens, dollars for a million tokens in and "
             "out, what it can: `ollama/qwen3 40960 0 0 tools images thinking`. A - stands for what is not known.",
+        ),
+    ] = ""
+    ca_file: Annotated[
+        str,
+        _setting(
+            "Certificates",
+            "A PEM file of authorities that are trusted besides the system's, a company's for example; empty for none.",
         ),
     ] = ""
     proxy_url: Annotated[
@@ -347,6 +355,11 @@ class Settings:
         folders_of(values.not_recalled_folders, "Folders without recall")
         if name in _ADDRESSES:
             check_address(str(value))
+        if name == "ca_file":
+            try:
+                tls_context(values.ca_file)
+            except UnusableRoute as error:
+                raise InvalidParams(str(error)) from error
         self._store(values)
 
     def set_model_servers(self, servers: tuple[ModelServer, ...]) -> None:

@@ -181,7 +181,7 @@ async def open_memory(
     stack: AsyncExitStack,
 ) -> Memory:
     """Memory as the settings want it; `stack` closes it. Nothing runs before `Memory.start`."""
-    pool = HttpPool()
+    pool = HttpPool(lambda: settings.values.ca_file)
     stack.push_async_callback(pool.close)
     vectors, problem = await _store_of_vectors(database, settings, paths, keys, pool)
     download = ModelDownload(lambda: settings.values.embedding_folder, paths, pool)

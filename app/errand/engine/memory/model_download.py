@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from errand.engine.core.outgoing import proxy_of
 from errand.engine.memory.embedding import MODEL_FILES, MODEL_SOURCE, folder_of_model, is_installed
-from errand.engine.models.http_pool import HttpPool, proxy_for
+from errand.engine.models.http_pool import HttpPool
 from errand.paths import Paths
 from errand.protocol.memory import EmbeddingModel
 
@@ -228,7 +229,7 @@ class ModelDownload:
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=self._source.silent_s)
         try:
             async with self._pool.session.get(
-                url, headers=headers, timeout=limits, proxy=proxy_for(url), max_redirects=5
+                url, headers=headers, timeout=limits, proxy=proxy_of(url), max_redirects=5
             ) as response:
                 self._arrived[file.name] = have = self._begin(file, have, response)
                 await self._store(file, part, response, "ab" if have else "wb")

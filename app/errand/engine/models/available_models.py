@@ -157,7 +157,7 @@ class AvailableModels:
 
     async def probe(self, address: str, key: str | None) -> ProbeResult:
         """Fetch the model list of an address; stores nothing."""
-        return await probe(self._factory.connections.session, address, key)
+        return await probe(self._factory.connections, address, key)
 
     def store_answer(self, provider: str, answer: ProbeResult) -> None:
         """Store the newest answer of a custom server."""
@@ -176,9 +176,9 @@ class AvailableModels:
 
     async def _refresh_custom_servers(self, longest_s: float) -> None:
         """Fetch the model lists of the custom servers. A server that does not answer in time keeps its list."""
-        session = self._factory.connections.session
+        pool = self._factory.connections
         rows = [(row, await self._key(row)) for row in self._providers.own()]
-        asked = (ask(session, row.base_url, key.value if key else None, longest_s) for row, key in rows)
+        asked = (ask(pool, row.base_url, key.value if key else None, longest_s) for row, key in rows)
         for (row, _), answer in zip(rows, await asyncio.gather(*asked), strict=True):
             if row in self._providers.own():  # it may have been changed during the request
                 self.store_answer(row.name, answer)
@@ -188,7 +188,7 @@ class AvailableModels:
         if refresh or self._servers is None or bases != self._probed_addresses:
             from errand.engine.models.catalog.server_probe import local_servers
 
-            self._servers, self._probed_addresses = await local_servers(self._factory.connections.session, bases), bases
+            self._servers, self._probed_addresses = await local_servers(self._factory.connections, bases), bases
 
     def _server(self, name: str) -> "LocalServer | None":
         return next((server for server in self._servers or () if server.provider.name == name), None)
@@ -206,7 +206,7 @@ class AvailableModels:
             base = f"{base.rstrip('/').removesuffix('/api')}/api" if provider.kind == "proxy" and base else base
             if (base or provider.list_url) and (key := await self._key(provider)) is not None:
                 sources.append(ListSource(provider, base, key.value))
-        await self._model_facts.listings.refresh(self._factory.connections.session, sources)
+        await self._model_facts.listings.refresh(self._factory.connections, sources)
         self._model_facts.refresh(again=True)
 
     async def _key(self, provider: Provider) -> Key | None:

@@ -97,7 +97,7 @@ class ModelFactory:
         from errand.engine.models.http_pool import HttpPool
 
         if self._pool is None:
-            self._pool = HttpPool()
+            self._pool = HttpPool(lambda: self._settings().ca_file)
         return self._pool
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ import aiohttp
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.fair_share import Slice
+from errand.engine.core.outgoing import proxy_of
 from errand.engine.models.base import AttemptEvent, ModelEvent, ModelRequest
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.deadline import Aborted, Deadline, Stalled
@@ -25,7 +26,7 @@ from errand.engine.models.failures import (
     error_text,
     failure_from_response,
 )
-from errand.engine.models.http_pool import HttpPool, proxy_for
+from errand.engine.models.http_pool import HttpPool
 from errand.engine.models.http_stream import (
     BODY_START,
     EventStream,
@@ -102,7 +103,6 @@ class HttpModel:
         self._timeouts = timeouts
         self._base = endpoint.base_url.rstrip("/")
         self._urls = self._format.urls(self._base)
-        self._proxy = proxy_for(self._base)
 
     async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         builder = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
@@ -157,7 +157,7 @@ class HttpModel:
         # Images make it large: aiohttp would send bytes in one piece and block the event loop.
         data = BytesIO(body) if len(body) >= _LARGE else body
         return await self._connections.session.post(
-            url, data=data, headers=headers, proxy=self._proxy, allow_redirects=False
+            url, data=data, headers=headers, proxy=proxy_of(url), allow_redirects=False
         )
 
     def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> AttemptFailure:

@@ -1,20 +1,16 @@
-"""The engine's one HTTP connection pool."""
+"""The engine's HTTP connection pool."""
 
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+import ssl
+from collections.abc import Callable
+from typing import Literal
 
 import aiohttp
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+from errand.engine.core.outgoing import tls_context
 
 
-def proxy_for(url: str) -> str | None:
-    """The proxy the environment names for this address; never one for this machine itself."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if host in _LOOPBACK or proxy_bypass(host):
-        return None
-    return getproxies().get(parts.scheme)
+def _no_file() -> str:
+    return ""
 
 
 class BodyTooLong(ValueError):
@@ -32,23 +28,34 @@ async def read_body(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
 
 
 class HttpPool:
-    """Opens its session on first use. No limit on connections: 50 tasks may use one host at once."""
+    """Opens its session on first use. No limit on connections: 50 tasks may use one host at once.
 
-    def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
+    `ca_file` gives the setting of that name; a new value holds from the next request on.
+    """
+
+    def __init__(self, ca_file: Callable[[], str] = _no_file) -> None:
+        self._ca_file = ca_file
+        # The newest is in use; replies may still come through the others.
+        self._sessions: list[aiohttp.ClientSession] = []
+        self._tls: ssl.SSLContext | Literal[True] = True
 
     @property
     def session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=300),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=15),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"User-Agent": "errand"},
+        """Raises `UnusableRoute` if the file of certificates cannot be used."""
+        tls = tls_context(self._ca_file())
+        if not self._sessions or tls is not self._tls:
+            self._tls = tls
+            self._sessions.append(
+                aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=300, ssl=tls),
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=15),
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    headers={"User-Agent": "errand"},
+                )
             )
-        return self._session
+        return self._sessions[-1]
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        sessions, self._sessions = self._sessions, []
+        for session in sessions:
+            await session.close()

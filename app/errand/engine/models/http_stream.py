@@ -10,6 +10,7 @@ import aiohttp
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.deadline import Stalled
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError, connection_lost, no_response
@@ -141,8 +142,10 @@ def transport_failure(error: Exception, provider: Provider, base_url: str) -> At
             text = f"{base_url} is not a web address. Check the API base."
             return AttemptFailure(text, "bad address", FailureKind.NOT_USABLE)
         case ssl.SSLError() | aiohttp.ClientSSLError():
-            text = f"No secure connection to {base_url}: {error}. Check the API base and the certificates."
+            text = f"No secure connection to {base_url}: {error}. Check the API base. {CERTIFICATE_HELP}"
             return AttemptFailure(text, "no secure connection", FailureKind.NOT_USABLE)
+        case UnusableRoute():
+            return AttemptFailure(str(error), "no way to the network", FailureKind.NOT_USABLE)
         case aiohttp.ClientConnectorError():
             hint = provider.start_hint or "check the network and the API base"
             text = f"Cannot reach {provider.title} at {base_url}: {hint}."

@@ -16,8 +16,10 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Literal, TypeAlias
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from errand.engine.core.errors import FolderNotAnswering
+from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.core.workspace_threads import in_workspace
 
 # The reason why a host at these addresses may not be reached, None if it may.
@@ -30,6 +32,7 @@ Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PROXY_HEADER = "x-errand"
 _LARGEST_HEAD, _CHUNK = 64 * 1024, 64 * 1024
 _HEAD_S, _CONNECT_S = 30.0, 15.0
+_PROXY_PORT = 80
 _MOST_LOOKUPS = 16
 # Before the next attempt to accept a connection if the engine has no descriptors left.
 _PAUSE_S = 1.0
@@ -79,8 +82,23 @@ class _Request:
     @property
     def head(self) -> bytes:
         """What the server gets: without the address, and for one request alone."""
+        return self._head(self.path)
+
+    def head_for(self, proxy: SplitResult) -> bytes:
+        """What another proxy gets: with the address."""
+        return self._head(f"http://{self.place}".encode() + self.path, *_login_at(proxy))
+
+    @property
+    def place(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_tunnel(self) -> bool:
+        return self.method == b"CONNECT"
+
+    def _head(self, target: bytes, *own: bytes) -> bytes:
         kept = [line for line in self.headers if not line.lower().startswith(_OWN_HEADERS)]
-        return b"\r\n".join((self.method + b" " + self.path + b" HTTP/1.1", *kept, b"Connection: close", b"", b""))
+        return b"\r\n".join((self.method + b" " + target + b" HTTP/1.1", *kept, *own, b"Connection: close", b"", b""))
 
 
 @dataclass(slots=True)
@@ -163,23 +181,26 @@ class HttpProxy:
             raise _Refused(HTTPStatus.BAD_REQUEST, "The request was too long or too slow.") from error
         if login is not None and not login.admits(request.headers):
             raise _Refused(HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, "This is the network of another command.")
-        there, out = await self._connected(request.host, request.port)
+        proxy = _next_proxy(request)
+        there, out = await self._connected(request, proxy)
         try:
-            if request.method == b"CONNECT":
+            if request.is_tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
-                out.write(request.head)
+                out.write(request.head if proxy is None else request.head_for(proxy))
             await _relay(reader, writer, there, out)
         finally:
             out.close()
 
-    async def _connected(self, host: str, port: int) -> Connection:
-        """Connects to an address that was judged, not to the name once more."""
+    async def _connected(self, request: _Request, proxy: SplitResult | None) -> Connection:
+        """Connects to an address that was judged, not to the name once more; or to the person's proxy."""
+        host, port = request.host, request.port
         try:
             async with self._lookups:
                 addresses = await look_up(host, port)
         except OSError as error:
-            if self.judge(host, port, ()) is None:
+            # A proxy knows names that are not known here.
+            if proxy is None and self.judge(host, port, ()) is None:
                 raise _Refused(HTTPStatus.BAD_GATEWAY, f"{host} was not found.", "unreachable") from error
             addresses = list[str]()
         if (reason := self.judge(host, port, addresses)) is not None:
@@ -190,11 +211,61 @@ class HttpProxy:
             and (shared := await self.dial(port)) is not None
         ):
             return await asyncio.open_connection(sock=shared, limit=_LARGEST_HEAD)
-        for address in addresses:
-            with suppress(OSError, TimeoutError):
-                async with asyncio.timeout(_CONNECT_S):
-                    return await asyncio.open_connection(address, port, limit=_LARGEST_HEAD)
+        if proxy is not None:
+            return await _connected_through(proxy, request)
+        if (connection := await _first_of(addresses, port)) is not None:
+            return connection
         raise _Refused(HTTPStatus.BAD_GATEWAY, f"{host}:{port} does not answer.", "unreachable")
+
+
+def _next_proxy(request: _Request) -> SplitResult | None:
+    """The proxy of the environment for a request, if one is to be used."""
+    try:
+        proxy = proxy_of(f"{'https' if request.is_tunnel else 'http'}://{request.place}")
+    except UnusableRoute as error:
+        raise _Refused(HTTPStatus.BAD_GATEWAY, str(error), "unreachable") from error
+    return urlsplit(proxy) if proxy is not None else None
+
+
+async def _connected_through(proxy: SplitResult, request: _Request) -> Connection:
+    """A connection to the person's proxy; one that leads to the server if a tunnel is wanted."""
+    place = f"The proxy {proxy.hostname}:{proxy.port or _PROXY_PORT}"
+    connection = await _first_of((proxy.hostname or "",), proxy.port or _PROXY_PORT, is_tls=proxy.scheme == "https")
+    if connection is None:
+        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{place} does not answer.", "unreachable")
+    if not request.is_tunnel:
+        return connection
+    reader, writer = connection
+    lines = (b"CONNECT %s HTTP/1.1" % request.place.encode(), b"Host: " + request.place.encode(), *_login_at(proxy))
+    try:
+        async with asyncio.timeout(_HEAD_S):
+            writer.write(b"\r\n".join((*lines, b"", b"")))
+            status = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].split(b" ", 2)[1:]
+    except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        writer.close()
+        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{place} does not answer.", "unreachable") from error
+    if status[:1] != [b"200"]:
+        writer.close()
+        said = b" ".join(status).decode("ascii", "replace")[:200]
+        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{place} refuses: {said}", "unreachable")
+    return connection
+
+
+async def _first_of(addresses: Sequence[str], port: int, *, is_tls: bool = False) -> Connection | None:
+    """The first connection that can be made."""
+    for address in addresses:
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_CONNECT_S):
+                return await asyncio.open_connection(address, port, limit=_LARGEST_HEAD, ssl=is_tls or None)
+    return None
+
+
+def _login_at(proxy: SplitResult) -> tuple[bytes, ...]:
+    """The header for a proxy whose address has a user and a password."""
+    if proxy.username is None:
+        return ()
+    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return (b"Proxy-Authorization: Basic " + base64.b64encode(login.encode()),)
 
 
 async def look_up(host: str, port: int) -> list[str]:

@@ -279,7 +279,7 @@ class ToolContext:
     `propose_fact` stores a fact until a person accepts it; raises `EngineError` with the reason if it cannot.
     `find_in_memory` finds what was said and done earlier.
     `sub_agents` is None where none can be started, `model_calls` where no model can be asked.
-    `embed` gives a vector for each text.
+    `embed` gives a vector for each text. `ca_file` is the setting of that name.
     """
 
     task_id: str
@@ -300,6 +300,7 @@ class ToolContext:
     find_in_memory: FindInMemory = no_memory
     model_calls: ModelCalls | None = None
     embed: Embed = no_embedding
+    ca_file: str = ""
 
 
 class AgentTool(Protocol):

@@ -156,6 +156,7 @@ class TaskBuilder:
             find_in_memory=recall.find,
             model_calls=calls,
             embed=self.embed,
+            ca_file=values.ca_file,
         )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)

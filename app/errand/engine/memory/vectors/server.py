@@ -11,6 +11,7 @@ import msgspec
 
 from errand.engine.core.addresses import check_address, display_address, is_in_the_clear
 from errand.engine.core.errors import ConfigurationError, InvalidParams
+from errand.engine.core.outgoing import proxy_of
 from errand.engine.memory.vectors.base import (
     VectorFilter,
     VectorHit,
@@ -28,7 +29,7 @@ from errand.engine.memory.vectors.base import (
     numbers_of,
     surplus_ids,
 )
-from errand.engine.models.http_pool import BodyTooLong, HttpPool, proxy_for, read_body
+from errand.engine.models.http_pool import BodyTooLong, HttpPool, read_body
 from errand.engine.tools.base import Vector
 
 CALL_S = 10.0
@@ -220,7 +221,7 @@ class ServerVectors:
                     url,
                     data=None if body is None else msgspec.json.encode(body),
                     headers={**self._headers, "Content-Type": "application/json"},
-                    proxy=proxy_for(self._url),
+                    proxy=proxy_of(self._url),
                     allow_redirects=False,
                 ) as response,
             ):

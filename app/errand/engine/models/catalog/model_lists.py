@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from errand.engine.core.input_limits import price, window_size
+from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_facts import ModelFacts, parse_facts
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.failures import error_text
@@ -20,7 +21,7 @@ from errand.redaction import Redactor
 from errand.regular_file import read_regular
 
 if TYPE_CHECKING:
-    import aiohttp
+    from errand.engine.models.http_pool import HttpPool
 
 _LIMIT_S = 15.0
 _MOST_BYTES = 4 * 1024 * 1024
@@ -89,9 +90,9 @@ class ModelListCache:
         """Facts by model id."""
         return {f"{name}/{model.name}": model.facts() for name, found in self._lists.items() for model in found.models}
 
-    async def refresh(self, session: "aiohttp.ClientSession", sources: list[ListSource]) -> None:
+    async def refresh(self, pool: "HttpPool", sources: list[ListSource]) -> None:
         """Fetch all lists concurrently; the old list stays if that fails."""
-        found = await asyncio.gather(*(_ask(session, source) for source in sources))
+        found = await asyncio.gather(*(_ask(pool, source) for source in sources))
         self.errors = {}
         for source, result in zip(sources, found, strict=True):
             if isinstance(result, str):
@@ -132,17 +133,17 @@ def _list_address(source: ListSource) -> str:
     return source.provider.list_url or f"{base}/models"
 
 
-async def _ask(session: "aiohttp.ClientSession", source: ListSource) -> ModelList | str:
+async def _ask(pool: "HttpPool", source: ListSource) -> ModelList | str:
     """The list, or the reason for its failure."""
     import aiohttp
 
-    from errand.engine.models.http_pool import BodyTooLong, proxy_for, read_body
+    from errand.engine.models.http_pool import BodyTooLong, read_body
 
     url = _list_address(source)
     try:
         async with (
             asyncio.timeout(_LIMIT_S),
-            session.get(url, headers=_headers(source), proxy=proxy_for(url), allow_redirects=False) as response,
+            pool.session.get(url, headers=_headers(source), proxy=proxy_of(url), allow_redirects=False) as response,
         ):
             whole = await read_body(response, _MOST_BYTES)
             body = await asyncio.to_thread(Redactor(source.key).hide_bytes, whole)
@@ -150,6 +151,8 @@ async def _ask(session: "aiohttp.ClientSession", source: ListSource) -> ModelLis
                 said = error_text(body)
                 return f"{source.provider.title} gave no list ({response.status}): {said}"
             models = only_chat_models(models_of(msgspec.json.decode(body)))
+    except UnusableRoute as error:
+        return f"{error} The list from before is kept."
     except (TimeoutError, aiohttp.ClientError, OSError):
         return f"{source.provider.title} could not be reached; the list from before is kept."
     except BodyTooLong:

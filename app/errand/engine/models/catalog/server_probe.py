@@ -10,12 +10,13 @@ import msgspec
 
 from errand.engine.core.addresses import check_address, is_loopback
 from errand.engine.core.errors import InvalidParams
+from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_lists import ListedModel, models_of
 from errand.engine.models.catalog.providers import PROVIDERS, Provider
 from errand.redaction import Redactor
 
 if TYPE_CHECKING:
-    import aiohttp
+    from errand.engine.models.http_pool import HttpPool
 
 
 _LIMIT_S = 0.7
@@ -44,20 +45,20 @@ class LocalServer:
     models: tuple[str, ...]
 
 
-async def local_servers(session: "aiohttp.ClientSession", bases: dict[str, str]) -> tuple[LocalServer, ...]:
+async def local_servers(pool: "HttpPool", bases: dict[str, str]) -> tuple[LocalServer, ...]:
     """Query all local providers concurrently; `bases` has the address of each by name."""
     local = [row for row in PROVIDERS if row.is_local]
-    found = await asyncio.gather(*(_ask(session, row, bases[row.name]) for row in local))
+    found = await asyncio.gather(*(_ask(pool, row, bases[row.name]) for row in local))
     return tuple(server for server in found if server is not None)
 
 
-async def _ask(session: "aiohttp.ClientSession", provider: Provider, base_url: str) -> LocalServer | None:
+async def _ask(pool: "HttpPool", provider: Provider, base_url: str) -> LocalServer | None:
     import aiohttp
 
     from errand.engine.models.http_pool import read_body
 
     try:
-        async with asyncio.timeout(_LIMIT_S), session.get(f"{base_url}/models", allow_redirects=False) as response:
+        async with asyncio.timeout(_LIMIT_S), pool.session.get(f"{base_url}/models", allow_redirects=False) as response:
             if response.status != 200:
                 return None
             listing = msgspec.json.decode(await read_body(response, _MOST_BYTES), type=_Listing)
@@ -112,14 +113,12 @@ def address_of(typed: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
-async def probe(
-    session: "aiohttp.ClientSession", address: str, key: str | None, limit_s: float = _PROBE_LIMIT_S
-) -> ProbeResult:
+async def probe(pool: "HttpPool", address: str, key: str | None, limit_s: float = _PROBE_LIMIT_S) -> ProbeResult:
     """Query the address as given, and with or without the usual `/v1`. `address` comes from `address_of`."""
     places = (f"{address}/v1", address) if not urlsplit(address).path else (address, f"{address}/v1")
     first: ProbeResult | None = None
     for place in places if not address.endswith("/v1") else (address, address.removesuffix("/v1")):
-        answer = await ask(session, place, key, limit_s)
+        answer = await ask(pool, place, key, limit_s)
         if answer.models is not None or not answer.may_be_elsewhere:
             return answer if answer.models is not None or first is None else first
         first = first or answer
@@ -127,18 +126,16 @@ async def probe(
     return first
 
 
-async def ask(session: "aiohttp.ClientSession", address: str, key: str | None, limit_s: float) -> ProbeResult:
+async def ask(pool: "HttpPool", address: str, key: str | None, limit_s: float) -> ProbeResult:
     """Query exactly this address."""
     import aiohttp
-
-    from errand.engine.models.http_pool import proxy_for
 
     url = f"{address}/models"
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         async with (
             asyncio.timeout(limit_s),
-            session.get(url, headers=headers, proxy=proxy_for(url), allow_redirects=False) as response,
+            pool.session.get(url, headers=headers, proxy=proxy_of(url), allow_redirects=False) as response,
         ):
             body = b""
             while len(body) <= _MOST_BYTES and (piece := await response.content.readany()):
@@ -188,10 +185,12 @@ def _why_unreachable(address: str, error: Exception) -> str:
 
     host = _host(address)
     match error:
+        case UnusableRoute():
+            return str(error)
         case aiohttp.ClientConnectorCertificateError():
             return (
                 f"The certificate of {host} is not trusted on this machine; it may be self-signed. Nothing was sent. "
-                "Add it to the certificates that this system trusts."
+                f"{CERTIFICATE_HELP}"
             )
         case aiohttp.ClientConnectorSSLError():
             return f"{host} does not speak https there. Is it http:// that is meant?"

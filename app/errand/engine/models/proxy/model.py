@@ -10,6 +10,7 @@ import msgspec
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.outgoing import proxy_of
 from errand.engine.models.base import AttemptEvent, ModelRequest, ReplyEnd
 from errand.engine.models.catalog.providers import SHARED
 from errand.engine.models.deadline import Aborted, Deadline, Stalled
@@ -23,7 +24,7 @@ from errand.engine.models.failures import (
     connection_lost,
     failure_from_response,
 )
-from errand.engine.models.http_pool import HttpPool, proxy_for
+from errand.engine.models.http_pool import HttpPool
 from errand.engine.models.http_stream import (
     EventStream,
     LineTooLong,
@@ -121,7 +122,7 @@ class ProxyModel:
         url = f"{self._base}/api/stream"
         body = BytesIO(encode(msgspec.to_builtins(request_to_wire(request))))
         return await self._connections.session.post(
-            url, data=body, headers=headers, proxy=proxy_for(url), allow_redirects=False
+            url, data=body, headers=headers, proxy=proxy_of(url), allow_redirects=False
         )
 
     def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> AttemptFailure:

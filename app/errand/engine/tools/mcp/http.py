@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from errand.engine.core.errors import EngineError
+from errand.engine.core.outgoing import UnusableRoute, proxy_of, tls_context
 from errand.engine.tools.mcp.json_rpc import LARGEST_MESSAGE, McpError
 from errand.engine.tools.mcp.login.discovery import Challenge, parse_challenge
 from errand.engine.tools.mcp.server_log import ServerLog
@@ -52,8 +53,10 @@ class HttpTransport:
         ended: Callable[[str], None],
         log: ServerLog,
         token_of: Callable[[str], Awaitable[str]],
+        ca_file: str,
     ) -> None:
         self._url = url
+        self._ca_file = ca_file
         self._token_of = token_of
         # The newest one; the end of the session is told with it.
         self._token = ""
@@ -72,13 +75,18 @@ class HttpTransport:
         self._is_over = False
 
     def open(self) -> None:
-        """Must be called in the event loop, before the first message."""
+        """Must be called in the event loop, before the first message. Raises `McpError` if no request can leave."""
         import aiohttp
 
+        try:
+            tls, proxy = tls_context(self._ca_file), proxy_of(self._url)
+        except UnusableRoute as error:
+            raise McpError(str(error)) from error
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
             cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=True,
+            connector=aiohttp.TCPConnector(ssl=tls),
+            proxy=proxy,
         )
 
     def use_version(self, version: str) -> None:

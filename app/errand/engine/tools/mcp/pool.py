@@ -43,7 +43,7 @@ class McpPool:
         self, settings: Settings, keys: KeyStore, known: KnownServers, sandbox_of: SandboxOf, judge: JudgeNamed
     ) -> None:
         self.known = known
-        self.logins = Logins(keys, judge)
+        self.logins = Logins(keys, judge, lambda: settings.values.ca_file)
         self.logins.changed = self._on_login_changed
         self.changed: Callable[[McpServer], None] = _ignore
         self._settings = settings
@@ -124,7 +124,8 @@ class McpPool:
                 self.changed(server)
 
         return ServerParts(
-            self._values, self._sandbox, self.logins.token, self._keys.redactor, changed, self._note_tools
+            *(self._values, self._sandbox, self.logins.token, self._keys.redactor, changed, self._note_tools),
+            ca_file=lambda: self._settings.values.ca_file,
         )
 
     def _on_login_changed(self, server_id: str) -> None:

@@ -60,6 +60,7 @@ class ServerParts:
     redactor: Redactor
     changed: Callable[[], None]
     tools_listed: Callable[["McpServer"], None]
+    ca_file: Callable[[], str]
 
 
 class McpServer:
@@ -204,6 +205,7 @@ class McpServer:
             token_of=_no_token
             if has_own_login(values.headers)
             else lambda refused: self._parts.token_of(spec, refused),
+            ca_file=self._parts.ca_file(),
         )
         self._transport = transport
         self._peer = RpcPeer(transport, self._on_notice, self._on_flood)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
+from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of, tls_context
 from errand.engine.sandbox.http_proxy import look_up
 from errand.engine.tools.base import AddressGuard, ToolError
 
@@ -53,16 +53,21 @@ class Download:
 
 
 async def download(
-    tool: str, url: str, guard: AddressGuard, wants_type: Callable[[str], bool], local_proxy: str | None = None
+    tool: str,
+    url: str,
+    guard: AddressGuard,
+    wants_type: Callable[[str], bool],
+    local_proxy: str | None = None,
+    ca_file: str = "",
 ) -> Download:
     """Get `url`, which the policy allowed, and what it redirects to if that is open too. Raises `ToolError`.
 
-    Addresses of this machine are asked for at `local_proxy`, if there is one.
+    Addresses of this machine are asked for at `local_proxy`, if there is one. `ca_file` is the setting of that name.
     """
     refused = guard.refusal(tool, url, (url,))
     if refused is not None:
         raise ToolError(f"{url[:500]} was not opened: {refused}.", "not opened")
-    fetch = _Fetch(tool, guard, (url,), wants_type, local_proxy)
+    fetch = _Fetch(tool, guard, (url,), wants_type, local_proxy, ca_file)
     try:
         async with asyncio.timeout(_LIMIT_S):
             return await fetch.run(url)
@@ -77,13 +82,20 @@ class _Fetch:
     approved: Sequence[str]
     wants_type: Callable[[str], bool]
     local_proxy: str | None
+    ca_file: str
     # The addresses that were judged, by host: nothing else is connected to.
     _judged: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     async def run(self, url: str) -> Download:
         import aiohttp
 
-        connector = aiohttp.TCPConnector(resolver=resolver_of(self._judged), use_dns_cache=False, force_close=True)
+        try:
+            tls = tls_context(self.ca_file)
+        except UnusableRoute as error:
+            raise ToolError(f"{url} was not opened: {error}", "no way to the network") from error
+        connector = aiohttp.TCPConnector(
+            resolver=resolver_of(self._judged), use_dns_cache=False, force_close=True, ssl=tls
+        )
         session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -142,13 +154,11 @@ class _Fetch:
         # As aiohttp reads it, so that nothing but this host is connected to.
         parts = URL(url)
         host, port = parts.raw_host or "", parts.port or 0
-        proxy = proxy_of(parts.scheme, host)
         try:
-            addresses = await look_up(host, port)
-        except OSError as error:
-            if proxy is None:
-                raise ToolError(f"{host} was not found: {error.strerror or error}.", "host not found") from error
-            addresses = []  # the proxy knows names that are not known here
+            proxy = proxy_of(url)
+            addresses = await self._addresses(host, port, proxy)
+        except UnusableRoute as error:
+            raise ToolError(f"{url} was not opened: {error}", "no way to the network") from error
         refused = self.guard.connection_refusal(self.tool, host, port, addresses, self.approved)
         if refused is not None:
             raise ToolError(f"{url} was not opened: {refused}.", "not opened")
@@ -160,12 +170,14 @@ class _Fetch:
         self._judged[host] = addresses
         return proxy
 
-
-def proxy_of(scheme: str, host: str) -> str | None:
-    """The proxy of the environment for a host, None if there is none."""
-    if host in _LOOPBACK or host.endswith(".localhost") or proxy_bypass(host):
-        return None
-    return getproxies().get(scheme)
+    async def _addresses(self, host: str, port: int, proxy: str | None) -> list[str]:
+        """None for a name that only the proxy knows."""
+        try:
+            return await look_up(host, port)
+        except OSError as error:
+            if proxy is None:
+                raise ToolError(f"{host} was not found: {error.strerror or error}.", "host not found") from error
+            return []
 
 
 def resolver_of(judged: dict[str, list[str]]) -> "AbstractResolver":
@@ -227,7 +239,7 @@ def cause_of(error: Exception) -> str:
         case aiohttp.ClientConnectorCertificateError():
             reason = error.certificate_error
             text = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else str(reason)
-            return f"its certificate is not valid ({text})"
+            return f"its certificate is not valid ({text}). {CERTIFICATE_HELP.rstrip('.')}"
         case aiohttp.ClientConnectorError():
             return f"no connection ({error.os_error.strerror or error.os_error})"
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():

@@ -105,7 +105,7 @@ class WebFetch:
     async def _fetched(self, wanted: WebFetchArguments) -> ToolResult:
         url = wanted.url.partition("#")[0]
         async with self._localhost() as proxy:
-            got = await download(self.name, url, self._context.addresses, is_text, proxy)
+            got = await download(self.name, url, self._context.addresses, is_text, proxy, self._context.ca_file)
         if got.body is None:
             raise ToolError(_no_text(got), f"{got.content_type}: not text")
         if not got.content_type and b"\0" in got.body[:8_192]:

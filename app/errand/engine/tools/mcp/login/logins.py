@@ -45,10 +45,11 @@ class _Running:
 class Logins:
     """`changed` is called with the id of a server whose sign-in has begun, ended or failed."""
 
-    def __init__(self, keys: KeyStore, judge: JudgeNamed) -> None:
+    def __init__(self, keys: KeyStore, judge: JudgeNamed, ca_file: Callable[[], str]) -> None:
         self.changed: Callable[[str], None] = _ignore
         self._keys = keys
         self._judge = judge
+        self._ca_file = ca_file
         self._held: dict[str, Credentials | None] = {}
         self._running: dict[str, _Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,6 +81,9 @@ class Logins:
             raise
         return renewed.access_token if renewed is not None else ""
 
+    def _named(self, spec: ServerSpec) -> NamedAddresses:
+        return NamedAddresses(spec.url, self._judge, ca_file=self._ca_file())
+
     async def has(self, spec: ServerSpec) -> bool:
         """True if tokens are stored for the server. Opens no keyring."""
         if not spec.url:
@@ -108,7 +112,7 @@ class Logins:
         if running is None:
             self._problems.pop(name, None)
             held = await self._credentials(spec)
-            flow = LoginFlow(replace(request, held=held), NamedAddresses(spec.url, self._judge))
+            flow = LoginFlow(replace(request, held=held), self._named(spec))
             begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             running = self._running.get(name)
             if running is None:
@@ -151,7 +155,7 @@ class Logins:
         if held is not None and held.access_token:
             with suppress(McpError, TimeoutError):
                 async with asyncio.timeout(_REVOKE_S):
-                    await revoke(NamedAddresses(spec.url, self._judge), held)
+                    await revoke(self._named(spec), held)
         self.changed(spec.id)
         return True
 
@@ -220,7 +224,7 @@ class Logins:
         renewed, client = None, held.client
         if held.refresh_token:
             try:
-                renewed = await renew(NamedAddresses(spec.url, self._judge), held)
+                renewed = await renew(self._named(spec), held)
             except LoginOver as over:
                 client = _unregistered(client) if over.is_client else client
         if self._held.get(name) is not held:

@@ -9,8 +9,9 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from errand.engine.core.addresses import display_address
+from errand.engine.core.outgoing import UnusableRoute, proxy_of, tls_context
 from errand.engine.tools.mcp.json_rpc import McpError
-from errand.engine.tools.web.download import cause_of, look_up, proxy_of, resolver_of
+from errand.engine.tools.web.download import cause_of, look_up, resolver_of
 from errand.protocol.base import JsonObject
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ class Answer:
 class NamedAddresses:
     """Opens what the server at `server` names, if `judge` lets it. Each method raises `McpError`."""
 
-    def __init__(self, server: str, judge: JudgeNamed, limit_s: float = _LIMIT_S) -> None:
+    def __init__(self, server: str, judge: JudgeNamed, limit_s: float = _LIMIT_S, ca_file: str = "") -> None:
         self._server = server
         self._judge = judge
         self._limit_s = limit_s
+        self._ca_file = ca_file
 
     async def get(self, url: str) -> Answer:
         """Redirects are followed where they may lead."""
@@ -80,7 +82,11 @@ class NamedAddresses:
         import aiohttp
 
         known, proxy = await self._judged(url)
-        connector = aiohttp.TCPConnector(resolver=resolver_of(known), use_dns_cache=False, force_close=True)
+        try:
+            tls = tls_context(self._ca_file)
+        except UnusableRoute as error:
+            raise McpError(str(error)) from error
+        connector = aiohttp.TCPConnector(resolver=resolver_of(known), use_dns_cache=False, force_close=True, ssl=tls)
         session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -122,7 +128,10 @@ async def _look_up(url: str) -> tuple[str, list[str], str | None]:
         raise McpError(f"{shown(url)}, which the server names, is no web address.") from error
     if parts.scheme not in ("http", "https") or not host:
         raise McpError(f"{shown(url)}, which the server names, is no web address.")
-    proxy = proxy_of(parts.scheme, host)
+    try:
+        proxy = proxy_of(url)
+    except UnusableRoute as error:
+        raise McpError(str(error)) from error
     try:
         return host, await look_up(host, port), proxy
     except OSError as error:
