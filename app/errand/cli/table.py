@@ -89,6 +89,7 @@ _GROUPS = (
         "What agents are and may",
         (
             Entry("models", "providers and models that were found", "commands.models:MODELS"),
+            Entry("keys", "where the key of each provider comes from; store and remove keys", "commands.keys:KEYS"),
             Entry("personalities", "who an agent can be", "commands.personalities:PERSONALITIES"),
             Entry("skills", "what agents can read up on: list, show, install, remove", "commands.skills:SKILLS"),
             Entry("tools", "all tools, where they come from and who has them", "commands.servers:TOOLS"),
@@ -100,6 +101,7 @@ _GROUPS = (
     Group(
         "This installation",
         (
+            Entry("settings", "list, read and change the settings", "commands.settings:SETTINGS"),
             Entry("doctor", "what is installed, what is missing, what to do", "commands.doctor:DOCTOR"),
             Entry("engine", "run the engine here, or end the one that runs", "commands.doctor:ENGINE"),
             Entry("backup", "copy conversations, pictures and settings into one file", "recovery.backup:BACKUP"),

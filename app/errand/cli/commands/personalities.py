@@ -1,40 +1,88 @@
-"""`errand personalities`: list, export, import."""
+"""`errand personalities`: list, show, make, edit, delete, export and import them."""
 
+import asyncio
 import os
+import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
+from uuid import uuid4
 
 import msgspec
 
-from errand.cli.arguments import UsageError
+from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
+from errand.cli.commands.personality_text import (
+    as_text,
+    changed,
+    check_tools,
+    edited,
+    from_text,
+    kept,
+    names_in,
+    number,
+)
 from errand.cli.commands.run import find_personality
-from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import columns, one_line
+from errand.cli.terminal.text import columns, one_line, plain
 from errand.client import personality_file
 from errand.client.connection import Connection
+from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.client.personality_file import NewPersonality, NotAPersonality, new_personality
 from errand.paths import Paths
 from errand.protocol.agents import (
+    PERSONALITY_DELETE,
     PERSONALITY_LIST,
     PERSONALITY_SAVE,
     Personality,
+    PersonalityDeleteParams,
     PersonalityListResult,
     PersonalitySaveParams,
+    ThinkingLevel,
 )
 from errand.protocol.base import EmptyParams
+from errand.regular_file import read_regular
+
+_ACTIONS = (
+    Action("list", "all of them (without a word too)"),
+    Action("show NAME", "one of them with its whole system prompt", first="personality"),
+    Action("new NAME", "a new one: in your editor, or from options"),
+    Action("edit NAME", "change one: in your editor, or by options", first="personality"),
+    Action("delete NAME", "agents that have it use assistant from their next task on", first="personality"),
+    Action("export NAME --to FILE", "write one to a file", first="personality"),
+    Action("import FILE", "take one in as a new one", first="file"),
+)
+_EPILOG = (
+    "The editor is that of VISUAL or EDITOR. Without a terminal the text that the editor would show is read from "
+    "standard input if there are no options: errand personalities edit NAME < FILE; errand personalities show NAME "
+    "prints it."
+)
+_LONGEST_TEXT = 1_000_000
 
 
 class PersonalitiesOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[
-        tuple[str, ...], Argument("WHAT", "list (the default), export NAME --to FILE, or import FILE")
-    ] = ()
+    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or what to do with which one")] = ()
+    rename: Annotated[str | None, Option("--name", "with edit: another name", "NAME")] = None
+    prompt: Annotated[str | None, Option("--prompt", "with new and edit: its system prompt", "TEXT")] = None
+    prompt_file: Annotated[
+        str | None, Option("--prompt-file", "with new and edit: a file with its system prompt", "FILE")
+    ] = None
+    model: Annotated[str | None, Option("--model", "with new and edit: its model; '' for the default", "M")] = None
+    tools: Annotated[
+        str | None, Option("--tools", "with new and edit: names with commas between; '' for all of them", "NAMES")
+    ] = None
+    thinking: Annotated[ThinkingLevel | None, Option("--thinking", "with new and edit: how much it thinks")] = None
+    temperature: Annotated[
+        str | None, Option("--temperature", "with new and edit: from 0 to 2; '' for the model's default", "T")
+    ] = None
+    color: Annotated[str | None, Option("--color", "with new and edit: blue, teal, green, …; '' for none", "C")] = None
     to: Annotated[str, Option("--to", "with export: where to", "FILE")] = ""
     overwrite: Annotated[bool, Flag("--overwrite", "with export: replace what is there")] = False
-    json: Annotated[bool, Flag("--json", "with list: one JSON object a line")] = False
+    yes: Annotated[bool, Flag("--yes", "with delete: without asking")] = False
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
 
 
 async def personalities(options: PersonalitiesOptions, paths: Paths, terminal: Terminal) -> int:
@@ -42,22 +90,128 @@ async def personalities(options: PersonalitiesOptions, paths: Paths, terminal: T
         match options.words or ("list",):
             case ["list"]:
                 await _list(connection, options, terminal)
+            case ["show", name]:
+                personality = await find_personality(connection, name)
+                terminal.line(_as_json(personality) if options.json else plain(as_text(personality).rstrip("\n")))
+            case ["new", name]:
+                await _new(connection, name, options, terminal)
+            case ["edit", name]:
+                await _edit(connection, await find_personality(connection, name), options, terminal)
+            case ["delete", name]:
+                await _delete(connection, await find_personality(connection, name), options, terminal)
             case ["export", name]:
                 await _export(connection, name, options, terminal)
             case ["import", file]:
                 await _import(connection, file, terminal)
             case _:
-                raise UsageError("Say what to do: errand personalities list, export NAME --to FILE, or import FILE")
+                raise wrong_words("personalities", _ACTIONS, options.words)
     return 0
 
 
-PERSONALITIES = Command(PersonalitiesOptions, personalities)
+PERSONALITIES = Command(PersonalitiesOptions, personalities, epilog=_EPILOG, actions=_ACTIONS)
+
+
+def _as_json(personality: Personality) -> str:
+    return msgspec.json.encode(personality).decode()
+
+
+async def _new(connection: Connection, name: str, options: PersonalitiesOptions, terminal: Terminal) -> None:
+    found = await connection.call(PERSONALITY_LIST, EmptyParams())
+    if any(name.casefold() == one.name.casefold() for one in found.personalities):
+        raise UsageError(f"There is a personality {name!r} already. Change it: errand personalities edit {name}")
+    begun = Personality(id=uuid4().hex, name=name, system_prompt="")
+    await _write_and_save(connection, begun, found.tools, options, terminal)
+
+
+async def _edit(connection: Connection, before: Personality, options: PersonalitiesOptions, terminal: Terminal) -> None:
+    tools = (await connection.call(PERSONALITY_LIST, EmptyParams())).tools
+    await _write_and_save(connection, before, tools, options, terminal)
+
+
+async def _write_and_save(
+    connection: Connection,
+    before: Personality,
+    tools: Collection[str],
+    options: PersonalitiesOptions,
+    terminal: Terminal,
+) -> None:
+    """Change it by the options, or by what the person writes in an editor."""
+    changes = _changes(options)
+    if changes:
+        await _save(connection, changed(before, changes), tools, options, terminal)
+    elif terminal.interactive:
+        text = as_text(before)
+        written = await asyncio.to_thread(edited, text)  # for minutes: the connection must stay alive
+        if written == text:
+            terminal.line("Nothing was changed.")
+            return
+        try:
+            await _save(connection, from_text(written, before), tools, options, terminal)
+        except (UsageError, CallError) as error:
+            raise UsageError(f"{error} What you wrote is kept in {kept(written)}.") from error
+    else:
+        written = sys.stdin.buffer.read(_LONGEST_TEXT).decode("utf-8", "replace")
+        if not written.strip():
+            raise UsageError("Nobody is there to edit it: give options, or a text. See errand personalities --help")
+        await _save(connection, from_text(written, before), tools, options, terminal)
+
+
+def _changes(options: PersonalitiesOptions) -> dict[str, object]:
+    if options.prompt is not None and options.prompt_file is not None:
+        raise UsageError("--prompt and --prompt-file both give the system prompt: choose one of them.")
+    prompt = options.prompt if options.prompt_file is None else _prompt_in(options.prompt_file)
+    given: dict[str, object] = {
+        "name": options.rename,
+        "system_prompt": prompt,
+        "model": options.model,
+        "tools": None if options.tools is None else names_in(options.tools),
+        "thinking_level": options.thinking,
+        "color": options.color,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if options.temperature is not None:
+        changes["temperature"] = number(options.temperature) if options.temperature else None
+    return changes
+
+
+def _prompt_in(file: str) -> str:
+    try:
+        return read_regular(Path(os.path.expanduser(file)), _LONGEST_TEXT).decode("utf-8", "replace").strip("\n")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+async def _save(
+    connection: Connection,
+    personality: Personality,
+    tools: Collection[str],
+    options: PersonalitiesOptions,
+    terminal: Terminal,
+) -> None:
+    check_tools(personality, tools)
+    saved = (await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))).personality
+    terminal.line(_as_json(saved) if options.json else f"{plain(saved.name)} was saved.")
+
+
+async def _delete(
+    connection: Connection, personality: Personality, options: PersonalitiesOptions, terminal: Terminal
+) -> None:
+    if not options.yes:
+        question = f"Delete {personality.name}? Agents that have it use assistant from their next task on."
+        if not terminal.interactive:
+            raise UsageError(f"{question} Nobody is there to ask: say yes with --yes.")
+        terminal.line(plain(question))
+        if (await terminal.ask("[y/N] ")).strip().lower() not in ("y", "yes"):
+            terminal.line("Nothing was deleted.")
+            return
+    await connection.call(PERSONALITY_DELETE, PersonalityDeleteParams(personality_id=personality.id))
+    terminal.line(_as_json(personality) if options.json else f"{plain(personality.name)} was deleted.")
 
 
 async def _list(connection: Connection, options: PersonalitiesOptions, terminal: Terminal) -> None:
     for personality in (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities:
         if options.json:
-            terminal.line(msgspec.json.encode(personality).decode())
+            terminal.line(_as_json(personality))
         else:
             terminal.line(format_personality(personality, terminal.width, terminal.style))
 

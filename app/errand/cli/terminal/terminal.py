@@ -87,18 +87,19 @@ class Terminal:
             self._put("", clears=True)
             self._status = ""
 
-    async def ask(self, prompt: str) -> str:
-        """Read a line at the prompt while other output continues above it.
+    async def ask(self, prompt: str, *, hidden: bool = False) -> str:
+        """Read a line at the prompt while other output continues above it; `hidden` shows nothing of what is typed.
 
         Raises KeyboardInterrupt for Ctrl+C and EOFError for Ctrl+D.
         """
         from prompt_toolkit import PromptSession  # 90 ms, only on use
         from prompt_toolkit.formatted_text import ANSI
+        from prompt_toolkit.layout.processors import PasswordProcessor
 
         from errand.cli.terminal.prompt import OutputAbovePrompt
 
         self.clear_status()
-        session: PromptSession[str] = PromptSession()
+        session: PromptSession[str] = PromptSession(input_processors=[PasswordProcessor(char="")] if hidden else None)
         self._above = OutputAbovePrompt(session.app)
         try:
             return await session.prompt_async(ANSI(self.style.printable(prompt)), handle_sigint=False)

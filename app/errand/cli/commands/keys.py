@@ -1,0 +1,139 @@
+"""`errand keys`: where the key of each provider comes from; storing and removing keys, which are never shown."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import UsageError, wrong_words
+from errand.cli.command import Command
+from errand.cli.exit_codes import EXIT_STOPPED
+from errand.cli.options import Action, Argument, CommandOptions, Flag
+from errand.cli.parser import did_you_mean
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import plain, wrapped
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.settings import KEY_SET, MODEL_LIST, KeySetParams, ModelListParams, Provider
+
+_ACTIONS = (
+    Action("list", "where the key of each provider comes from (without a word too)"),
+    Action("set PROVIDER", "type its key without echo, or give it on standard input", first="provider"),
+    Action("remove PROVIDER", "remove the stored key; a variable of your environment stays", first="provider"),
+)
+_EPILOG = (
+    "A key is never an argument, since other programs can read those. It goes into the system's keyring, or where "
+    "there is none into an encrypted file. A key in a variable of your environment is used first. Keys of MCP servers: "
+    "errand mcp set-key."
+)
+_LONGEST_KEY = 10_000
+# Takes a key, but has no models: the server of the setting vector_server.
+_WITHOUT_MODELS = ("qdrant",)
+
+
+class KeysOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), set or remove, and of which provider")] = ()
+    json: Annotated[bool, Flag("--json", "with list: one JSON object a line, of every provider")] = False
+
+
+async def keys(options: KeysOptions, paths: Paths, terminal: Terminal) -> int:
+    match options.words:
+        case ["set", _, _, *_]:
+            raise UsageError(
+                "A key is not given as an argument: the list of processes and the shell's history would keep it. "
+                f"Type it when asked, or: errand keys set {options.words[1]} < FILE"
+            )
+        case _:
+            pass
+    async with await connect(paths, "errand keys") as connection:
+        providers = (await connection.call(MODEL_LIST, ModelListParams())).providers
+        match options.words or ("list",):
+            case ["list"]:
+                _list(providers, options, terminal)
+            case ["set", name]:
+                return await _set(connection, _named(providers, name), terminal)
+            case ["remove", name]:
+                await _remove(connection, _named(providers, name), terminal)
+            case _:
+                raise wrong_words("keys", _ACTIONS, options.words)
+    return 0
+
+
+KEYS = Command(KeysOptions, keys, epilog=_EPILOG, actions=_ACTIONS)
+
+
+def _list(providers: Sequence[Provider], options: KeysOptions, terminal: Terminal) -> None:
+    if options.json:
+        for provider in providers:
+            terminal.line(msgspec.json.encode(provider).decode())
+        return
+    takes_key = [provider for provider in providers if provider.key_source != "not_needed" and not provider.local]
+    with_key = [provider for provider in takes_key if provider.key_source != "none"]
+    for provider in with_key:
+        terminal.line(key_line(provider, terminal.style))
+    if not with_key:
+        terminal.line("There is no key. To store one: errand keys set PROVIDER")
+    without = [provider.name for provider in takes_key if provider.key_source == "none"]
+    if without:
+        terminal.line(terminal.style.dim(wrapped(f"without a key: {', '.join(without)}", terminal.width)))
+
+
+def key_line(provider: Provider, style: Style) -> str:
+    """The provider's name, its title and the source of its key."""
+    where = {
+        "environment": f"from the variable {provider.key_variable}",
+        "keyring": "in the system's keyring",
+        "file": "in Errand's encrypted file",
+    }
+    source = where.get(provider.key_source, provider.key_source)
+    return f"{style.bold(f'{plain(provider.name):<20}')} {style.join(plain(source), plain(provider.title))}"
+
+
+def _named(providers: Sequence[Provider], name: str) -> Provider | str:
+    """The provider, or the name of what takes a key besides."""
+    wanted = name.casefold()
+    found = next((one for one in providers if wanted in (one.name.casefold(), one.title.casefold())), None)
+    if found is not None:
+        return found
+    if wanted in _WITHOUT_MODELS:
+        return wanted
+    near = did_you_mean(wanted, [one.name for one in providers])
+    raise UsageError(f"There is no provider {name!r}.{near} See them with: errand keys")
+
+
+def _name_of(provider: Provider | str) -> str:
+    return provider if isinstance(provider, str) else provider.name
+
+
+async def _set(connection: Connection, provider: Provider | str, terminal: Terminal) -> int:
+    name = _name_of(provider)
+    if terminal.interactive:
+        try:
+            key = await terminal.ask(f"key of {plain(name)}, not shown: ", hidden=True)
+        except (EOFError, KeyboardInterrupt):
+            terminal.line("Nothing was stored.")
+            return EXIT_STOPPED
+    else:
+        key = sys.stdin.buffer.read(_LONGEST_KEY + 1).decode("utf-8", "replace")
+    if not key.strip():
+        raise UsageError("No key was given, so nothing was stored.")
+    if len(key) > _LONGEST_KEY:
+        raise UsageError("That is too long for a key; nothing was stored.")
+    told = await connection.call(KEY_SET, KeySetParams(provider=name, key=key.strip()))
+    terminal.line(plain(told.notice))
+    if isinstance(provider, Provider) and provider.key_source == "environment":
+        terminal.note(f"errand: {provider.key_variable} is set in your environment and is used before the stored key.")
+    return 0
+
+
+async def _remove(connection: Connection, provider: Provider | str, terminal: Terminal) -> None:
+    told = await connection.call(KEY_SET, KeySetParams(provider=_name_of(provider), key=""))
+    if isinstance(provider, Provider) and provider.key_source == "none":
+        terminal.line(f"No key of {plain(provider.name)} was stored.")
+        return
+    terminal.line(plain(told.notice))
+    if isinstance(provider, Provider) and provider.key_source == "environment":
+        terminal.note(f"errand: the key in {provider.key_variable} stays in use until the engine ends.")
