@@ -62,6 +62,26 @@ def read_regular(path: Path, most: int, *, follow_links: bool = True) -> bytes:
         return data
 
 
+def read_listed(path: str, most: int) -> bytes:
+    """As `read_regular`, for a path that a listing of its folder has just called a regular file; no link is followed.
+
+    A walk through many files takes half the time by it.
+    """
+    descriptor = os.open(path, _TO_READ | _NO_LINK)
+    try:
+        found = os.fstat(descriptor)
+        _check(found, path)
+        size = found.st_size
+        data = b"" if size > most else os.read(descriptor, size + 1)
+        while 0 < size < len(data) <= most and (piece := os.read(descriptor, most + 1 - len(data))):
+            data += piece  # it has grown
+        if max(size, len(data)) > most:
+            raise FileTooLarge(errno.EFBIG, f"it is larger than {_size(most)}", path)
+        return data
+    finally:
+        os.close(descriptor)
+
+
 def read_beginning(path: Path, most: int, *, follow_links: bool = True) -> bytes:
     """Read at most `most` bytes from the beginning of a file."""
     with open_regular(path, follow_links=follow_links) as file:
@@ -143,7 +163,7 @@ def make_folder(path: Path) -> None:
         flush_folder(above)
 
 
-def _check(found: os.stat_result, path: Path) -> None:
+def _check(found: os.stat_result, path: Path | str) -> None:
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
         raise NotRegularFile(errno.EINVAL, f"it is {kind}, not a file", str(path))

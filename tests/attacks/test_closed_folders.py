@@ -56,9 +56,9 @@ def test_what_may_not_be_looked_at_is_left_out_and_the_rest_is_found(folder: Pat
     read_parts(occasion)  # its texts are loaded
     with no_superuser():
         parts = {part.name: part for part in read_parts(occasion)}
-        listed = list_files(folder, "", lambda: False, keep_all).lines
-        below = list_files(folder, "**", lambda: False, keep_all).lines
-        found = search(folder, "needle", True, "", lambda: False, keep_all).lines
+        listed = list_files(folder, "", "", lambda: False, keep_all).lines
+        below = list_files(folder, "", "**", lambda: False, keep_all).lines
+        found = search(folder, "", "needle", True, "", lambda: False, keep_all).lines
     assert listed == [".agents/", ".git/", "closed/", "names/", "open", "secret"]
     assert "names/file" in below and "closed/file" not in below
     assert found == ["open:1: needle"]

@@ -51,6 +51,13 @@ def test_reads_inside_the_workspace_pass(house: House) -> None:
     assert house.decide(Access("read", "Read", reads=(house.workspace,)), "never").verdict == "allow"
 
 
+def test_a_name_that_is_not_utf_8_is_read_in_the_workspace_and_nowhere_else(house: House) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    assert house.decide(Access("read", "Read", reads=(house.workspace / name,))).verdict == "allow"
+    outside = house.decide(Access("read", "Read", reads=(house.home / name,)))
+    assert outside.verdict == "deny" and "not UTF-8" in outside.reason
+
+
 def test_harmless_calls_pass(house: House) -> None:
     assert house.decide(Access("free", "Say"), "never").verdict == "allow"
 

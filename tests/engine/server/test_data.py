@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.storage.records import nodes
-from errand.engine.tools.shell.working_folder import WorkingFolder
+from errand.engine.tools.sessions import WorkingFolder
 from errand.protocol.data import DataImportResult, DataSummaryResult
 from errand.protocol.events import ConversationDeleted, ConversationUpdate
 from tests.support.connections import error_of, raw_client

@@ -56,6 +56,32 @@ async def test_a_read_past_the_end_says_where_the_file_ends(context: ToolContext
     assert text_of(result) == "2\n3\n[lines 2–3 of 3]\n[the file ends at line 3]"
 
 
+@pytest.mark.parametrize(
+    ("content", "has"),
+    [("", "is empty"), ("1", "has one line"), ("1\n2\n", "has 2 lines"), ("x\n" * 3_000_001, "has 3,000,001 lines")],
+    ids=["empty", "one line", "small", "large"],
+)
+async def test_a_start_past_the_end_is_answered_with_the_number_of_lines(
+    context: ToolContext, code: Tool, content: str, has: str
+) -> None:
+    put(context, "f", content)
+    start = content.count("\n") + 1 + (not content.endswith("\n"))
+    error = await failure(code, {"action": "read", "path": "f", "start_line": start})
+    assert str(error) == f"The file {has}: start_line {start} is after its end."
+
+
+async def test_a_large_file_with_a_nul_in_the_part_that_is_read_is_binary(context: ToolContext, code: Tool) -> None:
+    put(context, "f", b"a" * 9_000 + b"\0" * 6_000_000)
+    assert "f is a binary file of 6,009,000 bytes" in str(await failure(code, {"action": "read", "path": "f"}))
+
+
+async def test_a_search_says_which_files_it_left_out_for_their_size(context: ToolContext, code: Tool) -> None:
+    put(context, "large", "needle" * 1_000_000)
+    put(context, "small", "needle")
+    found = text_of(await run(code, {"action": "search", "pattern": "needle"}))
+    assert found == "small:1: needle\n[1 file of more than 5 MB left out; to search one, give it as path]"
+
+
 async def test_names_of_lists_and_searches_can_be_read_as_they_stand(context: ToolContext, code: Tool) -> None:
     put(context, "src/deep/a.py", "one\n")
     assert text_of(await run(code, {"action": "list", "path": "src/deep"})) == "src/deep/a.py"
@@ -64,6 +90,49 @@ async def test_names_of_lists_and_searches_can_be_read_as_they_stand(context: To
         found = text_of(await run(code, {"action": "search", "pattern": "one", "path": path}))
         assert found == "src/deep/a.py:1: one"
     assert text_of(await run(code, {"action": "read", "path": found.partition(":")[0]})) == "one"
+
+
+_ODD_NAMES = (
+    *(b"new\nline", b" before", b"after ", b"caf\xe9", "caf\u00e9".encode(), b'quo"te', b'"quoted"', b"~", b"~root"),
+    *(b"back\\slash", b"tab\t", "zero\u200bwidth".encode(), b"a:3: b", b"$HOME", b"-dash", b"a" * 255, b"\\351"),
+)
+
+
+@pytest.mark.parametrize("folder", [b"", b"o\xe9\n/"], ids=["workspace", "odd folder"])
+async def test_odd_names_of_lists_and_searches_can_be_read_as_they_stand(
+    context: ToolContext, code: Tool, folder: bytes
+) -> None:
+    for name in _ODD_NAMES:
+        put(context, os.fsdecode(folder + name), b"needle " + repr(name).encode())
+    root = "." if not folder else text_of(await run(code, {"action": "list"}))
+    listed = text_of(await run(code, {"action": "list", "path": root})).splitlines()
+    found = text_of(await run(code, {"action": "search", "pattern": "needle", "path": root})).splitlines()
+    assert len(listed) == len(_ODD_NAMES)
+    for name, hit in zip(listed, found, strict=True):
+        assert hit == f"{name}:1: {text_of(await run(code, {'action': 'read', 'path': name}))}"
+
+
+async def test_a_name_that_is_not_utf_8_is_read_but_not_changed(context: ToolContext, code: Tool) -> None:
+    put(context, os.fsdecode(b"caf\xe9"), "text")
+    result = await run(code, {"action": "read", "path": '"caf\\351"'})
+    assert (text_of(result), detail(result, "path")) == ("text", f'"{context.workspace}/caf\\351"')
+    error = await failure(code, {"action": "patch", "path": '"caf\\351"', "old": "text", "new": "more"})
+    assert "rename it first" in str(error) and str(error).isprintable()
+
+
+async def test_a_misspelt_odd_name_is_answered_with_the_name_to_use(context: ToolContext, code: Tool) -> None:
+    put(context, "src/new\nline.txt")
+    error = await failure(code, {"action": "read", "path": "src/new\ufffdline.txt"})
+    assert str(error) == 'There is no file src/new\ufffdline.txt. There is "src/new\\nline.txt".'
+
+
+async def test_a_path_from_the_folder_of_the_shell_is_answered_with_that_of_the_workspace(
+    context: ToolContext, code: Tool
+) -> None:
+    put(context, "src/deep/a.py", "one\n")
+    await run(tool_of(context, "shell"), {"command": "cd src"})
+    error = await failure(code, {"action": "read", "path": "deep/a.py"})
+    assert str(error) == "There is no file deep/a.py. Paths start at the workspace: src/deep/a.py is there."
 
 
 @pytest.mark.parametrize("lines", [5_000, 1_000_000], ids=["long", "very large"])

@@ -215,7 +215,7 @@ def test_a_glob_of_many_repeated_stars_is_matched_at_once() -> None:
 def test_a_list_of_one_folder_can_be_cancelled(tmp_path: Path) -> None:
     put(tmp_path, {"a": ""})
     with pytest.raises(ToolError, match="Operation aborted"):
-        list_files(tmp_path, "", lambda: True, keep_all)
+        list_files(tmp_path, "", "", lambda: True, keep_all)
 
 
 async def test_gitignore_is_not_read_if_ignored_files_are_requested(

@@ -63,4 +63,7 @@ def denied_folder(access: Access, denied: Iterable[GrantedCall]) -> str | None:
 def _of_read(path: str, places: Places) -> Finding:
     if any(places.is_inside(path, skills) for skills in places.skills) and not places.closed_folder_of(path):
         return Finding("allow", "path", "reading a skill of yours")
-    return judge_path("read", path, places.workspace, places, False)
+    finding = judge_path("read", path, places.workspace, places, False)
+    if finding.verdict == "ask" and any("\ud800" <= letter <= "\udfff" for letter in path):
+        return deny("path", "its name is not UTF-8, so that nobody can be asked about it")
+    return finding

@@ -173,10 +173,10 @@ def unusable_path(path: str) -> str | None:
     if "\0" in path:
         return "a path cannot hold a NUL character"
     try:
-        size = len(path.encode())
+        data = path.encode("utf-8", "surrogateescape")  # a name need not be UTF-8
     except UnicodeEncodeError:
         return "the path is not text"
-    if not path or size > _LONGEST or any(len(part.encode()) > _LONGEST_NAME for part in path.split("/")):
+    if not path or len(data) > _LONGEST or any(len(part) > _LONGEST_NAME for part in data.split(b"/")):
         return "the path is empty or too long"
     return None
 

@@ -121,10 +121,16 @@ class GitIgnore:
                 files = tuple((file, 0) for file, _ in files)  # they match nothing more, but count for the bounds
             files = _inside(files, folder)
         self._files = {str(root): files}
+        # Those of the last path: most have the same folder.
+        self._folder: str = str(root)
+        self._in_force = files
 
     def leaves_out(self, path: str, is_folder: bool) -> bool:
         """True to skip the path. Call it for a folder before its content."""
-        found = _leaves_out(self._files_for(os.path.dirname(path)), path, is_folder)
+        folder = os.path.dirname(path)
+        if folder != self._folder:
+            self._folder, self._in_force = folder, self._files_for(folder)
+        found = bool(self._in_force) and _leaves_out(self._in_force, path, is_folder)
         self.has_left_out |= found
         return found
 

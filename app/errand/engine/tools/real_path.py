@@ -12,15 +12,21 @@ from pathlib import Path
 
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.plain_text import is_text
+from errand.engine.tools.quoted_name import quoted, unquoted
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 # The longest path that Linux takes, PATH_MAX; resolving one of a million characters takes minutes.
 _LONGEST = 4_096
+_LONGEST_QUOTED = 4 * _LONGEST + 2
 _STEPS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
-def resolve(path: str, context: ToolContext) -> Path:
-    """Resolve the path of a tool argument; a relative one starts at the workspace, `~/` at the home directory."""
+def resolve(path: str, context: ToolContext, *, must_be_text: bool = True) -> Path:
+    """Resolve the path of a tool argument; a relative one starts at the workspace, `~/` at the home directory.
+
+    A name that is not UTF-8 is refused unless `must_be_text` is false: it can be neither stored nor sent.
+    """
+    path = named(path, context)
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL character.")
     if len(path) > _LONGEST:
@@ -29,13 +35,22 @@ def resolve(path: str, context: ToolContext) -> Path:
         path = context.environment.get("HOME", "~") + path[1:]
     try:
         found = os.path.realpath(context.workspace / path)
-        if not is_text(found):  # a link points there
-            raise ToolError(f"{path[:200]!r} leads to a name that is not UTF-8. Use the shell for it.")
+        if must_be_text and not is_text(found):  # also if a link points there
+            raise ToolError(
+                f"{quoted(path[:200])} is or leads to a name that is not UTF-8. It can be read, listed and searched "
+                "here; to change it, rename it first with the shell."
+            )
         if os.path.islink(found):
             raise ToolError(f"{path[:200]!r} is a link that leads to itself, at once or in a circle of links.")
         return Path(found)
     except (OSError, ValueError) as error:  # a loop of links, or characters not allowed in a file name
         raise ToolError(f"{path[:200]!r} is not a usable path: {error}.") from error
+
+
+def named(path: str, context: ToolContext) -> str:
+    """The path that an argument names: a quoted one without its quotes, unless there is a file with them."""
+    inner = unquoted(path) if path.startswith('"') and len(path) <= _LONGEST_QUOTED else None
+    return path if inner is None or os.path.lexists(context.workspace / path) else inner
 
 
 @contextmanager

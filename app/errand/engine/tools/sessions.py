@@ -85,3 +85,16 @@ class ConversationSessions:
 
     async def close(self, kind: type[ToolSession]) -> None:
         await self.all.close_one(self.conversation_id, kind)
+
+
+@dataclass(slots=True)
+class WorkingFolder:
+    """Where the next command of the conversation runs: `path` is below the workspace, empty for the workspace itself.
+
+    The tool `shell` keeps it; file tools look there for what they do not find in the workspace.
+    """
+
+    path: str = ""
+
+    async def close(self) -> None:
+        """Nothing runs here."""

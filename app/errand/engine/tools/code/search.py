@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import regex
 
@@ -13,8 +13,8 @@ from errand.engine.tools.base import ToolError
 from errand.engine.tools.code.text_file import decode
 from errand.engine.tools.file_walk import LONGEST_S, LeavesOut, TooLong, is_file, is_folder, matches, walk
 from errand.engine.tools.patterns import compile_pattern
-from errand.engine.tools.plain_text import clean_name
-from errand.regular_file import open_regular, read_regular
+from errand.engine.tools.quoted_name import quoted
+from errand.regular_file import FileTooLarge, open_regular, read_listed
 
 MOST = 500
 
@@ -23,30 +23,37 @@ _LONGEST_LINE = 300
 _LARGEST = 5_000_000  # per file in a folder, and per piece of a file named directly, such as a long output
 _PATIENCE_S = 10.0
 _SLICE_S = 0.25
+_NARROWER = "use a simpler pattern or a smaller folder"
 
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """One entry per line, relative to the folder; folders end in a slash. `more` says why entries are omitted."""
+    """One entry per line; folders end in a slash. `more` says why entries are omitted."""
 
     lines: list[str]
     more: str = ""
 
 
-def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> FolderListing:
-    """Without a pattern the content of the folder itself, with one everything below it."""
+def list_files(
+    folder: Path, shown: str, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut
+) -> FolderListing:
+    """Without a pattern the content of the folder itself, with one everything below it.
+
+    `shown` is put before the names, so that they are paths for the next call.
+    """
     if not folder.is_dir():
         raise ToolError(f"{folder} is a file, not a folder. Use the action read.")
     lines: list[str] = []
     try:
-        for line in (
+        for name in (
             _below(folder, glob, is_cancelled, leaves_out) if glob else _inside(folder, is_cancelled, leaves_out)
         ):
             if len(lines) == MOST:
                 return FolderListing(lines, "there are more; narrow the path or the glob")
-            lines.append(line)
+            lines.append(quoted(f"{shown}{name}"))
     except TooLong as error:
-        return FolderListing(lines, f"stopped after {LONGEST_S:g} s at {clean_name(error.at)}; list a smaller folder")
+        at = quoted(f"{shown}{error.at}")
+        return FolderListing(lines, f"stopped after {LONGEST_S:g} s at {at}; list a smaller folder")
     return FolderListing(lines)
 
 
@@ -60,32 +67,47 @@ def _inside(folder: Path, is_cancelled: Callable[[], bool], leaves_out: LeavesOu
         if is_cancelled():
             raise ToolError("Operation aborted")
         if not leaves_out(entry.path, is_folder(entry, follow_links=False)):
-            yield _line(entry, entry.name)
+            yield _marked(entry, entry.name)
 
 
 def _below(folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> Iterator[str]:
     for name, entry in walk(folder, is_cancelled, leaves_out):
         if matches(name, glob):
-            yield _line(entry, name)
+            yield _marked(entry, name)
 
 
-def _line(entry: "os.DirEntry[str]", name: str) -> str:
-    return clean_name(f"{name}/" if is_folder(entry) else name)
+def _marked(entry: "os.DirEntry[str]", name: str) -> str:
+    return f"{name}/" if is_folder(entry) else name
 
 
 @dataclass(slots=True)
 class SearchResult:
-    """`lines` are `path:line: text`. `more` is the reason for an early end of the search."""
+    """`lines` are `path:line: text`. `more` is the reason for an early end; `too_large` files were left out."""
 
     lines: list[str] = field(default_factory=list[str])
     files: int = 0
     more: str = ""
+    too_large: int = 0
+
+    @property
+    def left_out(self) -> str:
+        """What to say of files that were not searched."""
+        if not self.too_large:
+            return ""
+        files = "1 file" if self.too_large == 1 else f"{self.too_large:,} files"
+        return f"{files} of more than {_LARGEST // 1_000_000} MB left out; to search one, give it as path"
 
 
 def search(
-    root: Path, pattern: str, literal: bool, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut
+    root: Path,
+    shown: str,
+    pattern: str,
+    literal: bool,
+    glob: str,
+    is_cancelled: Callable[[], bool],
+    leaves_out: LeavesOut,
 ) -> SearchResult:
-    """Search a file, or all text files below a folder. Stops soon after `is_cancelled` turns true."""
+    """Search a file, or all text files below a folder, named after `shown`. Stops soon after `is_cancelled`."""
     try:
         compiled = compile_pattern(regex.escape(pattern) if literal else pattern, regex.MULTILINE)
     except ValueError as error:
@@ -94,10 +116,11 @@ def search(
     deadline = time.monotonic() + _PATIENCE_S
     found = SearchResult()
     try:
-        for name, path in _files(root, glob, is_cancelled, leaves_out):
+        for relative, texts in _files(root, glob, is_cancelled, leaves_out, found):
             lines: list[str] = []
+            name = f"{shown}{relative}"
             try:
-                for text, before in _texts(path, is_asked=path == root):
+                for text, before in texts:
                     most = MOST_HITS - len(found.lines) - len(lines)
                     if most <= 0 or is_cancelled():
                         break
@@ -105,7 +128,9 @@ def search(
                     lines += _hits(matches, text, name, most, before)
             except TimeoutError:
                 found.lines += lines
-                found.more = f"stopped after {_PATIENCE_S:g} s at {name}; use a simpler pattern or a smaller folder"
+                found.more = (
+                    f"stopped after {_PATIENCE_S:g} s at {quoted(name)}; use a simpler pattern or a smaller folder"
+                )
                 break
             found.lines += lines
             found.files += bool(lines)
@@ -113,31 +138,40 @@ def search(
                 found.more = f"stopped at {MOST_HITS} hits; narrow the pattern, the path or the glob"
                 break
     except TooLong as error:
-        found.more = f"stopped after {LONGEST_S:g} s at {clean_name(error.at)}; search a smaller folder"
+        at = quoted(f"{shown}{error.at}")
+        found.more = f"stopped after {LONGEST_S:g} s at {at}; search a smaller folder"
     if is_cancelled():
         raise ToolError("Operation aborted")
     return found
 
 
+# The texts of a file, each with the number of lines before it.
+_Texts: TypeAlias = Iterable[tuple[str, int]]
+
+
 def _files(
-    root: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut
-) -> Iterator[tuple[str, Path]]:
+    root: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut, found: SearchResult
+) -> Iterator[tuple[str, _Texts]]:
     if root.is_file():
-        yield root.name, root
+        yield root.name, _texts_of_asked(root)
         return
     for name, entry in walk(root, is_cancelled, leaves_out):
-        if is_file(entry) and (not glob or matches(name, glob)):
-            yield clean_name(name), Path(entry.path)
+        if not is_file(entry) or (glob and not matches(name, glob)):
+            continue
+        try:
+            file = decode(read_listed(entry.path, _LARGEST))
+        except FileTooLarge:
+            found.too_large += 1
+            continue
+        except OSError:
+            continue
+        if file is not None:
+            yield name, ((file.text, 0),)
 
 
-def _texts(path: Path, *, is_asked: bool) -> Iterator[tuple[str, int]]:
-    """The text of a file with the number of preceding lines; in pieces for a large file that was named directly."""
+def _texts_of_asked(path: Path) -> Iterator[tuple[str, int]]:
+    """In pieces, since a file that was named directly may be large."""
     try:
-        if not is_asked:
-            file = decode(read_regular(path, _LARGEST, follow_links=False))
-            if file is not None:
-                yield file.text, 0
-            return
         with open_regular(path, follow_links=False) as opened:
             yield from _pieces(opened)
     except OSError:
@@ -192,7 +226,7 @@ def _hits(matches: Iterable["regex.Match[str]"], text: str, name: str, most: int
         end = text.find("\n", match.start())
         end = len(text) if end < 0 else end
         start = text.rfind("\n", 0, match.start()) + 1
-        yield f"{name}:{line}: {_cut(text, start, end, match.start())}"
+        yield f"{quoted(name)}:{line}: {_cut(text, start, end, match.start())}"
         most -= 1
 
 

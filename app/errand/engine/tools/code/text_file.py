@@ -1,12 +1,14 @@
 """Text files: encoding, newlines, and a bounded range of lines."""
 
 import codecs
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from errand.engine.tools.base import ToolError
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_BOM_STARTS = tuple(bom for bom, _ in _BOMS)
 
 MOST_LINES = 2_000
 MOST_CHARACTERS = 50_000
@@ -34,7 +36,9 @@ class TextFile:
 
 def decode(data: bytes) -> TextFile | None:
     """Decode a file; None if it is binary. Text without a BOM that is not UTF-8 is read as Latin-1."""
-    bom, encoding = next(((bom, name) for bom, name in _BOMS if data.startswith(bom)), (b"", "utf-8"))
+    bom, encoding = b"", "utf-8"
+    if data.startswith(_BOM_STARTS):
+        bom, encoding = next((bom, name) for bom, name in _BOMS if data.startswith(bom))
     if b"\0" in data and not encoding.startswith("utf-16"):
         return None
     try:
@@ -78,18 +82,19 @@ def line_range(data: bytes, first: int, last: int) -> LineRange | None:
     if lines[-1] == "":
         lines.pop()
     if first > max(1, len(lines)):
-        raise ToolError(f"The file has {len(lines)} lines; start_line {first} is after its end.")
+        raise _after_end(first, len(lines))
     return _bounded(lines[first - 1 : last or None], first, len(lines))
 
 
-def window_of_large(file: BinaryIO, first: int, last: int) -> LineRange | None:
+def window_of_large(file: BinaryIO, first: int, last: int, is_cancelled: Callable[[], bool]) -> LineRange | None:
     """`line_range` for a file above LARGEST; reads only the part up to `last`, in pieces."""
     if b"\0" in file.read(8192):
         return None
     file.seek(0)
-    if not _skip_lines(file, first - 1):
-        raise ToolError(f"start_line {first} is after the end of the file.")
+    _skip_lines(file, first - 1, is_cancelled)
     data = file.read(_MOST_BYTES)
+    if b"\0" in data:
+        return None
     lines = data.split(b"\n")
     total = None
     if len(data) == _MOST_BYTES and len(lines) > 1:
@@ -102,23 +107,33 @@ def window_of_large(file: BinaryIO, first: int, last: int) -> LineRange | None:
     return _bounded([line.decode("utf-8", "replace").rstrip("\r") for line in lines[:count]], first, total)
 
 
-def _skip_lines(file: BinaryIO, count: int) -> bool:
-    """Seek to the start of the line after `count` lines; False if the file is shorter."""
+def _skip_lines(file: BinaryIO, count: int, is_cancelled: Callable[[], bool]) -> None:
+    """Seek to the start of the line after `count` lines. Raises ToolError if there is none."""
+    before, last = 0, b""
     while True:
+        if is_cancelled():
+            raise ToolError("Operation aborted")
         begin = file.tell()
         piece = file.read(_PIECE)
-        if count == 0 or not piece:
-            file.seek(begin)
-            return bool(piece)
+        if not piece:
+            raise _after_end(count + 1, before + (last != b"\n"))
         found = piece.count(b"\n")
-        if found < count:
-            count -= found
+        if before + found < count:
+            before, last = before + found, piece[-1:]
             continue
         at = -1
-        for _ in range(count):
+        for _ in range(count - before):
             at = piece.index(b"\n", at + 1)
         file.seek(begin + at + 1)
-        count = 0
+        if file.read(1):
+            file.seek(begin + at + 1)
+            return
+        raise _after_end(count + 1, count)
+
+
+def _after_end(first: int, lines: int) -> ToolError:
+    has = f"has {lines:,} lines" if lines > 1 else "has one line" if lines else "is empty"
+    return ToolError(f"The file {has}: start_line {first} is after its end.")
 
 
 def _bounded(lines: list[str], first: int, total: int | None) -> LineRange:

@@ -35,14 +35,16 @@ from errand.engine.tools.code.search import list_files, search
 from errand.engine.tools.code.workspace_files import PreparedWrite, WorkspaceFiles
 from errand.engine.tools.file_walk import keep_all
 from errand.engine.tools.gitignore import GitIgnore
-from errand.engine.tools.plain_text import clean_name
-from errand.engine.tools.real_path import opened_folder, resolve, with_real_path
+from errand.engine.tools.plain_text import is_text
+from errand.engine.tools.quoted_name import quoted
+from errand.engine.tools.real_path import named, opened_folder, resolve, with_real_path
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, ToolIcon
 from errand.protocol.changes import FOLDER, NOTHING
 
 T = TypeVar("T")
 
+_LOOKING = frozenset(("read", "list", "search"))
 _PATIENCE_S = 60.0
 _STOPPED_S = 0.05
 
@@ -66,7 +68,7 @@ class Code:
     )
     parameters = schema_of(CodeArguments)
     # In order with others: a read that follows a write in the same reply must see it.
-    execution_mode: ExecutionMode | ParallelWhere = ParallelWhere("action", frozenset({"read", "list", "search"}))
+    execution_mode: ExecutionMode | ParallelWhere = ParallelWhere("action", _LOOKING)
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
@@ -86,16 +88,17 @@ class Code:
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, CodeArguments)
-        path, action = resolve(wanted.path, self._context), wanted.action
-        name = self._files.name(path)
+        path, action = self._resolved(wanted), wanted.action
+        name, given = self._files.name(path), named(wanted.path, self._context)
+        given = given if is_text(given) else ""
         match action:
             case "read" | "list" | "search":
                 text = f"{action.capitalize()} {name}"
                 if self._is_task_output(path):
                     return Access("free", text)
-                return Access("read", text, reads=(path,), operation=action, given=wanted.path)
+                return Access("read", text, reads=(path,), operation=action, given=given)
             case "create_dir":
-                return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=wanted.path)
+                return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=given)
             case "write" | "patch" | "edit":
                 verb = "Write" if action == "write" else "Change"
                 basis = self._files.state(path)  # before the preview, so that a change between the two is detected
@@ -108,7 +111,7 @@ class Code:
                     operation=action,
                     basis=basis,
                     is_partial=preview.is_partial,
-                    given=wanted.path,
+                    given=given,
                 )
 
     def allow(self, call_id: str, access: Access) -> None:
@@ -148,7 +151,7 @@ class Code:
     def _run(
         self, call_id: str, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]
     ) -> ToolResult:
-        path = resolve(wanted.path, self._context)
+        path = self._resolved(wanted)
         if allowed is not None and not self._is_allowed_path(path, allowed):
             raise with_real_path(path)
         basis = allowed.basis if allowed is not None and allowed.writes else None
@@ -182,6 +185,13 @@ class Code:
         except OSError as error:
             raise ToolError(f"{self._files.name(Path(path))[:200]}: {error.strerror or error}") from error
 
+    def _resolved(self, wanted: CodeArguments) -> Path:
+        return resolve(wanted.path, self._context, must_be_text=wanted.action not in _LOOKING)
+
+    def _detail(self, path: Path) -> str:
+        """The path for the record of the call."""
+        return str(path) if is_text(str(path)) else quoted(str(path))
+
     def _is_allowed_path(self, path: Path, allowed: Access) -> bool:
         return self._is_task_output(path) if allowed.tier == "free" else path in (*allowed.reads, *allowed.writes)
 
@@ -194,7 +204,7 @@ class Code:
     ) -> "ToolResult | _Write":
         match wanted.action:
             case "read":
-                return self._read(wanted, path)
+                return self._read(wanted, path, is_cancelled)
             case "write" | "patch" | "edit":
                 return self._change(wanted, path, basis, is_cancelled)
             case "list":
@@ -204,16 +214,21 @@ class Code:
             case "search":
                 return self._search(wanted, path, is_cancelled)
 
-    def _read(self, wanted: CodeArguments, path: Path) -> ToolResult:
+    def _read(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         # Without line numbers, since models copy the text into `old`.
         if wanted.end_line and wanted.end_line < wanted.start_line:
             raise ToolError(f"end_line {wanted.end_line} is before start_line {wanted.start_line}.")
-        part = self._files.window(path, wanted.start_line, wanted.end_line)
+        part = self._files.window(path, wanted.start_line, wanted.end_line, is_cancelled)
         is_past_end = part.total is not None and wanted.end_line > max(part.total, 1)
         end = f"[the file ends at line {part.total:,}]" if is_past_end else ""
         text = "\n".join(piece for piece in (part.text or "(empty)", part.note, end) if piece)
         count = part.last - part.first + 1
-        details: JsonObject = {"path": str(path), "start_line": part.first, "end_line": part.last, "lines": part.total}
+        details: JsonObject = {
+            "path": self._detail(path),
+            "start_line": part.first,
+            "end_line": part.last,
+            "lines": part.total,
+        }
         return text_result(text, _counted(count, "line"), details)
 
     def _change(
@@ -289,9 +304,10 @@ class Code:
     def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         self._must_exist(path)
         ignore = None if wanted.ignored else GitIgnore(path)
-        listing = list_files(path, wanted.glob, is_cancelled, ignore.leaves_out if ignore else keep_all)
-        details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": bool(listing.more)}
-        text = _with_notes([f"{self._prefix(path)}{line}" for line in listing.lines], "(nothing)", listing.more, ignore)
+        leaves_out = ignore.leaves_out if ignore else keep_all
+        listing = list_files(path, self._prefix(path), wanted.glob, is_cancelled, leaves_out)
+        details: JsonObject = {"path": self._detail(path), "count": len(listing.lines), "more": bool(listing.more)}
+        text = _with_notes(listing.lines, "(nothing)", [listing.more], ignore)
         return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
 
     def _create_dir(self, path: Path) -> "_Write":
@@ -314,16 +330,16 @@ class Code:
         self._must_exist(path)
         ignore = None if wanted.ignored else GitIgnore(path)
         leaves_out = ignore.leaves_out if ignore else keep_all
-        found = search(path, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
         prefix = self._prefix(path if path.is_dir() else path.parent)
-        text = _with_notes([f"{prefix}{line}" for line in found.lines], "(no hits)", found.more, ignore)
+        found = search(path, prefix, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
+        text = _with_notes(found.lines, "(no hits)", [found.more, found.left_out], ignore)
         details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
         return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
 
     def _prefix(self, folder: Path) -> str:
         """What to put before names in a folder, so that they are paths for the next call."""
-        name = self._files.name(folder)
-        return "" if name == "." else f"{clean_name(name).rstrip('/')}/"
+        name = self._files.path_from_workspace(folder)
+        return "" if name == "." else f"{name.rstrip('/')}/"
 
     def _must_exist(self, path: Path) -> None:
         if not path.exists():
@@ -365,8 +381,8 @@ def _notes(edits: list[Replacement]) -> str:
     return "\n".join(f"[{f'edit {number}: ' if len(edits) > 1 else ''}{note}]" for number, note in noted)
 
 
-def _with_notes(lines: list[str], nothing: str, more: str, ignore: GitIgnore | None) -> str:
-    whole = [*lines, *([f"[{more}]"] if more else [])] or [nothing]
+def _with_notes(lines: list[str], nothing: str, notes: list[str], ignore: GitIgnore | None) -> str:
+    whole = (lines or [nothing]) + [f"[{note}]" for note in notes if note]
     if ignore and ignore.has_left_out:
         whole.append("[what .gitignore names is left out; set ignored to have it]")
     return "\n".join(whole)

@@ -6,6 +6,7 @@ Leaves OSErrors to the caller.
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +16,9 @@ from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.code.edits import TextDiff, close_matches, diff_texts
 from errand.engine.tools.code.text_file import LARGEST, LineRange, TextFile, decode, line_range, window_of_large
-from errand.engine.tools.plain_text import clean_name
+from errand.engine.tools.quoted_name import quoted
 from errand.engine.tools.real_path import name_in, opened_folder, with_real_path
+from errand.engine.tools.sessions import WorkingFolder
 from errand.regular_file import NotRegularFile, open_regular, read_at_most, write_atomically
 
 _LARGEST_EDITED = 20_000_000
@@ -64,7 +66,11 @@ class WorkspaceFiles:
         self._read: dict[Path, bytes] = {}
 
     def name(self, path: Path) -> str:
-        """The path for people and models: relative inside the workspace."""
+        """The path for people and models, usable for the next call: relative inside the workspace, quoted if odd."""
+        return quoted(self.path_from_workspace(path))
+
+    def path_from_workspace(self, path: Path) -> str:
+        """Relative inside the workspace, which is `.` itself."""
         return str(path.relative_to(self._workspace)) if path.is_relative_to(self._workspace) else str(path)
 
     @cached_property
@@ -72,11 +78,11 @@ class WorkspaceFiles:
         """Resolved on first use, in a thread, since the folder may not answer."""
         return Path(os.path.realpath(self._context.workspace))
 
-    def window(self, path: Path, first: int, last: int) -> LineRange:
+    def window(self, path: Path, first: int, last: int, is_cancelled: Callable[[], bool]) -> LineRange:
         with self._open(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > LARGEST:
-                part = window_of_large(file, first, last)
+                part = window_of_large(file, first, last, is_cancelled)
             else:
                 data = read_at_most(file, LARGEST)
                 self._read[path] = _digest(data)
@@ -163,13 +169,29 @@ class WorkspaceFiles:
             with opened_folder(path.parent) as folder:
                 return open_regular(name_in(folder, path), follow_links=False, folder=folder)
         except FileNotFoundError as error:
-            raise _NoFile(f"There is no file {self.name(path)}.{_similar_names_hint(path)}") from error
+            raise _NoFile(f"There is no file {self.name(path)}.{self._hint(path)}") from error
         except NotRegularFile as error:
             if path.is_symlink():
                 raise with_real_path(path) from error
             if path.is_dir():
                 raise ToolError(f"{self.name(path)} is a folder. Use the action list.") from error
             raise ToolError(f"{self.name(path)} is no regular file but a device, pipe or socket.") from error
+
+    def _hint(self, path: Path) -> str:
+        """The file of this name in the folder of the shell, or names like it, as the next call can have them."""
+        shell = self._context.sessions.find(WorkingFolder)
+        if (
+            shell is not None
+            and shell.path
+            and os.path.isfile(meant := Path(shell.path, self.path_from_workspace(path)))
+        ):
+            return f" Paths start at the workspace: {self.name(meant)} is there."
+        try:
+            names = os.listdir(path.parent)
+        except OSError:
+            return f" There is no folder {self.name(path.parent)} either."
+        close = [self.name(path.parent / names[index]) for index in close_matches(path.name, names, 3)]
+        return f" There is {', '.join(close)}." if close else ""
 
 
 class _NoFile(ToolError):
@@ -190,13 +212,3 @@ def _identity(found: os.stat_result) -> str:
 
 def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
-
-
-def _similar_names_hint(path: Path) -> str:
-    try:
-        names = os.listdir(path.parent)
-    except OSError:
-        return f" There is no folder {path.parent} either."
-    texts = [clean_name(name) for name in names]
-    close = [texts[index] for index in close_matches(path.name, texts, 3)]
-    return f" There is {', '.join(close)}." if close else ""

@@ -28,6 +28,7 @@ from errand.engine.tools.base import (
 from errand.engine.tools.checkpoints import CommandFiles
 from errand.engine.tools.plain_text import clean_name
 from errand.engine.tools.real_path import resolve, with_real_path
+from errand.engine.tools.sessions import WorkingFolder
 from errand.engine.tools.shell.background import BackgroundCommands
 from errand.engine.tools.shell.background_results import (
     TYPED_S,
@@ -41,7 +42,6 @@ from errand.engine.tools.shell.background_results import (
 )
 from errand.engine.tools.shell.command import CommandResult, ShellCommand
 from errand.engine.tools.shell.terminal import typed
-from errand.engine.tools.shell.working_folder import WorkingFolder
 from errand.notice_text import ended_text, process_text
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay

@@ -1,23 +1,12 @@
-"""The folder in which the next command of a conversation runs, and how a shell tells where it has ended."""
+"""How a shell tells the folder in which it has ended."""
 
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 _CHANGES = re.compile(r"\b(?:cd|pushd|popd)\b")
 _LONGEST = 4_096
-
-
-@dataclass(slots=True)
-class WorkingFolder:
-    """A session of the tool `shell`: `path` is below the workspace, empty for the workspace itself."""
-
-    path: str = ""
-
-    async def close(self) -> None:
-        """Nothing runs here."""
 
 
 class FolderReport:
