@@ -11,6 +11,7 @@ import pytest
 from errand.engine.tools.base import Tool, ToolContext, ToolError
 from errand.engine.tools.code.search import list_files
 from errand.engine.tools.file_walk import is_file, keep_all, matches, walk
+from errand.engine.tools.git_excludes import personal_excludes
 from errand.engine.tools.gitignore import GitIgnore
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
@@ -34,8 +35,8 @@ def put(folder: Path, files: dict[str, str]) -> None:
         path.write_text(content)
 
 
-def kept(root: Path) -> list[str]:
-    found = walk(root, lambda: False, GitIgnore(root).leaves_out)
+def kept(root: Path, personal: Path | None = None) -> list[str]:
+    found = walk(root, lambda: False, GitIgnore(root, personal).leaves_out)
     return [name for name, entry in found if is_file(entry) and entry.name != ".gitignore"]
 
 
@@ -151,6 +152,79 @@ def test_random_rules_ignore_the_same_files_as_git(tmp_path: Path) -> None:
     git = ["git", "-C", tmp_path, "ls-files", "-z", "--others", "--exclude-standard"]
     listed = subprocess.run(git, capture_output=True, check=True, env=environment).stdout.decode().split("\0")
     assert sorted(kept(tmp_path)) == sorted(name for name in listed if name and not name.endswith(".gitignore"))
+
+
+def not_ignored_by_git(folder: Path, environment: dict[str, str]) -> list[str]:
+    git = ["git", "-C", folder, "ls-files", "-z", "--others", "--cached", "--exclude-standard"]
+    listed = subprocess.run(git, capture_output=True, check=True, env=environment).stdout.decode().split("\0")
+    return sorted(
+        name for name in listed if (folder / name).is_file() and Path(name).name not in (".gitignore", ".git")
+    )
+
+
+OF_ALL = {name: "" for name in ("a.log", "a.mine", "a.own", "keep.own", "a.sub", "src/a.mine", "src/a.own", "src/x")}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="compares with git")
+def test_excludes_of_the_repository_and_of_the_person_have_the_same_meaning_as_in_git(tmp_path: Path) -> None:
+    """Also in a worktree and in a submodule, where `.git` is a file."""
+    put(tmp_path, {".gitconfig": '[include]\n  path = "more config" # included\n[core] excludesfile = ~/\\"mine\\"\n'})
+    put(tmp_path, {"more config": "[core]\nexcludesFile = /nowhere\n", '"mine"': "*.mine\n*.log\n"})
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+
+    def git(folder: Path, *arguments: str) -> None:
+        settings = ("-c", "user.name=A", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+        subprocess.run(("git", "-C", folder, *settings, *arguments), check=True, capture_output=True, env=environment)
+
+    main, other, tree = tmp_path / "main", tmp_path / "other", tmp_path / "tree"
+    for folder in (main, other):
+        git(tmp_path, "init", "-q", str(folder))
+        put(folder, {"first": ""})
+        git(folder, "add", "first")
+        git(folder, "commit", "-qm", "first")
+    git(main, "submodule", "add", str(other), "sub")
+    git(main, "commit", "-qm", "sub")
+    git(main, "worktree", "add", str(tree))
+    put(main, {".gitignore": "!a.log\n*.sub\n", ".git/info/exclude": "*.own\n!keep.own\n!src/a.mine\n"})
+    put(main, {".git/modules/sub/info/exclude": "x\n"})
+    put(tree, {".gitignore": "src"})
+    for folder in (main, main / "sub", tree):
+        put(folder, OF_ALL)
+    personal = personal_excludes(environment)
+    assert personal == tmp_path / '"mine"'
+    for folder in (main / "sub", tree):
+        assert kept(folder, personal) == not_ignored_by_git(folder, environment), folder
+    inner = [name for name in kept(main, personal) if name.startswith("sub/")]
+    assert inner == [f"sub/{name}" for name in not_ignored_by_git(main / "sub", environment)]
+    whole = [name for name in kept(main, personal) if not name.startswith("sub/")]
+    assert whole == not_ignored_by_git(main, environment)
+    assert kept(main / "src", personal) == ["a.mine", "x"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", ".config/git/ignore"),
+        ("[core]\n\texcludesFile = ~/x # mine", "x"),
+        ('[other]\nexcludesFile = ~/x\n[core "sub"]\nexcludesFile = ~/y', ".config/git/ignore"),
+        ("[core]\nexcludesfile=~/x\nexcludesfile = ~/y", "y"),
+        ("[core]\nexcludesfile = ~other/x", None),
+        ("[core]\nexcludesfile =", None),
+        ("[include]\npath = .gitconfig", ".config/git/ignore"),  # itself
+        ("\0[core\n=", ".config/git/ignore"),
+    ],
+)
+def test_the_persons_own_file_is_the_one_that_git_would_read(
+    tmp_path: Path, settings: str, expected: str | None
+) -> None:
+    put(tmp_path, {".gitconfig": settings})
+    environment = {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+    assert personal_excludes(environment) == (tmp_path / expected if expected else None)
+
+
+def test_a_repository_names_no_file_outside_of_it(tmp_path: Path) -> None:
+    put(tmp_path, {"secret": "a\n", "main/.git/config": f"[core]\nexcludesFile = {tmp_path}/secret\n", "main/a": ""})
+    assert kept(tmp_path / "main", personal_excludes({"HOME": str(tmp_path)})) == ["a"]
 
 
 def test_hostile_pattern_does_not_slow_down_a_walk(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-r"""`.gitignore` files: which paths a walk skips.
+r"""`.gitignore` files: which paths a walk skips. `git_excludes.py` finds the files that lie elsewhere.
 
 The files come from untrusted repositories, so their size is bounded, and nothing backtracks: the rules of a file are
 one nondeterministic automaton, run bit-parallel (Shift-And of Baeza-Yates and Gonnet, 1992). Bit n of a state is set
@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
+from errand.engine.tools.git_excludes import repository_excludes
 from errand.regular_file import read_regular
 
 _NAME = ".gitignore"
@@ -108,18 +109,20 @@ _Files: TypeAlias = tuple[tuple[_IgnoreFile, int], ...]
 class GitIgnore:
     """The rules for a walk from `root`: those of its repository above it, and those found on the way.
 
-    An explicitly named folder is walked even if rules above it exclude it. Files tracked by git are skipped too, as in
-    ripgrep. `has_left_out` is true if anything was skipped.
+    They are those of `.gitignore` files, of the repository's `info/exclude` and of the file `personal`. A repository
+    inside another one has its own rules alone. An explicitly named folder is walked even if rules above it exclude it.
+    Files tracked by git are skipped too, as in ripgrep. `has_left_out` is true if anything was skipped.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, personal: Path | None) -> None:
         self.has_left_out = False
+        self._personal = personal
         outermost, *inner = map(str, reversed(_repository_folders(root)))
-        files = _with_own((), outermost)
+        files = self._inside((), outermost)
         for folder in inner:
             if _leaves_out(files, folder, is_folder=True):
                 files = tuple((file, 0) for file, _ in files)  # they match nothing more, but count for the bounds
-            files = _inside(files, folder)
+            files = self._inside(files, folder)
         self._files = {str(root): files}
         # Those of the last path: most have the same folder.
         self._folder: str = str(root)
@@ -137,11 +140,20 @@ class GitIgnore:
     def _files_for(self, folder: str) -> _Files:
         files = self._files.get(folder)
         if files is None:
-            files = _inside(self._files_for(os.path.dirname(folder)), folder)
+            files = self._inside(self._files_for(os.path.dirname(folder)), folder)
             # Only the folders above: a walk does not come back to the others, and their rules take up memory.
             above = {known: kept for known, kept in self._files.items() if folder.startswith(os.path.join(known, ""))}
             self._files = above | {folder: files}
         return files
+
+    def _inside(self, files: _Files, folder: str) -> _Files:
+        """Those for the names in the folder; the deeper a file, the earlier it is, and the last ones are git's own."""
+        name = os.fsencode(os.path.basename(folder))
+        files = tuple((file, file.inside(state, name)) for file, state in files)
+        if os.path.lexists(os.path.join(folder, ".git")):
+            files = _with((), self._personal) if self._personal is not None else ()
+            files = _with(files, repository_excludes(Path(folder)))
+        return _with(files, Path(folder, _NAME), follow_links=False)
 
 
 def _repository_folders(root: Path) -> list[Path]:
@@ -160,19 +172,14 @@ def _leaves_out(files: _Files, path: str, is_folder: bool) -> bool:
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
-def _inside(files: _Files, folder: str) -> _Files:
-    name = os.fsencode(os.path.basename(folder))
-    return _with_own(tuple((file, file.inside(state, name)) for file, state in files), folder)
-
-
-def _with_own(files: _Files, folder: str) -> _Files:
-    """The files with the folder's own one first: it takes precedence over those above it."""
+def _with(files: _Files, path: Path, *, follow_links: bool = True) -> _Files:
+    """The files with this one first: it takes precedence over them."""
     rules_left = _MOST_RULES - sum(file.rules for file, _ in files)
     if not rules_left or len(files) == _MOST_FILES:
         return files
     try:
         left = _MOST_BYTES - sum(file.size for file, _ in files)
-        text = read_regular(Path(folder, _NAME), left, follow_links=False)
+        text = read_regular(path, left, follow_links=follow_links)
     except OSError:
         return files
     own = _compiled(text, rules_left)

@@ -34,6 +34,7 @@ from errand.engine.tools.code.preview import Preview, preview_diff, preview_edit
 from errand.engine.tools.code.search import list_files, search
 from errand.engine.tools.code.workspace_files import PreparedWrite, WorkspaceFiles
 from errand.engine.tools.file_walk import keep_all
+from errand.engine.tools.git_excludes import personal_excludes
 from errand.engine.tools.gitignore import GitIgnore
 from errand.engine.tools.plain_text import is_text
 from errand.engine.tools.quoted_name import quoted
@@ -303,7 +304,7 @@ class Code:
 
     def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         self._must_exist(path)
-        ignore = None if wanted.ignored else GitIgnore(path)
+        ignore = self._ignored(wanted, path)
         leaves_out = ignore.leaves_out if ignore else keep_all
         listing = list_files(path, self._prefix(path), wanted.glob, is_cancelled, leaves_out)
         details: JsonObject = {"path": self._detail(path), "count": len(listing.lines), "more": bool(listing.more)}
@@ -328,7 +329,7 @@ class Code:
         if not wanted.pattern:
             raise ToolError("search needs `pattern`.")
         self._must_exist(path)
-        ignore = None if wanted.ignored else GitIgnore(path)
+        ignore = self._ignored(wanted, path)
         leaves_out = ignore.leaves_out if ignore else keep_all
         prefix = self._prefix(path if path.is_dir() else path.parent)
         found = search(path, prefix, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
@@ -340,6 +341,9 @@ class Code:
         """What to put before names in a folder, so that they are paths for the next call."""
         name = self._files.path_from_workspace(folder)
         return "" if name == "." else f"{name.rstrip('/')}/"
+
+    def _ignored(self, wanted: CodeArguments, path: Path) -> GitIgnore | None:
+        return None if wanted.ignored else GitIgnore(path, personal_excludes(self._context.environment))
 
     def _must_exist(self, path: Path) -> None:
         if not path.exists():
