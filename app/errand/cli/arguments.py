@@ -23,7 +23,8 @@ _PERIOD = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _DAYS_AGO = {"today": 0, "yesterday": 1}
 
 APPROVE_HELP = "where approval is needed: ask, allow edits of files here, plan (read only), never allow, allow all"
-ID_HELP = "its id, or a part at either end of it that only one task has"
+ID_HELP = "any part of its id that no other has, or of its conversation's id or title"
+CONVERSATION_HELP = "any part of its id or title that no other has"
 
 
 class UsageError(Exception):

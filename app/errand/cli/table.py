@@ -72,17 +72,30 @@ _GROUPS = (
     Group(
         "Conversations",
         (
-            Entry("search", "full-text search in all conversations", "commands.conversations:SEARCH"),
+            Entry("list", "list conversations, newest first", "commands.conversations.listing:LIST"),
+            Entry("show", "a conversation in order, whole", "commands.conversations.show:SHOW"),
+            Entry("search", "full-text search in all conversations", "commands.conversations.search:SEARCH"),
             Entry("agents", "who takes part in conversations, and who speaks after whom", "commands.agents:AGENTS"),
             Entry("compare", "two branches of a conversation, from where they part", "commands.comparison:COMPARE"),
             Entry("memory", "search it, facts that every task is told, forgetting", "commands.memory.facts:MEMORY"),
-            Entry("export", "write conversations to a file", "commands.conversations:EXPORT"),
+            Entry("rename", "give a conversation another title", "commands.conversations.listing:RENAME"),
+            Entry("pin", "keep conversations at the top of the list", "commands.conversations.listing:PIN"),
+            Entry("archive", "put conversations away, or take them back", "commands.conversations.listing:ARCHIVE"),
+            Entry("export", "write conversations to a file", "commands.conversations.data:EXPORT"),
             Entry(
-                "import", "take conversations in; those that are here stay as they are", "commands.conversations:IMPORT"
+                "import",
+                "take conversations in; those that are here stay as they are",
+                "commands.conversations.data:IMPORT",
             ),
-            Entry("orphans", "conversations without any agent, with their sizes", "commands.conversations:ORPHANS"),
-            Entry("prune", "delete conversations archived long ago; counts them first", "commands.conversations:PRUNE"),
-            Entry("delete", "delete an archived conversation for good", "commands.conversations:DELETE"),
+            Entry(
+                "orphans", "conversations without any agent, with their sizes", "commands.conversations.data:ORPHANS"
+            ),
+            Entry(
+                "prune",
+                "delete conversations archived long ago; counts them first",
+                "commands.conversations.data:PRUNE",
+            ),
+            Entry("delete", "delete an archived conversation for good", "commands.conversations.data:DELETE"),
         ),
     ),
     Group(

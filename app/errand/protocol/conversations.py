@@ -113,18 +113,27 @@ class Position(Wire, frozen=True, kw_only=True):
 class ConversationListParams(Wire, frozen=True, kw_only=True):
     """Most recently changed first. `cursor` is the `next_cursor` of the previous page.
 
-    `pinned` true selects pinned conversations only, false all others, null both.
+    `pinned` true selects pinned conversations only, false all others, null both; likewise `archived`. `id_part` selects
+    by a part of the id, `title_part` by a part of the title, whatever its case, `workspace` by the absolute path of
+    the working folder. `with_tasks` adds the newest task of each conversation.
     """
 
     cursor: str | None = None
     limit: int = 50
-    archived: bool = False
+    archived: bool | None = False
     pinned: bool | None = None
+    id_part: str = ""
+    title_part: str = ""
+    workspace: str | None = None
+    with_tasks: bool = False
 
 
 class ConversationListResult(Wire, frozen=True, kw_only=True):
+    """A page by `workspace` may be shorter than its limit; only `next_cursor` says whether more follows."""
+
     conversations: tuple[Conversation, ...]
     next_cursor: str | None
+    tasks: tuple[Task, ...] = ()
 
 
 class ConversationGetParams(Wire, frozen=True, kw_only=True):

@@ -279,10 +279,14 @@ class TaskQueueRemoveParams(Wire, frozen=True, kw_only=True):
 
 
 class TaskListParams(Wire, frozen=True, kw_only=True):
-    """Newest first; `active` omits ended tasks. `cursor` is the `next_cursor` of the previous page."""
+    """Newest first; `active` omits ended tasks, `id_part` those whose id does not contain it.
+
+    `cursor` is the `next_cursor` of the previous page.
+    """
 
     active: bool = False
     conversation_id: str | None = None
+    id_part: str = ""
     limit: int = 50
     cursor: str | None = None
 

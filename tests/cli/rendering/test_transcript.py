@@ -4,11 +4,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from errand.cli.rendering.transcript import TranscriptRenderer, with_label
+from errand.cli.rendering.transcript import TranscriptRenderer, history, with_label
 from errand.cli.terminal.style import PLAIN, Style
 from errand.engine.tools.call_display import with_displays
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
 from errand.protocol.notices import EndedProcess, LimitReached, TaskFailed, TaskStopped
 from errand.protocol.tasks import Queued, TodoItem
@@ -65,6 +66,7 @@ def test_a_chat_is_not_called_complete() -> None:
 def test_engine_messages_are_shown_and_typed_user_messages_are_not_repeated() -> None:
     shown = transcript()
     said = node("user", TextBlock(text="Go on."))
+    shown.said("Go on. ")
     assert shown.event(TaskMessage(node=said)) == ""
     told = msgspec.structs.replace(said, id="node_2", author="engine")
     assert shown.event(TaskMessage(node=told)) == "Errand told the agent: “Go on.”\n"
@@ -100,10 +102,54 @@ def test_the_same_event_twice_shows_nothing_new() -> None:
     assert [shown.event(event) for event in events] == ["", "", ""]
 
 
-def test_reasoning_and_the_persons_own_words_are_not_repeated() -> None:
+def test_what_a_person_said_elsewhere_stands_in_its_place() -> None:
     shown = transcript()
-    assert shown.event(TaskMessage(node=node("user", TextBlock(text="count the files")))) == ""
-    assert shown.event(TaskMessage(node=node("assistant", ThinkingBlock(text="hm"), identifier="node_2"))) == ""
+    first = node("user", TextBlock(text="count the files\nof all folders"))
+    assert shown.event(TaskMessage(node=first)) == "> count the files\n> of all folders\n"
+    assert shown.event(TaskMessage(node=node("assistant", TextBlock(text="Three."), identifier="node_2"))) == "Three.\n"
+    again = msgspec.structs.replace(first, id="node_3")
+    assert shown.event(TaskMessage(node=again)) == "\n> count the files\n> of all folders\n"
+
+
+def test_reasoning_is_shown_if_it_is_asked_for_and_told_from_the_answer() -> None:
+    thought = node("assistant", ThinkingBlock(text="hm, hm"), TextBlock(text="Three."))
+    assert transcript().event(TaskMessage(node=thought)) == "Three.\n"
+    shown = TranscriptRenderer(PLAIN, 80, thinking=True)
+    assert shown.event(TaskMessage(node=thought)) == "(thinking) hm, hm\nThree.\n"
+    dim = TranscriptRenderer(Style(colour=True, unicode=True), 80, thinking=True)
+    assert dim.event(TaskMessage(node=thought)).startswith("\x1b[2mhm,\x1b[0m \x1b[2mhm\x1b[0m\n")
+
+
+def test_streamed_reasoning_ends_before_the_answer_and_is_shown_once() -> None:
+    shown = TranscriptRenderer(PLAIN, 80, thinking=True)
+    thinking = [msgspec.structs.replace(piece(text, at), kind="thinking") for text, at in (("hm, ", 0), ("hm", 4))]
+    parts = [shown.delta(one) for one in (*thinking, piece("Three ", 0, 1))]
+    finished = node("assistant", ThinkingBlock(text="hm, hm"), TextBlock(text="Three files"))
+    assert "".join([*parts, shown.event(TaskMessage(node=finished))]) == "(thinking) hm, hm\nThree files\n"
+
+
+def test_heads_name_who_speaks_and_the_message() -> None:
+    shown = TranscriptRenderer(PLAIN, 80, heads=True)
+    said = msgspec.structs.replace(node("user", TextBlock(text="count"), identifier="node_12345678"), task_id=None)
+    first, question, *_ = shown.event(TaskMessage(node=said)).splitlines()
+    assert (first[:6], first[-11:], question) == ("you · ", " · 12345678", "> count")
+    reply = node("assistant", TextBlock(text="Three."), identifier="node_87654321")
+    blank, head, text = shown.event(TaskMessage(node=reply)).splitlines()
+    assert (blank, head[:8], head[-11:], text) == ("", "agent · ", " · 87654321", "Three.")
+    more = msgspec.structs.replace(reply, id="node_3")
+    assert shown.event(TaskMessage(node=more)) == "Three.\n", "the head stands once"
+
+
+def test_an_ended_task_follows_its_last_message_in_a_history() -> None:
+    nodes = (node("user", TextBlock(text="a")), node("assistant", TextBlock(text="b"), identifier="node_2"))
+    later = msgspec.structs.replace(nodes[0], id="node_3", task_id="task_2")
+    ended = msgspec.structs.replace(task("completed"), ended_at=datetime.now(UTC))
+    events = [*history((*nodes, later), (ended,))]
+    assert events == [*map(_message, nodes), TaskUpdate(task=ended), _message(later)]
+
+
+def _message(one: Node) -> TaskMessage:
+    return TaskMessage(node=one)
 
 
 def test_a_command_is_one_line_with_its_outcome_and_time() -> None:

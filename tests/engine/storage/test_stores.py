@@ -61,6 +61,27 @@ async def test_pinned_conversations_and_the_others_have_pages_of_their_own(datab
     assert len((await database.conversations.page()).conversations) == 4
 
 
+async def test_conversations_are_found_by_parts_of_id_and_title_and_by_folder(database: Database) -> None:
+    folders = ("/work/a%b", "/work/A%b", "/work/a_b", '/work/"ä"')
+    made = [
+        msgspec.structs.replace(conversation(f"conv_{number}"), title=f"The {number}. Parser_x", workspace=folder)
+        for number, folder in enumerate(folders)
+    ]
+    hidden = msgspec.structs.replace(conversation("conv_9", archived=True), title="Other")
+    await put(database, *(conversations.save(one) for one in (*made, hidden)))
+    page = database.conversations.page
+    assert (await page(id_part="nv_2")).conversations == (made[2],)
+    assert (await page(id_part="v%2")).conversations == ()
+    assert (await page(title_part="2. pARSER_")).conversations == (made[2],)
+    assert [(await page(workspace=one.workspace)).conversations for one in made] == [(one,) for one in made]
+    assert (await page(archived=None, id_part="9")).conversations == (hidden,)
+
+
+async def test_tasks_are_found_by_a_part_of_their_id(database: Database) -> None:
+    await put(database, tasks.save(task("task_1f")), tasks.save(task("task_1f_2")))
+    assert [one.id for one in (await database.tasks.page(id_part="1f_")).tasks] == ["task_1f_2"]
+
+
 @pytest.mark.parametrize("cursor", ["", "x", "x ", "2026"])
 async def test_invalid_cursor_is_refused(database: Database, cursor: str) -> None:
     with pytest.raises(InvalidParams, match="cursor"):

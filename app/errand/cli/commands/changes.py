@@ -6,8 +6,8 @@ import msgspec
 
 from errand.cli.arguments import TaskIdOptions, UsageError
 from errand.cli.command import Command
-from errand.cli.commands.tasks import find_task
 from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.lookup import find_task
 from errand.cli.options import Flag, Option
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal

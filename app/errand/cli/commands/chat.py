@@ -7,7 +7,7 @@ import msgspec
 
 from errand.cli.arguments import TargetOptions, TaskOptions, UsageError, start_params
 from errand.cli.command import Command
-from errand.cli.commands.conversations import hit_lines
+from errand.cli.commands.conversations.search import hit_lines
 from errand.cli.commands.models import format_models, format_ready
 from errand.cli.commands.run import confirm_workspace, resolve_agent
 from errand.cli.commands.tasks import approvals_text, change_approvals, format_task

@@ -12,7 +12,7 @@ import msgspec
 from errand.cli.arguments import ID_HELP, TaskIdOptions, UsageError, read_text_file
 from errand.cli.command import Command
 from errand.cli.commands.run import find_personality
-from errand.cli.commands.tasks import find_task
+from errand.cli.lookup import find_task
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import APPROVE_HELP, ID_HELP, FollowOptions, TaskIdOptions, UsageError
+from errand.cli.arguments import APPROVE_HELP, ID_HELP, FollowOptions, TaskIdOptions
 from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_CODES_TEXT, EXIT_ERROR, exit_code, json_result
 from errand.cli.follow.answers import NoAnswerer
 from errand.cli.follow.follower import TaskFollower
 from errand.cli.follow.watch import TaskWatcher
+from errand.cli.lookup import find_task
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.style import Style
@@ -38,7 +39,6 @@ from errand.protocol.tasks import (
     TaskSetModeParams,
 )
 
-MOST_SEARCHED = 500
 _NO_ANSWER = (
     "errand: The engine does not answer. If it stands still, its watchdog ends it within some seconds, "
     "and the next one stops the task."
@@ -106,7 +106,7 @@ def format_task(task: Task, width: int, style: Style) -> str:
     tail = usage_line(task, style)
     room = max(12, width - columns(head) - columns(tail) - 2)
     words = f"{indent(task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
-    return f"{_colored(task, head, style)}{one_line(words, room)}  {style.dim(tail)}"
+    return f"{colored(task, head, style)}{one_line(words, room)}  {style.dim(tail)}"
 
 
 def status_text(task: Task) -> str:
@@ -124,7 +124,8 @@ def status_text(task: Task) -> str:
     return limits.get(task.stop_reason or "", task.status.replace("_", " "))
 
 
-def _colored(task: Task, text: str, style: Style) -> str:
+def colored(task: Task, text: str, style: Style) -> str:
+    """The text in the colour of the task's state."""
     match task.status:
         case "completed":
             return style.amber(text) if is_unfinished(task) else style.green(text)
@@ -150,32 +151,6 @@ async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task
         if cursor is None:
             break
     return tuple(tasks)
-
-
-async def find_task(connection: Connection, part: str) -> Task:
-    """Search running tasks first, then the newest; raises `UsageError`."""
-    active = await _tasks(connection, True, MOST_SEARCHED)
-    if any(_matches(task, part) for task in active):
-        return _matching_task(active, part)
-    return _matching_task(await _tasks(connection, False, MOST_SEARCHED), part)
-
-
-def _matches(task: Task, part: str) -> bool:
-    return bool(part) and (task.id.startswith(part) or task.id.endswith(part))
-
-
-def _matching_task(tasks: tuple[Task, ...], part: str) -> Task:
-    """The task whose id is, starts or ends with `part`; raises `UsageError` for none and for several."""
-    for task in tasks:
-        if task.id == part:
-            return task
-    found = [task for task in tasks if _matches(task, part)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise UsageError(f"No task has the id {part!r}. See them with: errand tasks")
-    names = ", ".join(short_id(task.id) for task in found[:5])
-    raise UsageError(f"{len(found)} tasks match {part!r} ({names}). Give more of the id.")
 
 
 async def _stop(connection: Connection, task: Task, terminal: Terminal) -> None:

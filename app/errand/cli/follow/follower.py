@@ -117,6 +117,7 @@ class TaskFollower:
             return JsonScreen(self._terminal)
         screen = TextScreen(self._terminal)
         screen.add(task.conversation_id)
+        screen.said(task.conversation_id, task.prompt)  # as the line below
         self._terminal.line(format_task_line(task, self._terminal.style, self._terminal.width))
         return screen
 

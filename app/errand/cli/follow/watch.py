@@ -1,18 +1,19 @@
 """Follows conversations until their tasks end: shows messages and settles asks."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
 from errand.cli.follow.answers import Answerer
 from errand.cli.rendering.screen import Screen, ShownMessage, conversation_of
+from errand.cli.rendering.transcript import history
 from errand.client.connection import Connection
 from errand.client.errors import ConnectionLost
 from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
 from errand.protocol.asks import ASK_ANSWER, Ask
 from errand.protocol.engine import Condition, HealthUpdate, Snapshot
-from errand.protocol.events import AgentUpdate, AskUpdate, EventRecord, Resync, TaskMessage, TaskUpdate
+from errand.protocol.events import AgentUpdate, AskUpdate, EventRecord, Resync, TaskUpdate
 from errand.protocol.tasks import Task
 
 # The engine limits its queue per client; this limits messages that wait for a blocked terminal.
@@ -41,17 +42,20 @@ class TaskWatcher:
 
     async def follow(
         self, conversation_id: str, task_id: str | None = None, after: int | None = None, epoch: str | None = None
-    ) -> None:
+    ) -> bool:
         """Show a conversation: its events after a sequence number, or a snapshot followed by new events.
 
-        `task_id` limits the snapshot to that task.
+        `task_id` limits the snapshot to that task. True if there are messages before those of the snapshot.
         """
         self._followed[conversation_id] = task_id
         self._health(self._connection.welcome.health)
         result = await self._connection.subscribe_scope(conversation_id, "full", after=after, epoch=epoch)
-        if result.snapshot is not None:
-            for record in _records(result.snapshot, result.epoch, task_id):
-                self._put(record)
+        if result.snapshot is None:
+            return False
+        at_work = {task.id for task in self.tasks.values() if task.ended_at is None}
+        for record in _records(result.snapshot, result.epoch, task_id, at_work):
+            self._put(record)
+        return result.snapshot.has_more_nodes
 
     def _health(self, conditions: tuple[Condition, ...]) -> None:
         if conditions or self._has_conditions:
@@ -158,22 +162,26 @@ class TaskWatcher:
             self._screen.tick()
 
 
-def _records(snapshot: Snapshot, epoch: str, task_id: str | None) -> Iterator[EventRecord]:
+def _records(snapshot: Snapshot, epoch: str, task_id: str | None, at_work: Collection[str]) -> Iterator[EventRecord]:
     """A snapshot as equivalent events, with nodes before the end of their tasks.
 
-    With a task come the tasks and asks of its sub-agents.
+    With a task come the tasks and asks of its sub-agents. Without one, tasks of other branches are left out unless
+    they were `at_work` before.
     """
     shown, tasks = {task_id}, list[Task]()
     for task in sorted(snapshot.tasks, key=lambda task: task.depth):  # a task before those below it
         if task_id is None or task.id == task_id or task.parent_id in shown:
             shown.add(task.id)
             tasks.append(task)
+    messages = tuple(history([node for node in snapshot.nodes if task_id in (None, node.task_id)], tasks))
+    told = {event.task.id for event in messages if isinstance(event, TaskUpdate)}
+    others = [task for task in tasks if task.ended_at is not None and task.id not in told]
     events = (
         *(AgentUpdate(agent=agent) for agent in snapshot.agents),
         *(TaskUpdate(task=task) for task in tasks if task.ended_at is None),
-        *(TaskMessage(node=node) for node in snapshot.nodes if task_id in (None, node.task_id)),
+        *messages,
         *(AskUpdate(ask=ask) for ask in snapshot.asks if task_id is None or ask.task_id in shown),
-        *(TaskUpdate(task=task) for task in tasks if task.ended_at is not None),
+        *(TaskUpdate(task=task) for task in others if task_id is not None or task.id in at_work),
     )
     for event in events:
         yield EventRecord(sequence=snapshot.sequence, epoch=epoch, event=event)

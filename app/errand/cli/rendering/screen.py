@@ -93,14 +93,23 @@ class JsonScreen:
 class TextScreen:
     """Transcripts of one or more conversations; with more than one, each line has a label."""
 
-    def __init__(self, terminal: Output) -> None:
+    def __init__(self, terminal: Output, *, thinking: bool = False) -> None:
         self._terminal = terminal
+        self._shows_thinking = thinking
         self._transcripts: dict[str, tuple[str, TranscriptRenderer]] = {}
 
     def add(self, conversation_id: str, label: str = "", *, streams: bool = True) -> None:
         """Show a conversation, with `label` before every line."""
         width = self._terminal.width - columns(plain(label))
-        self._transcripts[conversation_id] = (label, TranscriptRenderer(self._terminal.style, width, streams=streams))
+        transcript = TranscriptRenderer(
+            self._terminal.style, width, streams=streams, thinking=self._shows_thinking and streams
+        )
+        self._transcripts[conversation_id] = (label, transcript)
+
+    def said(self, conversation_id: str, text: str) -> None:
+        """The person has typed this here: it is not shown again."""
+        if (entry := self._transcripts.get(conversation_id)) is not None:
+            entry[1].said(text)
 
     def show(self, conversation_id: str, message: ShownMessage) -> None:
         entry = self._transcripts.get(conversation_id)

@@ -1,12 +1,14 @@
 """Renders the events of one conversation as text for people. Pure: tracks what was shown, writes nothing."""
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from errand.cli.rendering.asks import ask_lines, outcome_text
 from errand.cli.rendering.tool_calls import format_result, format_running, todo_lines
 from errand.cli.terminal.markdown import MarkdownStream
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.text import cut, indent, one_line, plain, usage_line, wrapped
+from errand.cli.terminal.text import cut, indent, one_line, plain, short_id, usage_line, wrapped
 from errand.client.display_text import (
     content_of,
     engine_message_text,
@@ -15,7 +17,7 @@ from errand.client.display_text import (
     summary_text,
     unfinished_text,
 )
-from errand.client.number_format import time_left
+from errand.client.number_format import moment_text, time_left
 from errand.client.safe_text import escape_hidden_line
 from errand.notice_text import leftovers_text, notice_text, recall_title
 from errand.protocol.asks import Ask
@@ -60,21 +62,30 @@ class TranscriptRenderer:
     """Tracks what one conversation has shown so far; repeated events add nothing.
 
     `streams` shows text as it arrives; without it a reply is shown once complete, which keeps several tasks readable
-    at once. Returned texts end with a newline unless a reply is being streamed (`is_open`).
+    at once. `thinking` shows what a model thinks, dim. With `heads` a line before each message and each speaker's
+    replies has the name, the time and the message's short id. Returned texts end with a newline unless a reply is
+    being streamed (`is_open`).
     """
 
-    def __init__(self, style: Style, width: int, *, streams: bool = True) -> None:
+    def __init__(
+        self, style: Style, width: int, *, streams: bool = True, thinking: bool = False, heads: bool = False
+    ) -> None:
         self.style = style
         self.width = width
         self.task: Task | None = None
         self.is_open = False
         self._streams = streams
+        self._shows_thinking = thinking
+        self._has_heads = heads
+        self._said: list[str] = []  # messages that are on the screen already
+        self._is_empty = True
         self._prose: MarkdownStream | None = None
         self._streamed: dict[tuple[str, int], str] = {}
         self._nodes: set[str] = set()
         self._calls: dict[str, ToolCallBlock] = {}
         self._running: list[str] = []
         self._asks: dict[str, str] = {}
+        self._asked: set[str | None] = set()  # ids of calls whose question was shown
         self._previewed: set[str] = set()
         self._ended: set[str] = set()
         self._mode_shown: set[str] = set()
@@ -120,21 +131,43 @@ class TranscriptRenderer:
             case _:
                 assert_never(event)
 
+    def said(self, text: str) -> None:
+        """The person has typed this here: the message that it becomes is not shown again."""
+        self._said.append(text.strip())
+
     def delta(self, delta: TextDelta) -> str:
         """The text that a delta of a streaming reply adds."""
         is_shown = delta.node_id in self._nodes or delta.task_id in self._below
-        if not self._streams or delta.kind != "text" or is_shown:
+        if not self._streams or is_shown or not self._is_shown(delta):
             return ""
         key = (delta.node_id, delta.block)
         before = self._streamed.get(key, "")
         if delta.offset == 0 and before:
             self._streamed[key] = delta.text
-            return self._end_line() + self.style.dim("(starting again)\n") + self._streamed_text(delta.text)
+            return self._end_line() + self.style.dim("(starting again)\n") + self._piece(delta)
         if delta.offset != len(before):
             return ""  # a delta was missed: the finished node has the rest
         # Deltas may split escape sequences; `plain` then leaves harmless letters, never the escape itself.
         self._streamed[key] = before + delta.text
-        return self._speaker_line(self._agents.get(delta.task_id, "")) + self._streamed_text(delta.text)
+        head = self._speaker_line(self._agents.get(delta.task_id, ""))
+        return head + ("" if before else self._end_line()) + self._piece(delta)
+
+    def _is_shown(self, delta: TextDelta) -> bool:
+        return delta.kind == "text" or (delta.kind == "thinking" and self._shows_thinking)
+
+    def _piece(self, delta: TextDelta) -> str:
+        if delta.kind == "text":
+            return self._streamed_text(delta.text)
+        head = self._thinking_head() if len(self._streamed[delta.node_id, delta.block]) == len(delta.text) else ""
+        return self._track_open_line(head + self._dimmed(plain(delta.text)))
+
+    def _thinking_head(self) -> str:
+        """What tells thinking from an answer where nothing can be dim."""
+        return "" if self.style.colour else "(thinking) "
+
+    def _dimmed(self, text: str) -> str:
+        """Dim by the word, so that a line can be wrapped between them."""
+        return _WORD.sub(lambda found: self.style.dim(found[0]), text)
 
     def status(self) -> str:
         """The current activity, for a line that is rewritten in place; empty when the task has ended."""
@@ -157,7 +190,8 @@ class TranscriptRenderer:
         return {"waiting_user": "waiting for you", "paused": "paused", "thinking": "thinking…"}.get(task.status, "…")
 
     def _task(self, task: Task) -> str:
-        self.task = task
+        if task.ended_at is None or self.task is None or self.task.id == task.id or self.task.ended_at is not None:
+            self.task = task
         self._agents[task.id] = task.agent_id
         if task.ended_at is None or task.id in self._ended:
             return self._mode_line(task) + self._todo_lines(task)
@@ -203,13 +237,20 @@ class TranscriptRenderer:
         if node.id in self._nodes or node.status == "streaming":
             return ""
         self._nodes.add(node.id)
+        text = self._node_text(node)
+        self._is_empty = self._is_empty and not text
+        return text
+
+    def _node_text(self, node: Node) -> str:
         if node.task_from:
             head = self.style.bold(one_line(escape_hidden_line(f"Task from {node.task_from}"), self.width) + ":")
             said = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
             return f"{self._end_line()}{head}\n{self._complete_text(said)}\n"
         if node.role == "user" and not node.is_from_person:
             return self._end_line() + self.style.dim(self._wrapped(plain(engine_message_text(node)))) + "\n"
-        head = self._speaker_line(node.author) if node.role == "assistant" else ""
+        if node.role == "user":
+            return self._message(node)
+        head = self._speaker_line(node.author, node) if node.role == "assistant" else ""
         text = head + "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
         if node.status in ("failed", "cut"):
             word = "failed" if node.status == "failed" else "cut off"
@@ -223,7 +264,7 @@ class TranscriptRenderer:
     def _block(self, node: Node, index: int, block: Block) -> str:
         match block:
             case TextBlock():
-                return "" if node.role == "user" else self._text(node.id, index, block.text)
+                return self._text(node.id, index, block.text)
             case ToolCallBlock():
                 self._calls[block.call_id] = block
                 self._running.append(block.call_id)
@@ -236,10 +277,41 @@ class TranscriptRenderer:
                 return self._end_line() + self._summary(block)
             case RecallBlock():
                 return self._end_line() + self.style.dim(self._wrapped(plain(recall_title(block)))) + "\n"
-            case ThinkingBlock() | ImageBlock() | FileBlock():
+            case ThinkingBlock():
+                return self._thinking(node.id, index, block.text)
+            case ImageBlock() | FileBlock():
                 return ""
             case _:
                 assert_never(block)
+
+    def _message(self, node: Node) -> str:
+        """What a person said, unless they have typed it here."""
+        text = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock)).strip()
+        self._speaker = ""
+        if text in self._said:
+            self._said.remove(text)
+            return ""
+        names = [block.name for block in node.blocks if isinstance(block, ImageBlock | FileBlock)]
+        lines = wrapped(plain(text), max(20, self.width - 2)).splitlines()
+        rows = [f"{self.style.bold('>')} {self.style.bold(line)}" if line else ">" for line in lines]
+        rows += [self.style.dim(f"  with {one_line(escape_hidden_line(name), self.width - 8)}") for name in names]
+        gap = "" if self._is_empty else "\n"
+        return f"{self._end_line()}{gap}{self._head('you', node)}{_lines(rows)}"
+
+    def _head(self, name: str, node: Node | None) -> str:
+        if node is None or not self._has_heads:
+            return ""
+        return self.style.dim(self.style.join(name, node.model, moment_text(node.created_at), short_id(node.id))) + "\n"
+
+    def _thinking(self, node_id: str, index: int, text: str) -> str:
+        shown = self._streamed.pop((node_id, index), "")
+        if not self._shows_thinking or not text.strip():
+            return ""
+        if shown:  # the text after it may be open
+            is_last = not any(streamed == node_id for streamed, _ in self._streamed)
+            return self._dimmed(plain(text[len(shown) :])) + self._end_line() if is_last else ""
+        rows = [self._dimmed(line) for line in self._wrapped(self._thinking_head() + plain(text).strip()).splitlines()]
+        return self._end_line() + _lines(rows)
 
     def _text(self, node_id: str, index: int, text: str) -> str:
         shown = self._streamed.pop((node_id, index), "")
@@ -255,6 +327,8 @@ class TranscriptRenderer:
         role = call.display.role if call is not None else "call"
         if role == "message" and call is not None:
             return self._complete_text(content_of(call)) + "\n"
+        if role == "question" and call is not None and call.call_id not in self._asked:
+            return self._past_question(call, result)
         if role == "question" or (role == "completion" and not result.is_error):
             return ""
         with_diff = result.call_id not in self._previewed
@@ -262,6 +336,12 @@ class TranscriptRenderer:
         with_output = self.task is None or not self.task.stopping
         line = format_result(call, result, self.width, self.style, with_diff=with_diff, with_output=with_output)
         return line + "\n"
+
+    def _past_question(self, call: ToolCallBlock, result: ToolResultBlock) -> str:
+        """A question that was answered before this was followed."""
+        asked = f"{self.style.amber(self.style.sign('ask'))} {self.style.bold(self._complete_text(content_of(call)))}"
+        answer = self.style.dim(self._wrapped(f"  {self.style.sign('arrow')} {plain(result.text).strip()}"))
+        return f"{asked}\n{answer}\n"
 
     def _notice(self, notice: NoticeBlock, task_id: str | None) -> str:
         match notice.data:
@@ -286,6 +366,7 @@ class TranscriptRenderer:
         if self._asks.get(ask.id) == ask.status:
             return ""
         self._asks[ask.id] = ask.status
+        self._asked.add(ask.call_id)
         if ask.status == "waiting":
             if ask.approval is not None and ask.approval.preview:
                 self._previewed.add(ask.approval.call_id)  # the diff was shown with the approval
@@ -312,8 +393,11 @@ class TranscriptRenderer:
         prose = MarkdownStream(self.style, self.width)
         return self._wrapped((prose.feed(plain(text).strip()) + prose.end()).rstrip("\n"))
 
-    def _speaker_line(self, agent_id: str) -> str:
-        """The name of the next speaker, if the conversation has several."""
+    def _speaker_line(self, agent_id: str, node: Node | None = None) -> str:
+        """The name of the next speaker, if the conversation has several, or its head."""
+        if self._has_heads and agent_id != self._speaker:
+            self._speaker = agent_id
+            return f"{self._end_line()}\n{self._head(plain(self._names.get(agent_id, 'agent')), node)}"
         if len(self._names) < 2 or agent_id == self._speaker or agent_id not in self._names:
             return ""
         self._speaker = agent_id
@@ -337,6 +421,8 @@ class TranscriptRenderer:
         was_open, self.is_open = self.is_open, False
         return f"{rest}\n" if was_open else rest
 
+
+_WORD = re.compile(r"\S+")
 
 _LIMITS: dict[TaskStopReason, str] = {
     "iteration_limit": "turns",
@@ -369,6 +455,20 @@ def _result_line(task: Task, style: Style) -> str:
 def format_task_line(task: Task, style: Style, width: int) -> str:
     """The first line of a task: its prompt."""
     return style.bold(cut(f"{style.sign('dot')} {one_line(task.prompt, width)}", width))
+
+
+def _lines(rows: Iterable[str]) -> str:
+    return "".join(f"{row}\n" for row in rows)
+
+
+def history(nodes: Sequence[Node], tasks: Iterable[Task]) -> Iterator[TaskMessage | TaskUpdate]:
+    """A branch as events, each ended task after the last of its messages; without those of sub-agents."""
+    ended = {task.id: task for task in tasks if task.ended_at is not None and task.parent_id is None}
+    last = {ended[node.task_id].id: node.id for node in nodes if node.task_id in ended}
+    for node in nodes:
+        yield TaskMessage(node=node)
+        if node.task_id is not None and last.get(node.task_id) == node.id:
+            yield TaskUpdate(task=ended[node.task_id])
 
 
 def with_label(text: str, label: str) -> str:

@@ -1,5 +1,6 @@
 """Text for a terminal: sanitized, truncated, wrapped, in columns; short ids and usage in one line."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -12,6 +13,7 @@ from errand.client.safe_text import escape_hidden_line as escape_hidden_line
 from errand.client.safe_text import plain as plain
 from errand.protocol.tasks import Task
 
+_COUNTED = re.compile(r"(?<=[0-9a-f]{8})_\d{1,2}$")  # the id of a task beside the first of a comparison
 _NARROWEST = 48
 _GAP = "  "
 _DEEPEST_INDENT = 8
@@ -37,6 +39,11 @@ def cut(text: str, width: int) -> str:
             break
         end += 1
     return text[:end].rstrip() + "…"
+
+
+def cut_start(text: str, width: int) -> str:
+    """The end of the text, after an ellipsis, if it is longer than `width` columns."""
+    return cut(text[::-1], width)[::-1]
 
 
 def wrapped(text: str, width: int) -> str:
@@ -98,8 +105,9 @@ def time_ago(seconds: float) -> str:
 
 
 def short_id(identifier: str) -> str:
-    """The end of an id: ids created at the same time begin alike."""
-    return identifier[-8:]
+    """The end of an id: ids created at the same time begin alike. The number of one of several is added to it."""
+    counted = _COUNTED.search(identifier)
+    return identifier[-8 - (len(counted[0]) if counted else 0) :]
 
 
 def side_by_side(texts: Sequence[tuple[str, str, str]], width: int, style: Style) -> list[str]:

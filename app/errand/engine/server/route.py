@@ -11,12 +11,20 @@ from errand.engine.server.session import ClientSession
 from errand.protocol.base import Method, Wire
 
 _MOST = 500
+_LONGEST_PART = 200
 
 P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
 W = TypeVar("W", bound=Wire)
 
 _ENCODER = msgspec.json.Encoder()
+
+
+def part_of(name: str, text: str) -> str:
+    """A part of an id or a title to look for; raises `InvalidParams` if it is too long."""
+    if len(text) > _LONGEST_PART:
+        raise InvalidParams(f"{name}: a text of at most {_LONGEST_PART} characters.")
+    return text
 
 
 def page_size(limit: int) -> int:

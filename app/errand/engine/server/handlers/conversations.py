@@ -7,7 +7,7 @@ import msgspec
 from errand.engine.agent.tasks.comparison import compare_branches
 from errand.engine.agent.tasks.task_target import with_workspace, workspace_folder
 from errand.engine.core.errors import InvalidParams, NotFound
-from errand.engine.server.route import Route, page_size
+from errand.engine.server.route import Route, page_size, part_of
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.engine.storage.search.query import parse_query
@@ -54,8 +54,19 @@ _LONGEST_SEARCH = 5_000
 async def list_conversations(
     services: Services, session: ClientSession, params: ConversationListParams
 ) -> ConversationListResult:
-    limit = page_size(params.limit)
-    return await services.database.conversations.page(limit, params.cursor, params.archived, params.pinned)
+    page = await services.database.conversations.page(
+        page_size(params.limit),
+        params.cursor,
+        params.archived,
+        params.pinned,
+        id_part=part_of("idPart", params.id_part),
+        title_part=part_of("titlePart", params.title_part),
+        workspace=params.workspace,
+    )
+    if not params.with_tasks:
+        return page
+    newest = [await services.database.tasks.newest(1, one.id) for one in page.conversations]
+    return msgspec.structs.replace(page, tasks=tuple(task for found in newest for task in found))
 
 
 async def get(services: Services, session: ClientSession, params: ConversationGetParams) -> ConversationGetResult:

@@ -8,7 +8,7 @@ from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.data.export_redaction import ExportRedaction
 from errand.engine.models.router import window_of
 from errand.engine.record.make_record import RecordContext, make_record
-from errand.engine.server.route import Route, page_size
+from errand.engine.server.route import Route, page_size, part_of
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.protocol.tasks import (
@@ -105,8 +105,10 @@ async def next_in_round(services: Services, session: ClientSession, params: Task
 
 
 async def list_tasks(services: Services, session: ClientSession, params: TaskListParams) -> TaskListResult:
-    limit = page_size(params.limit)
-    return await services.database.tasks.page(limit, params.conversation_id, active=params.active, cursor=params.cursor)
+    limit, id_part = page_size(params.limit), part_of("idPart", params.id_part)
+    return await services.database.tasks.page(
+        limit, params.conversation_id, active=params.active, cursor=params.cursor, id_part=id_part
+    )
 
 
 async def plans(services: Services, session: ClientSession, params: TaskIdParams) -> TaskPlansResult:

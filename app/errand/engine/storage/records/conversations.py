@@ -52,17 +52,38 @@ class ConversationStore:
         return bool(await self._reader.rows(_ANY, {"id": conversation_id}))
 
     async def page(
-        self, limit: int = 50, cursor: str | None = None, archived: bool = False, pinned: bool | None = None
+        self,
+        limit: int = 50,
+        cursor: str | None = None,
+        archived: bool | None = False,
+        pinned: bool | None = None,
+        *,
+        id_part: str = "",
+        title_part: str = "",
+        workspace: str | None = None,
     ) -> ConversationListResult:
-        """Newest change first; the cost is the same for every page. Raises `InvalidParams` for an invalid cursor."""
-        query = _NEWEST.where(conversations.c.archived == archived).limit(limit + 1)
+        """Newest change first. Without parts and folder the cost is the same for every page.
+
+        Raises `InvalidParams` for an invalid cursor.
+        """
+        query = _NEWEST.limit(limit + 1)
+        if archived is not None:
+            query = query.where(conversations.c.archived == archived)
+        if id_part:
+            query = query.where(conversations.c.id.contains(id_part, autoescape=True))
+        if title_part:
+            query = query.where(conversations.c.title.icontains(title_part, autoescape=True))
+        if workspace is not None:  # SQLite compares without regard to case: exactly below
+            field = f'"workspace":{to_json(workspace)}'
+            query = query.where(conversations.c.body.contains(field, autoescape=True))
         if pinned is not None:
             query = query.where(conversations.c.pinned == pinned)
         if cursor is not None:
             query = query.where(tuple_(conversations.c.updated_at, conversations.c.id) < parse_cursor(cursor))
         rows = await self._reader.rows(query)
         shown = rows[:limit]
+        found = (from_json(row.body, Conversation) for row in shown)
         return ConversationListResult(
-            conversations=tuple(from_json(row.body, Conversation) for row in shown),
+            conversations=tuple(one for one in found if workspace in (None, one.workspace)),
             next_cursor=cursor_at(shown[-1].updated_at, shown[-1].id) if len(rows) > limit else None,
         )

@@ -62,10 +62,18 @@ class TaskStore:
         return await self._reader.struct(_ONE, Task, {"id": task_id})
 
     async def page(
-        self, limit: int = 50, conversation_id: str | None = None, *, active: bool = False, cursor: str | None = None
+        self,
+        limit: int = 50,
+        conversation_id: str | None = None,
+        *,
+        active: bool = False,
+        cursor: str | None = None,
+        id_part: str = "",
     ) -> TaskListResult:
         """`active` leaves out ended tasks. Raises `InvalidParams` for an invalid cursor."""
         query = (_ACTIVE if active else _NEWEST).limit(limit + 1)
+        if id_part:
+            query = query.where(tasks.c.id.contains(id_part, autoescape=True))
         if conversation_id is not None:
             query = query.where(tasks.c.conversation_id == conversation_id)
         if cursor is not None:

@@ -1,0 +1,248 @@
+"""`errand list`, `archive`, `pin`, `rename`: the list of conversations, and their place in it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import CONVERSATION_HELP, UsageError, workspace_path
+from errand.cli.command import Command
+from errand.cli.commands.tasks import colored, status_text
+from errand.cli.lookup import find_conversation
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import columns, cut_start, one_line, short_id, short_path, time_ago
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.client.safe_text import escape_hidden_line
+from errand.paths import Paths
+from errand.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_GET,
+    CONVERSATION_LIST,
+    Conversation,
+    ConversationChangeParams,
+    ConversationGetParams,
+    ConversationListParams,
+)
+from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+
+_PAGE = 500  # the engine's maximum
+_WIDEST_FOLDER = 30
+_NARROWEST_TITLE = 16
+_AT_WORK = ("running", "thinking", "tool_executing")
+_EXAMPLES = """\
+examples:
+  errand list                the newest of all folders, pinned ones first
+  errand list parser --here  those of this folder with "parser" in their title
+  errand list --active       those with a task at work, or that waits for you
+  errand show 3f2a           the one whose id has this part
+"""
+
+
+class ListOptions(CommandOptions, frozen=True, kw_only=True):
+    title: Annotated[str, Argument("TITLE", "those with this in their title")] = ""
+    active: Annotated[bool, Flag("--active", "those with a task that has not ended")] = False
+    here: Annotated[bool, Flag("--here", "those that work in this folder", group="place")] = False
+    folder: Annotated[str | None, Option("--folder", "those that work in this folder", "DIR")] = None
+    pinned: Annotated[bool, Flag("--pinned", "those that are pinned")] = False
+    archived: Annotated[bool, Flag("--archived", "those that are archived, which are hidden otherwise")] = False
+    limit: Annotated[int, Option("--limit", "how many at most (default 20)", "N")] = 20
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+
+
+async def list_conversations(options: ListOptions, paths: Paths, terminal: Terminal) -> int:
+    folder = workspace_path(options.folder) if options.here or options.folder is not None else None
+    async with await connect(paths, "errand list") as connection:
+        found, tasks = await _listed(connection, options, folder)
+        has_any = bool(found) or options.json or await _has_any(connection)
+    shown = found[: options.limit]
+    if options.json:
+        for one in shown:
+            terminal.line(msgspec.json.encode(one).decode())
+        return 0
+    if not shown:
+        terminal.line(_nothing_text(options, folder, has_any=has_any))
+    for one in shown:
+        terminal.line(format_conversation(one, tasks.get(one.id), terminal.width, terminal.style))
+    if len(found) > len(shown):
+        terminal.note(f"errand: there are more; --limit {options.limit * 5} shows some of them")
+    return 0
+
+
+LIST = Command(ListOptions, list_conversations, epilog=_EXAMPLES)
+
+
+async def _listed(
+    connection: Connection, options: ListOptions, folder: str | None
+) -> tuple[list[Conversation], dict[str, Task]]:
+    """One more than the limit if there are more, pinned ones first; and their tasks."""
+    if options.active:
+        return await _active(connection, options, folder)
+    found: list[Conversation] = []
+    tasks: dict[str, Task] = {}
+    for pinned in (True,) if options.pinned else (True, False):
+        cursor, is_first = None, True
+        while len(found) <= options.limit and (is_first or cursor is not None):
+            params = ConversationListParams(
+                archived=options.archived,
+                pinned=pinned,
+                title_part=options.title,
+                workspace=folder,
+                limit=min(options.limit + 1 - len(found), _PAGE),
+                cursor=cursor,
+                with_tasks=True,
+            )
+            page = await connection.call(CONVERSATION_LIST, params)
+            found += page.conversations
+            tasks |= {task.conversation_id: task for task in page.tasks}
+            cursor, is_first = page.next_cursor, False
+    return found, tasks
+
+
+async def _active(
+    connection: Connection, options: ListOptions, folder: str | None
+) -> tuple[list[Conversation], dict[str, Task]]:
+    page = await connection.call(TASK_LIST, TaskListParams(active=True, limit=_PAGE))
+    tasks: dict[str, Task] = {}
+    for task in page.tasks:
+        if task.parent_id is None:
+            tasks.setdefault(task.conversation_id, task)
+    every = [
+        (await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=name))).conversation
+        for name in tasks
+    ]
+    found = [
+        one
+        for one in every
+        if one.archived == options.archived
+        and (one.pinned or not options.pinned)
+        and options.title.casefold() in one.title.casefold()
+        and folder in (None, one.workspace)
+    ]
+    return sorted(found, key=lambda one: not one.pinned), tasks
+
+
+async def _has_any(connection: Connection) -> bool:
+    params = ConversationListParams(archived=None, limit=1)
+    return bool((await connection.call(CONVERSATION_LIST, params)).conversations)
+
+
+def _nothing_text(options: ListOptions, folder: str | None, *, has_any: bool) -> str:
+    if not has_any:
+        return "No conversations yet. Start one: errand run 'what to do', or errand chat"
+    kind = f"{'archived ' if options.archived else ''}{'pinned ' if options.pinned else ''}"
+    limits = [f"with {one_line(options.title, 40)!r} in its title"] if options.title else []
+    limits += [f"of the folder {escape_hidden_line(short_path(folder))}"] if folder is not None else []
+    limits += ["with a task under way"] if options.active else []
+    if not kind and not limits:
+        return "All conversations are archived. See them with: errand list --archived"
+    return f"There is no {kind}{' '.join(['conversation', *limits])}. See all with: errand list"
+
+
+def format_conversation(conversation: Conversation, task: Task | None, width: int, style: Style) -> str:
+    """One conversation in one line: id, state, age, title, folder."""
+    age = time_ago((datetime.now(UTC) - conversation.updated_at).total_seconds())
+    head = f"{short_id(conversation.id)}  {conversation_state(task):<13} {age:>10}  "
+    folder = cut_start(escape_hidden_line(short_path(conversation.workspace)), _WIDEST_FOLDER)
+    pin = "pinned" if conversation.pinned else ""
+    tail = style.join(*filter(None, (pin, folder)))
+    room = max(_NARROWEST_TITLE, width - columns(head) - columns(tail) - 2)
+    title = one_line(escape_hidden_line(conversation.title), room) or "(without a title)"
+    gap = " " * max(1, width - columns(head) - columns(title) - columns(tail))
+    painted = colored(task, head, style) if task is not None else head
+    return f"{painted}{title}{gap}{style.dim(tail)}".rstrip()
+
+
+def conversation_state(task: Task | None) -> str:
+    """What its newest task does, or how it ended; empty without one."""
+    if task is None:
+        return ""
+    if task.status in _AT_WORK and task.retry_at is None:
+        return "at work"
+    return "waits for you" if task.status == "waiting_user" else status_text(task)
+
+
+class ArchiveOptions(CommandOptions, frozen=True, kw_only=True):
+    ids: Annotated[tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP}")]
+    undo: Annotated[bool, Flag("--undo", "take them back into the list")] = False
+    json: Annotated[bool, Flag("--json", "the conversations, one JSON object a line")] = False
+
+
+async def archive(options: ArchiveOptions, paths: Paths, terminal: Terminal) -> int:
+    done = "is back in the list" if options.undo else "is archived"
+    async with await connect(paths, "errand archive") as connection:
+        for one in await _each(connection, options.ids):
+            changed = await _changed(connection, one, archived=not options.undo)
+            _report(changed, f"{done}: {_name(changed)}", terminal, as_json=options.json)
+    if not options.undo and not options.json:
+        terminal.note("errand: back with errand archive --undo ID; seen with errand list --archived")
+    return 0
+
+
+ARCHIVE = Command(ArchiveOptions, archive)
+
+
+class PinOptions(CommandOptions, frozen=True, kw_only=True):
+    ids: Annotated[tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP}")]
+    undo: Annotated[bool, Flag("--undo", "pin them no more")] = False
+    json: Annotated[bool, Flag("--json", "the conversations, one JSON object a line")] = False
+
+
+async def pin(options: PinOptions, paths: Paths, terminal: Terminal) -> int:
+    done = "is not pinned any more" if options.undo else "is pinned"
+    async with await connect(paths, "errand pin") as connection:
+        for one in await _each(connection, options.ids):
+            changed = await _changed(connection, one, pinned=not options.undo)
+            _report(changed, f"{done}: {_name(changed)}", terminal, as_json=options.json)
+    return 0
+
+
+PIN = Command(PinOptions, pin)
+
+
+class RenameOptions(CommandOptions, frozen=True, kw_only=True):
+    conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
+    title: Annotated[str, Argument("TITLE", "its new title")]
+    json: Annotated[bool, Flag("--json", "the conversation as one JSON object")] = False
+
+
+async def rename(options: RenameOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand rename") as connection:
+        one = await find_conversation(connection, options.conversation)
+        changed = await _changed(connection, one, title=options.title)
+    _report(changed, f"is now called: {_name(changed)}", terminal, as_json=options.json)
+    return 0
+
+
+RENAME = Command(RenameOptions, rename)
+
+
+async def _each(connection: Connection, parts: Sequence[str]) -> list[Conversation]:
+    """All of them before any is changed."""
+    if not parts:
+        raise UsageError("Say which conversations: their ids are listed by errand list")
+    return [await find_conversation(connection, part) for part in parts]
+
+
+async def _changed(
+    connection: Connection,
+    conversation: Conversation,
+    *,
+    archived: bool | None = None,
+    pinned: bool | None = None,
+    title: str | None = None,
+) -> Conversation:
+    params = ConversationChangeParams(conversation_id=conversation.id, archived=archived, pinned=pinned, title=title)
+    return (await connection.call(CONVERSATION_CHANGE, params)).conversation
+
+
+def _report(conversation: Conversation, text: str, terminal: Terminal, *, as_json: bool) -> None:
+    line = f"{short_id(conversation.id)} {text}"
+    terminal.line(msgspec.json.encode(conversation).decode() if as_json else line)
+
+
+def _name(conversation: Conversation) -> str:
+    return one_line(escape_hidden_line(conversation.title), 60) or "(without a title)"

@@ -1,0 +1,71 @@
+"""`errand search`: full-text search in all conversations."""
+
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import UsageError
+from errand.cli.command import Command
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import one_line
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.conversations import CONVERSATION_SEARCH, ConversationSearchParams, SearchHit
+
+_START, _END = "\u2068", "\u2069"
+_OPERATORS = (
+    "A search can be narrowed, with words or without: from:user, from:agent or from:NAME, in:TITLE or in:ID, "
+    "tool:shell, after:2026-11-01 and before:2026-12 (days, months or years). Values with blanks stand in quotes."
+)
+
+
+class SearchOptions(CommandOptions, frozen=True, kw_only=True):
+    text: Annotated[str, Argument("TEXT", 'words, a "phrase", the beginning of a word from 3 letters on')]
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    limit: Annotated[int, Option("--limit", "how many at most (default 20)")] = 20
+
+
+async def search(options: SearchOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand search") as connection:
+        found = await connection.call(
+            CONVERSATION_SEARCH, ConversationSearchParams(text=options.text, limit=options.limit)
+        )
+    if found.advice:
+        raise UsageError(found.advice)
+    if not found.hits and not options.json:
+        terminal.note(f"errand: nothing was found for {options.text!r}")
+    for hit in found.hits:
+        terminal.line(msgspec.json.encode(hit).decode() if options.json else hit_lines(hit, terminal.style))
+    return 0
+
+
+SEARCH = Command(SearchOptions, search, epilog=_OPERATORS)
+
+
+def hit_lines(hit: SearchHit, style: Style) -> str:
+    """Day, conversation, position and snippet with the matching words in bold, then the adjacent messages."""
+    day = hit.created_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    title, place = one_line(hit.conversation_title, 40), style.dim(f"{hit.place:,} of {hit.of:,}")
+    lines = [style.join(f"{style.dim(day)}  {style.bold(title)}  {place}", highlight_hits(hit.snippet, style))]
+    around = (("before", hit.before), ("after", hit.after))
+    lines += [style.dim(f"    {word}: {one_line(text, 100)}") for word, text in around if text]
+    return "\n".join(lines)
+
+
+def highlight_hits(snippet: str, style: Style) -> str:
+    """A snippet with its marked words colored; the marks themselves are never shown."""
+    shown: list[str] = []
+    for part in snippet.split(_START):
+        word, mark, rest = part.partition(_END)
+        plain_word = one_line(word, 200)
+        shown.append(f"{style.paint('1;33', plain_word)}{_spaced(rest)}" if mark else _spaced(word))
+    return "".join(shown)
+
+
+def _spaced(text: str) -> str:
+    """The text on one line, with the blanks at its ends."""
+    short = one_line(text, 400)
+    lead = " " if text[:1].isspace() else ""
+    return f"{lead}{short}{' ' if short and text[-1:].isspace() else ''}"

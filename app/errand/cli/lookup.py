@@ -1,0 +1,126 @@
+"""Finds conversations, tasks and messages by any part of their ids that no other has; conversations by title too."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from errand.cli.arguments import UsageError
+from errand.cli.terminal.text import one_line, short_id
+from errand.client.connection import Connection
+from errand.protocol.conversations import (
+    CONVERSATION_LIST,
+    CONVERSATION_TREE,
+    Conversation,
+    ConversationListParams,
+    ConversationTreeParams,
+    TreeNode,
+)
+from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+
+Found = TypeVar("Found", Conversation, Task, TreeNode)
+
+_MOST = 50
+_SHOWN = 8
+_LONGEST_PART = 200
+_SHORTEST_TITLE_PART = 3
+
+
+class FoundAmiss(UsageError):
+    """Something was found, but several, which the text lists, or something without tasks."""
+
+
+async def find_conversation(connection: Connection, part: str) -> Conversation:
+    """By its id, by that of one of its tasks, or by its title; archived ones too.
+
+    Raises `UsageError` for none and for several.
+    """
+    if part.strip() and len(part) <= _LONGEST_PART:
+        params = ConversationListParams(id_part=part, archived=None, limit=_MOST)
+        page = await connection.call(CONVERSATION_LIST, params)
+        if page.conversations:
+            return _only(part, page.conversations, "conversations", _title, has_more=page.next_cursor is not None)
+        if tasks := await _tasks(connection, part):
+            return await find_conversation(connection, _only(part, tasks, "tasks", _request).conversation_id)
+        if titled := await _titled(connection, part.strip()):
+            return titled
+    raise UsageError(f"No conversation has the id or title {part[:_LONGEST_PART]!r}. See them with: errand list")
+
+
+async def find_task(connection: Connection, part: str) -> Task:
+    """By its id, those under way first; or the newest one of a conversation, which is found by its id or title.
+
+    Raises `UsageError` for none and for several.
+    """
+    if part.strip() and len(part) <= _LONGEST_PART:
+        if found := await _tasks(connection, part):
+            working = [task for task in found if task.ended_at is None]
+            return _only(part, working or found, "tasks", _request)
+        try:
+            return await _newest_task(connection, await find_conversation(connection, part))
+        except FoundAmiss:
+            raise
+        except UsageError:
+            pass
+    raise UsageError(f"No task has the id {part[:_LONGEST_PART]!r}. See them with: errand tasks")
+
+
+async def find_node(connection: Connection, conversation: Conversation, part: str) -> TreeNode:
+    """A message or reply on any branch. Raises `UsageError` for none and for several."""
+    every = (await connection.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation.id))).nodes
+    if found := [node for node in every if part and part in node.id]:
+        return _only(part, found, "messages", _said)
+    raise UsageError(
+        f"No message of this conversation has the id {part[:_LONGEST_PART]!r}. "
+        f"See them with: errand tree {short_id(conversation.id)}"
+    )
+
+
+async def _tasks(connection: Connection, part: str) -> tuple[Task, ...]:
+    return (await connection.call(TASK_LIST, TaskListParams(id_part=part, limit=_MOST))).tasks
+
+
+async def _titled(connection: Connection, part: str) -> Conversation | None:
+    """The conversation with this title, or this in its title."""
+    if len(part) < _SHORTEST_TITLE_PART:
+        return None
+    params = ConversationListParams(title_part=part, archived=None, limit=_MOST)
+    found = (await connection.call(CONVERSATION_LIST, params)).conversations
+    same = [one for one in found if one.title.casefold() == part.casefold()] or found
+    return _only(part, same, "conversations", _title) if same else None
+
+
+async def _newest_task(connection: Connection, conversation: Conversation) -> Task:
+    """The newest one under way, else the newest; one of a sub-agent only if there is no other."""
+    found = (await connection.call(TASK_LIST, TaskListParams(conversation_id=conversation.id))).tasks
+    own = [task for task in found if task.parent_id is None] or found
+    if not own:
+        raise FoundAmiss(f"No task has run in this conversation yet: {_title(conversation)}")
+    return next((task for task in own if task.ended_at is None), own[0])
+
+
+def _only(
+    part: str, found: Sequence[Found], kind: str, text: Callable[[Found], str], *, has_more: bool = False
+) -> Found:
+    """The one whose id is the part, or else ends with it, or else has it."""
+    for one in found:
+        if one.id == part:
+            return one
+    ending = [one for one in found if one.id.endswith(part)]
+    best = ending or found
+    if len(best) == 1 and not has_more:
+        return best[0]
+    rows = [f"  {short_id(one.id)}  {one_line(text(one), 60)}" for one in best[:_SHOWN]]
+    rest = [f"  and {len(best) - _SHOWN} more"] if len(best) > _SHOWN else []
+    number = f"{len(best)}{' or more' if has_more else ''}"
+    raise FoundAmiss("\n".join((f"{number} {kind} match {part!r}:", *rows, *rest, "Give more of the id.")))
+
+
+def _title(conversation: Conversation) -> str:
+    return conversation.title or "without a title"
+
+
+def _request(task: Task) -> str:
+    return task.title or task.prompt
+
+
+def _said(node: TreeNode) -> str:
+    return node.text or node.role
