@@ -15,6 +15,7 @@ from aiohttp import web
 
 from errand.protocol.base import JsonObject, JsonValue
 from tests.support.anthropic_replies import message_pieces
+from tests.support.responses_replies import response_pieces
 
 __all__ = ["Call", "ModelServer", "ReceivedRequest", "Reply"]
 
@@ -87,6 +88,30 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         finish = self.finish if self.finish is not None else "tool_calls" if self.calls else "stop"
         return message_pieces(self._blocks(), finish, self.usage, done=self.done)
 
+    def response_pieces(self) -> list[bytes]:
+        """The same as events of OpenAI's Responses API."""
+        if self.raw is not None:
+            return list(self.raw)
+        length = self.piece_length
+        calls = [
+            (_call_id(call, number), call.tool, _cut(_raw_arguments(call), length))
+            for number, call in enumerate(self.calls)
+        ]
+        finish = self.finish if self.finish is not None else "stop"
+        return response_pieces(
+            _cut(self.thinking, length), _cut(self.text, length), calls, finish if self.done else "", self.usage
+        )
+
+    def pieces_for(self, path: str) -> list[bytes]:
+        """The pieces in the format of the API at this path."""
+        match path:
+            case "/v1/messages":
+                return self.message_pieces()
+            case "/v1/responses":
+                return self.response_pieces()
+            case _:
+                return self.pieces()
+
     def _blocks(self) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
         length = self.piece_length
         if self.thinking:
@@ -95,9 +120,8 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.text:
             yield _typed("text", "text", ""), [_typed("text_delta", "text", piece) for piece in _cut(self.text, length)]
         for number, call in enumerate(self.calls):
-            raw = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
-            call_id = f"call_{number}" if call.id is None else call.id
-            begun: JsonObject = {"type": "tool_use", "id": call_id, "name": call.tool, "input": {}}
+            raw = _raw_arguments(call)
+            begun: JsonObject = {"type": "tool_use", "id": _call_id(call, number), "name": call.tool, "input": {}}
             yield begun, [_typed("input_json_delta", "partial_json", piece) for piece in _cut(raw, length)]
 
 
@@ -114,13 +138,20 @@ def load(path: Path) -> ServerScript:
 
 def _call_deltas(call: Call, number: int, length: int) -> list[JsonObject]:
     index = number if call.index is None else call.index
-    call_id = f"call_{number}" if call.id is None else call.id
-    raw = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
+    call_id, raw = _call_id(call, number), _raw_arguments(call)
     first: JsonObject = {"index": index, "type": "function", "function": {"name": call.tool, "arguments": ""}}
     if call_id:
         first["id"] = call_id
     rest: list[JsonObject] = [{"index": index, "function": {"arguments": piece}} for piece in _cut(raw, length)]
     return [{"tool_calls": [delta]} for delta in (first, *rest)]
+
+
+def _call_id(call: Call, number: int) -> str:
+    return f"call_{number}" if call.id is None else call.id
+
+
+def _raw_arguments(call: Call) -> str:
+    return call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
 
 
 def _deltas(name: str, text: str, length: int) -> list[JsonObject]:
@@ -152,13 +183,20 @@ class ReceivedRequest:
 
     @property
     def messages(self) -> list[JsonObject]:
-        messages = self.body.get("messages")
+        """Those of the Responses API are its items."""
+        messages = self.body.get("messages", self.body.get("input"))
         return [entry for entry in messages if isinstance(entry, dict)] if isinstance(messages, list) else []
 
     @property
     def turn(self) -> int:
         """The number of assistant replies in the conversation."""
-        return sum(1 for message in self.messages if message.get("role") == "assistant")
+        if "input" not in self.body:
+            return sum(1 for message in self.messages if message.get("role") == "assistant")
+        is_reply = [
+            item.get("role") == "assistant" or item.get("type") in ("reasoning", "function_call")
+            for item in self.messages
+        ]
+        return sum(now and not before for before, now in zip([False, *is_reply], is_reply, strict=False))
 
     @property
     def offered(self) -> list[str]:
@@ -187,7 +225,10 @@ _OVER = Reply(status=400, error="the test's script has no further reply")
 
 
 class ModelServer:
-    """Serves `/v1/chat/completions`, `/v1/messages` and `/v1/models` on the loopback. `url` is the API base."""
+    """Serves `/v1/chat/completions`, `/v1/responses`, `/v1/messages` and `/v1/models` on the loopback.
+
+    `url` is the API base.
+    """
 
     def __init__(
         self,
@@ -196,12 +237,14 @@ class ModelServer:
         turns: Sequence[Reply] = (),
         answer: Answer | None = None,
         models: Sequence[str] = ("test-model",),
+        responses: bool = True,
         port: int = 0,
     ) -> None:
         self.requests: list[ReceivedRequest] = []
         self.url = ""
         self._answer = answer or (by_turn(turns) if turns else in_order(replies))
         self._models = models
+        self._has_responses = responses
         self._port = port
         self._arrived = asyncio.Condition()
         self._runner: web.AppRunner | None = None
@@ -210,6 +253,8 @@ class ModelServer:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_post("/v1/messages", self._complete)
+        if self._has_responses:
+            app.router.add_post("/v1/responses", self._complete)
         app.router.add_get("/v1/models", self._list)
         # Without handler_cancellation a waiting handler would not notice that its client disconnected.
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
@@ -262,7 +307,7 @@ async def _send(request: web.Request, reply: Reply) -> web.StreamResponse:
     if reply.gate is not None:
         await reply.gate.wait()
     await asyncio.sleep(reply.delay_s)
-    for number, piece in enumerate(reply.message_pieces() if request.path == "/v1/messages" else reply.pieces()):
+    for number, piece in enumerate(reply.pieces_for(request.path)):
         if number == reply.cut_after:
             assert request.transport is not None
             request.transport.abort()

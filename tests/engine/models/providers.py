@@ -17,6 +17,7 @@ from errand.engine.models.http_pool import HttpPool
 from errand.engine.models.litellm.library_thread import LibraryThread
 from errand.engine.models.litellm.model import LiteLLMModel
 from errand.engine.models.openai.model import ChatCompletions
+from errand.engine.models.openai.responses_api import ResponsesApi
 from errand.engine.models.proxy.model import ProxyModel
 from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.retry import RetryPolicy
@@ -72,6 +73,19 @@ async def anthropic(
         provider = HttpModel(ModelEndpoint(MESSAGES, server.url, stored_key), MessagesApi, connections, timeouts)
         model = RecoveringModel(ModelSource(provider), retry)
         yield Way(model, "anthropic/test-model", server)
+        await model.close()
+        await connections.close()
+
+
+@asynccontextmanager
+async def responses(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    connections = HttpPool()
+    async with ModelServer(replies) as server:
+        provider = HttpModel(ModelEndpoint(FAST, server.url, stored_key), ResponsesApi, connections, timeouts)
+        model = RecoveringModel(ModelSource(provider), retry)
+        yield Way(model, "openai_compatible/test-model", server)
         await model.close()
         await connections.close()
 

@@ -1,4 +1,4 @@
-"""The contract of all providers, with one suite: two formats over aiohttp, the library, a script, a proxy, XML."""
+"""The contract of all providers, with one suite: three formats over aiohttp, the library, a script, a proxy, XML."""
 
 import asyncio
 import itertools
@@ -11,7 +11,7 @@ import pytest
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
 from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
-from tests.engine.models.providers import OpenWay, anthropic, fast, library, proxy, react, scripted
+from tests.engine.models.providers import OpenWay, anthropic, fast, library, proxy, react, responses, scripted
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply
 
@@ -19,7 +19,14 @@ from tests.support.model_server import Call, Reply
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
 
-NATIVE = {"openai_compatible": fast, "anthropic": anthropic, "litellm": library, "scripted": scripted, "proxy": proxy}
+NATIVE = {
+    "openai_compatible": fast,
+    "responses": responses,
+    "anthropic": anthropic,
+    "litellm": library,
+    "scripted": scripted,
+    "proxy": proxy,
+}
 ALL = NATIVE | {"react": react}
 
 

@@ -19,6 +19,8 @@ from errand.engine.models.http_stream import EventStream
 from errand.engine.models.litellm.library_thread import LibraryThread
 from errand.engine.models.litellm.model import LiteLLMModel
 from errand.engine.models.openai.model import ChatCompletions
+from errand.engine.models.openai.responses_api import ResponsesApi, reasons
+from errand.engine.models.openai.responses_stream import ResponseReader
 from errand.engine.models.openai.stream import ChunkReader
 from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.source import ModelSource
@@ -122,6 +124,22 @@ MESSAGES = (
         Usage(472, 89, cache_read_tokens=400),
     ),
 )
+RESPONSES = (
+    Stream(
+        "openai_responses_reasoning",
+        "openai/o9",
+        (
+            Thinking(
+                "**Looking around**\n\nI list it.\n\n**Then**\n\nI look where I am.",
+                "reasoning:rs_1:gAAAAABpF-9zbM_w==",
+            ),
+            Text("Looking."),
+            ToolCall("call_1", "shell", {"command": "ls"}),
+            ToolCall("call_2", "shell", {"command": "pwd"}),
+        ),
+        Usage(1_200, 300, cache_read_tokens=1_024),
+    ),
+)
 LIBRARY = (
     Stream(
         "gemini_thought_tools",
@@ -148,7 +166,7 @@ async def way_to(model_id: str, url: str) -> AsyncGenerator[ChatModel]:
         await thread.close()
     else:
         connections = HttpPool()
-        form = MessagesApi if row.kind == "anthropic" else ChatCompletions
+        form = MessagesApi if row.kind == "anthropic" else ResponsesApi if reasons(model_id) else ChatCompletions
         provider = HttpModel(ModelEndpoint(row, url, stored_key), form, connections)
         yield RecoveringModel(ModelSource(provider), ONCE)
         await connections.close()
@@ -169,13 +187,13 @@ def without_made_up_ids(message: AssistantMessage) -> AssistantMessage:
 
 
 @pytest.mark.parametrize("piece", [0, 1, 7], ids=["whole", "by the byte", "by seven"])
-@pytest.mark.parametrize("stream", [*FAST, *MESSAGES, *LIBRARY], ids=lambda stream: stream.name)
+@pytest.mark.parametrize("stream", [*FAST, *MESSAGES, *RESPONSES, *LIBRARY], ids=lambda stream: stream.name)
 async def test_documented_streams_are_read_completely(stream: Stream, piece: int) -> None:
     message = await played(stream.name, stream.model, piece)
     assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
 
 
-@pytest.mark.parametrize("stream", [*FAST, *MESSAGES, *LIBRARY], ids=lambda stream: stream.name)
+@pytest.mark.parametrize("stream", [*FAST, *MESSAGES, *RESPONSES, *LIBRARY], ids=lambda stream: stream.name)
 async def test_text_tools_do_not_change_a_stream_without_calls_as_text(stream: Stream) -> None:
     async with StreamPlayer(stream.body) as player, way_to(stream.model, player.url) as model:
         message = await final(model, request_for(f"react/{stream.model}"))
@@ -184,12 +202,12 @@ async def test_text_tools_do_not_change_a_stream_without_calls_as_text(stream: S
     assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
 
 
-@pytest.mark.parametrize("stream", [*FAST, *MESSAGES], ids=lambda stream: stream.name)
+@pytest.mark.parametrize("stream", [*FAST, *MESSAGES, *RESPONSES], ids=lambda stream: stream.name)
 def test_stream_split_at_any_byte_gives_the_same_events(stream: Stream) -> None:
     body = stream.body
     for cut in range(len(body)):
         assembly = ReplyBuilder(stream.model)
-        kind = MessageReader if stream in MESSAGES else ChunkReader
+        kind = MessageReader if stream in MESSAGES else ResponseReader if stream in RESPONSES else ChunkReader
         reader, events = kind(assembly, "Test"), EventStream()
         for data in (*events.feed(body[:cut]), *events.feed(body[cut:]), *events.finish()):
             reader.read(data)
@@ -204,7 +222,7 @@ async def test_error_in_the_middle_of_a_stream_keeps_received_content() -> None:
 
 def test_every_file_is_played_and_named_in_the_readme() -> None:
     files = {file.stem for file in FOLDER.glob("*.sse")}
-    assert files == {stream.name for stream in (*FAST, *MESSAGES, *LIBRARY)} | {"anthropic_overloaded"}
+    assert files == {stream.name for stream in (*FAST, *MESSAGES, *RESPONSES, *LIBRARY)} | {"anthropic_overloaded"}
     readme = (FOLDER / "README.md").read_text("utf-8")
     assert [name for name in files if f"`{name}`" not in readme] == []
 

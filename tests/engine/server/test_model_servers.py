@@ -54,6 +54,16 @@ class Asking:
         return tuple(model.id for model in (await self.found()).models if model.provider == server_id)
 
 
+async def test_a_server_whose_address_ends_in_responses_is_asked_there(client: Asking) -> None:
+    async with ModelServer([Reply(text="OK")], models=["gpt-oss"]) as server:
+        saved = await client.save("Box", server.url.removesuffix("/v1") + "/responses")
+        assert (saved.ok, (await client.own())[0].api_base) == (True, f"{server.url}/responses")
+        assert await client.models_of("box") == ("box/gpt-oss",)
+        answer = await client.ask("model/test", provider="box", model="box/gpt-oss")
+        assert msgspec.convert(answer["result"], ModelTestResult).ok
+        assert [request.path for request in server.requests] == ["/v1/responses"]
+
+
 @pytest.fixture
 async def client(engine: EngineServer) -> AsyncGenerator[Asking]:
     engine.services.keys.add_environment({"OLLAMA_HOST": "127.0.0.1:9"})

@@ -23,13 +23,18 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """Settings of one model call. `session_id` lets a provider keep its prompt cache for a conversation."""
+    """Settings of one model call.
+
+    `session_id` lets a provider keep its prompt cache for a conversation. `thinking_summary` asks for what people can
+    read of encrypted thoughts, where a provider gives that.
+    """
 
     api_key: str | None = field(default=None, repr=False)
     thinking_level: ThinkingLevel = "off"
     temperature: float | None = None
     max_tokens: int | None = None
     session_id: str | None = None
+    thinking_summary: bool = True
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

@@ -1,6 +1,5 @@
 """Creates the provider for an id; implementations and their libraries are imported on first use."""
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.secrets import Key, KeyStore, Variable
 from errand.engine.core.settings import SettingValues
 from errand.engine.models.base import ModelProvider
-from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider
 from errand.engine.models.endpoint import ModelEndpoint
 
 if TYPE_CHECKING:
@@ -109,11 +108,16 @@ class ModelFactory:
     def _open_fast(self, endpoint: ModelEndpoint) -> ModelProvider:
         from errand.engine.models.http_model import HttpModel
         from errand.engine.models.openai.model import ChatCompletions, OpenAIModel
+        from errand.engine.models.openai.responses_api import ResponsesApi
 
-        fast = HttpModel(endpoint, ChatCompletions, self.connections)
-        if endpoint.provider.name != "openai" or endpoint.base_url != endpoint.provider.base_url:
-            return fast
-        return OpenAIModel(fast, functools.partial(self._open_library, endpoint))
+        if endpoint.base_url.rstrip("/").endswith(RESPONSES_PATH):
+            return HttpModel(endpoint, ResponsesApi, self.connections)
+        chat = HttpModel(endpoint, ChatCompletions, self.connections)
+        if endpoint.provider.name != "openai":
+            return chat
+        responses = HttpModel(endpoint, ResponsesApi, self.connections)
+        is_gateway = endpoint.base_url != endpoint.provider.base_url
+        return OpenAIModel(responses, chat, is_gateway=is_gateway)
 
     def _open_library(self, endpoint: ModelEndpoint) -> ModelProvider:
         from errand.engine.models.litellm.library_thread import LibraryThread

@@ -41,6 +41,16 @@ _NO_TEMPERATURE = re.compile(
     r"|(unsupported|invalid|unknown|unrecognized|not support|not permit).{0,60}\btemperature\b",
     re.IGNORECASE,
 )
+_NO_SUMMARY = re.compile(
+    r"verified to generate reasoning summar|reasoning[._ ]summar(y|ies)\b.{0,60}(not|unsupported|unknown|invalid)"
+    r"|(unsupported|unknown|invalid|not support).{0,60}\breasoning[._ ]summar",
+    re.IGNORECASE,
+)
+_NO_THOUGHTS = re.compile(
+    r"invalid_encrypted_content|encrypted[_ ]content.{0,80}(verif|decrypt|invalid|not be)|item with id .?rs_"
+    r"|invalid .?signature.{0,20}thinking|item .{0,80}of type .?reasoning.{0,40}without its required",
+    re.IGNORECASE,
+)
 _NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)", re.IGNORECASE)
 _ABOUT_MONEY = re.compile(r"billing", re.IGNORECASE)
 _USAGE_LIMIT = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
@@ -72,6 +82,12 @@ class FailureKind(StrEnum):
     """The account has no credit left."""
     NOT_USABLE = auto()
     """This address or model cannot serve the request; another provider may."""
+    NOT_FOUND = auto()
+    """The server does not know this address or model; another provider may."""
+    NO_SUMMARY = auto()
+    """The model, or this account, gets no summary of encrypted thoughts."""
+    NO_THOUGHTS = auto()
+    """The provider does not accept its own thoughts back: they came from another account, or were changed."""
     CONTENT_FILTER = auto()
     """The provider withheld the reply."""
     REJECTED = auto()
@@ -137,9 +153,10 @@ def failure_from_response(
     if status == 403:
         text = f"{title} does not allow this (403){quoted} {key_help}".strip()
         return AttemptFailure(text, "not allowed", FailureKind.NOT_AUTHORISED)
-    if status == 404:
-        text = f"{title} does not know this model or address (404){quoted} Check the model's name and the API base."
-        return AttemptFailure(text, "not found", FailureKind.NOT_USABLE)
+    if status in (404, 405):
+        advice = "Check the model's name and the API base."
+        text = f"{title} does not know this model or address ({status}){quoted} {advice}"
+        return AttemptFailure(text, "not found", FailureKind.NOT_FOUND)
     if status == 429:
         return _rate_limited(title, wait, quoted, said)
     if 300 <= status < 400:
@@ -179,6 +196,12 @@ def _request_failure(title: str, status: int, said: str, quoted: str) -> Attempt
     if status in (400, 422) and _NO_TEMPERATURE.search(said):
         text = f"This model of {title} does not take the temperature{quoted} Change it in the personality."
         return AttemptFailure(text, "no temperature", FailureKind.NO_TEMPERATURE)
+    if status in (400, 403, 404) and _NO_SUMMARY.search(said):
+        text = f"{title} gives no summaries of thoughts here{quoted}"
+        return AttemptFailure(text, "no summary of thoughts", FailureKind.NO_SUMMARY)
+    if status in (400, 404) and _NO_THOUGHTS.search(said):
+        text = f"{title} does not take the earlier thoughts of this conversation back{quoted}"
+        return AttemptFailure(text, "thoughts refused", FailureKind.NO_THOUGHTS)
     return None
 
 

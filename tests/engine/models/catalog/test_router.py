@@ -13,7 +13,8 @@ from errand.engine.core.secrets import KeyStore
 from errand.engine.models.base import ModelOptions, ModelRequest
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import PROVIDERS, find
-from errand.engine.models.openai.request import effort_fields, needs_responses
+from errand.engine.models.openai.request import effort_fields
+from errand.engine.models.openai.responses_api import reasons
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
 from tests.support.model_replies import SHELL, collect, final, request_for
@@ -181,10 +182,46 @@ def test_thinking_levels_in_the_words_of_each_provider() -> None:
     assert fields("ollama/llama3", "high") == {}
 
 
-def test_recent_openai_models_that_reason_with_tools_use_the_library() -> None:
-    assert not needs_responses(request_for("openai/gpt-5"))
-    assert not needs_responses(request_for("openai/gpt-5.4"))
-    assert needs_responses(request_for("openai/gpt-6.1-sol"))
+@pytest.mark.parametrize(
+    ("name", "thinks"),
+    [
+        ("gpt-5.4", True),
+        ("o3", True),
+        ("gpt-5.3-codex", True),
+        ("gpt-11-not-known-yet", True),
+        ("gpt-4.1", False),
+        ("gpt-5-chat-latest", False),
+        ("gpt-11-chat", False),
+        ("test-model", False),
+    ],
+)
+async def test_openais_reasoning_models_are_asked_over_responses(name: str, thinks: bool, tmp_path: Path) -> None:
+    assert reasons(f"openai/{name}") is thinks
+    async with ModelServer([Reply(text="Hello.")]) as server:
+        models = router(tmp_path, {"OPENAI_API_KEY": "sk-12345678", "OPENAI_BASE_URL": server.url})
+        message = await final(models.open(f"openai/{name}"), request_for(f"openai/{name}"))
+        await models.close()
+    assert (message.text, message.error) == ("Hello.", None)
+    assert server.requests[0].path == ("/v1/responses" if thinks else "/v1/chat/completions")
+
+
+async def test_a_gateway_without_responses_is_asked_for_chat_completions_from_then_on(tmp_path: Path) -> None:
+    async with ModelServer([Reply(text="One."), Reply(text="Two.")], responses=False) as server:
+        models = router(tmp_path, {"OPENAI_API_KEY": "sk-12345678", "OPENAI_BASE_URL": server.url})
+        model = models.open("openai/gpt-5.4")
+        said = [(await final(model, request_for("openai/gpt-5.4"))).text for _ in range(2)]
+        await models.close()
+    assert said == ["One.", "Two."]
+    assert [request.path for request in server.requests] == ["/v1/chat/completions"] * 2
+
+
+async def test_every_model_of_an_address_that_ends_in_responses_is_asked_there(tmp_path: Path) -> None:
+    async with ModelServer([Reply(text="Hello.")]) as server:
+        models = router(tmp_path)
+        model = models.open("openai_compatible/qwen3", f"{server.url}/responses")
+        message = await final(model, request_for("openai_compatible/qwen3"))
+        await models.close()
+    assert (message.text, server.requests[0].path) == ("Hello.", "/v1/responses")
 
 
 async def test_script_continues_at_the_position_of_the_conversation(tmp_path: Path) -> None:

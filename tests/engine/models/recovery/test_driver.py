@@ -19,7 +19,7 @@ from tests.support.model_replies import collect, request_for
 
 FIRST, OTHER = "test/first", "test/other"
 TWICE = RetryPolicy(attempts=2, first_delay_s=0.001)
-WHOLE, TEXT, BARE = "whole", "tools as text", "no temperature"
+WHOLE, TEXT, BARE, NO_SUMMARY = "whole", "tools as text", "no temperature", "no summary of thoughts"
 
 
 @dataclass(slots=True)
@@ -35,7 +35,9 @@ class Failing:
             self.sent.append("other model")
             yield ReplyEnd(AssistantMessage((Text("Here."),), model=request.model))
             return
-        self.sent.append(TEXT if not request.tools else BARE if request.options.temperature is None else WHOLE)
+        options = request.options
+        form = WHOLE if options.thinking_summary else NO_SUMMARY
+        self.sent.append(TEXT if not request.tools else BARE if options.temperature is None else form)
         partial = AssistantMessage((Text(self.says),) if self.says else (), model=request.model)
         if self.says:
             yield ReplyStart(AssistantMessage(model=request.model))
@@ -56,9 +58,11 @@ def steps_after(kind: FailureKind) -> list[str]:
             return [WHOLE, TEXT, "other model"]
         case FailureKind.NO_TEMPERATURE:
             return [WHOLE, BARE, "other model"]
-        case FailureKind.NO_PICTURES:  # the request has none
+        case FailureKind.NO_SUMMARY:
+            return [WHOLE, NO_SUMMARY, "other model"]
+        case FailureKind.NO_PICTURES | FailureKind.NO_THOUGHTS:  # the request has none
             return [WHOLE, "other model"]
-        case FailureKind.NOT_AUTHORISED | FailureKind.NO_CREDIT | FailureKind.NOT_USABLE:
+        case FailureKind.NOT_AUTHORISED | FailureKind.NO_CREDIT | FailureKind.NOT_USABLE | FailureKind.NOT_FOUND:
             return [WHOLE, "other model"]
         case FailureKind.TOO_LONG | FailureKind.CONTENT_FILTER | FailureKind.REJECTED:
             return [WHOLE]

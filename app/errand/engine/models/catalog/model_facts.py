@@ -178,10 +178,11 @@ def chat_models(provider: str) -> tuple[str, ...]:
     """Names of the provider's chat models with tool calls, in the order of the file."""
     row = providers.find(provider)
     prefix = row.price_prefix if row else provider
+    modes = ("chat", "responses") if provider == "openai" else ("chat",)
     names = (
         name.removeprefix(f"{prefix}/")
         for name, found in _table().items()
-        if found.litellm_provider == prefix and found.mode == "chat" and found.supports_function_calling is True
+        if found.litellm_provider == prefix and found.mode in modes and found.supports_function_calling is True
     )
     return tuple(dict.fromkeys(names)) if prefix else ()
 

@@ -13,7 +13,7 @@ import msgspec
 from errand.engine.core.input_limits import price, window_size
 from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_facts import ModelFacts, parse_facts
-from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider
 from errand.engine.models.failures import error_text
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.settings import Model
@@ -127,7 +127,7 @@ def _write(file: Path | None, lists: dict[str, ModelList]) -> None:
 
 
 def _list_address(source: ListSource) -> str:
-    base = source.base_url.rstrip("/")
+    base = source.base_url.rstrip("/").removesuffix(RESPONSES_PATH)
     if source.provider.kind == "anthropic":
         return f"{base.removesuffix('/v1')}/v1/models?limit=1000"
     return source.provider.list_url or f"{base}/models"

@@ -199,6 +199,8 @@ PROVIDERS = (
 
 # Prefix of an id: `react/PROVIDER/MODEL` is that model with tool calls as XML text.
 REACT = "react/"
+# The end of an address whose models are all asked over OpenAI's Responses API.
+RESPONSES_PATH = "/responses"
 # Prefix of a model on another machine.
 SHARED = "proxy/"
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
@@ -12,7 +12,7 @@ from errand.engine.core.addresses import check_address, is_loopback
 from errand.engine.core.errors import InvalidParams
 from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_lists import ListedModel, models_of
-from errand.engine.models.catalog.providers import PROVIDERS, Provider
+from errand.engine.models.catalog.providers import PROVIDERS, RESPONSES_PATH, Provider
 from errand.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -115,6 +115,9 @@ def address_of(typed: str) -> str:
 
 async def probe(pool: "HttpPool", address: str, key: str | None, limit_s: float = _PROBE_LIMIT_S) -> ProbeResult:
     """Query the address as given, and with or without the usual `/v1`. `address` comes from `address_of`."""
+    if address.endswith(RESPONSES_PATH):
+        answer = await probe(pool, address.removesuffix(RESPONSES_PATH), key, limit_s)
+        return replace(answer, address=answer.address + RESPONSES_PATH)
     places = (f"{address}/v1", address) if not urlsplit(address).path else (address, f"{address}/v1")
     first: ProbeResult | None = None
     for place in places if not address.endswith("/v1") else (address, address.removesuffix("/v1")):
@@ -127,9 +130,10 @@ async def probe(pool: "HttpPool", address: str, key: str | None, limit_s: float 
 
 
 async def ask(pool: "HttpPool", address: str, key: str | None, limit_s: float) -> ProbeResult:
-    """Query exactly this address."""
+    """Query exactly this address, for its list of models."""
     import aiohttp
 
+    address = address.removesuffix(RESPONSES_PATH)
     url = f"{address}/models"
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:

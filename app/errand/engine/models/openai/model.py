@@ -1,13 +1,16 @@
-"""OpenAI-compatible endpoints; OpenAI's own models go through the library where it is needed."""
+"""OpenAI-compatible endpoints: chat completions, and which of the two APIs asks OpenAI's own models."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from urllib.parse import urlsplit
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.models.base import AttemptEvent, ModelProvider, ModelRequest
 from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.failures import FailedAttempt, FailureKind
 from errand.engine.models.message_cache import MessageCache
-from errand.engine.models.openai.request import chat_messages, effort_fields, needs_responses, tool_definitions
+from errand.engine.models.openai.request import chat_messages, effort_fields, tool_definitions
+from errand.engine.models.openai.responses_api import reasons
 from errand.engine.models.openai.stream import ChunkReader
 from errand.engine.models.reply.builder import ReplyBuilder
 from errand.protocol.base import JsonObject, JsonValue
@@ -54,16 +57,32 @@ class ChatCompletions:
 
 
 class OpenAIModel:
-    """A `ModelProvider` that selects the interface for each request; the library is opened on first use."""
+    """A `ModelProvider` for OpenAI's own models: those that reason are asked over the Responses API.
 
-    def __init__(self, fast: ModelProvider, open_library: Callable[[], ModelProvider]) -> None:
-        self._fast = fast
-        self._open_library = open_library
-        self._library: ModelProvider | None = None
+    A gateway (`OPENAI_BASE_URL`) that does not know its address is asked for chat completions from then on.
+    """
 
-    def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
-        if not needs_responses(request):
-            return self._fast.attempt(request, stop)
-        if self._library is None:
-            self._library = self._open_library()
-        return self._library.attempt(request, stop)
+    def __init__(self, responses: ModelProvider, chat: ModelProvider, *, is_gateway: bool) -> None:
+        self._responses = responses
+        self._chat = chat
+        self._is_gateway = is_gateway
+        self._speaks_responses = True
+
+    async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
+        over_responses = reasons(request.model) and self._speaks_responses
+        is_unknown = False
+        async with aclosing((self._responses if over_responses else self._chat).attempt(request, stop)) as events:
+            async for event in events:
+                is_unknown = over_responses and self._is_gateway and _is_not_found(event)
+                if not is_unknown:
+                    yield event
+        if not is_unknown:
+            return
+        async with aclosing(self._chat.attempt(request, stop)) as events:
+            async for event in events:
+                self._speaks_responses = self._speaks_responses and isinstance(event, FailedAttempt)
+                yield event
+
+
+def _is_not_found(event: AttemptEvent) -> bool:
+    return isinstance(event, FailedAttempt) and event.failure.kind is FailureKind.NOT_FOUND

@@ -157,9 +157,9 @@ def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
         return {} if level == "off" else {"reasoning": {"effort": level}}
     name = request.model.partition("/")[2]
     if level == "off":
-        return _reasoning_off(request, provider, name)
+        return _reasoning_off(request, provider)
     if provider.name == "openai" or _is_openai_name(provider, name):
-        return _openai(request.model, level)
+        return {"reasoning_effort": openai_effort(request.model, level)} if _reasons(request.model) else {}
     if _OPEN_REASONING.search(name) or name.startswith("grok-3-mini"):
         return {"reasoning_effort": _basic_level(level)}
     if provider.name == "mistral" and _reasons(request.model):
@@ -167,30 +167,23 @@ def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
     return {}
 
 
-def needs_responses(request: ModelRequest) -> bool:
-    """True if OpenAI accepts this request only on the responses interface.
-
-    From gpt-5.4 on, chat completions refuse function tools while the model reasons, and reasoning is on unless the
-    effort is "none" (from 6 on some models cannot turn it off).
-    """
-    if not request.tools or not _is_late_gpt(request.model):
-        return False
-    known = model_facts.facts(request.model)
-    return request.options.thinking_level != "off" or (known is not None and "none" not in known.efforts)
-
-
-def _reasoning_off(request: ModelRequest, provider: Provider, name: str) -> JsonObject:
-    late = provider.name == "openai" and _is_late_gpt(request.model)
-    return {"reasoning_effort": "none"} if late and request.tools else {}
-
-
-def _openai(model: str, level: ThinkingLevel) -> JsonObject:
+def openai_effort(model: str, level: ThinkingLevel) -> ThinkingLevel:
+    """The level, or the nearest that every reasoning model accepts."""
     known = model_facts.facts(model)
-    if known is None or not known.reasons:
-        return {}
-    if level in ("minimal", "xhigh") and level not in known.efforts:
-        level = _basic_level(level)
-    return {"reasoning_effort": level}
+    is_special = level in ("minimal", "xhigh")
+    return _basic_level(level) if is_special and (known is None or level not in known.efforts) else level
+
+
+def is_late_gpt(model: str) -> bool:
+    """True from gpt-5.4 on."""
+    found = _GPT.search(model)
+    return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 4)
+
+
+def _reasoning_off(request: ModelRequest, provider: Provider) -> JsonObject:
+    """Late models refuse tools in chat completions unless they are told not to think."""
+    late = provider.name == "openai" and is_late_gpt(request.model)
+    return {"reasoning_effort": "none"} if late and request.tools else {}
 
 
 def _basic_level(level: ThinkingLevel) -> ThinkingLevel:
@@ -203,11 +196,6 @@ def _basic_level(level: ThinkingLevel) -> ThinkingLevel:
 def _reasons(model: str) -> bool:
     known = model_facts.facts(model)
     return known is not None and known.reasons
-
-
-def _is_late_gpt(model: str) -> bool:
-    found = _GPT.search(model)
-    return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 4)
 
 
 def _is_openai_name(provider: Provider, name: str) -> bool:

@@ -28,8 +28,11 @@ from errand.engine.models.react.reply import ReActReply, with_text_tools
 from errand.engine.models.recovery.fallback import FallbackModels, all_failed, fallback_notice, request_to
 from errand.engine.models.recovery.request_adaptation import (
     has_result_pictures,
+    has_signed_thoughts,
     without_result_pictures,
+    without_summary,
     without_temperature,
+    without_thoughts,
 )
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.recovery.source import ModelSource
@@ -211,6 +214,8 @@ class _Recovery:
         is_text = bare != given.model or (learned is not None and not learned.calls_tools(bare))
         self._decoder = ReActReply(given, self._limits) if is_text else None
         self.sent = with_text_tools(given) if is_text else given
+        if learned is not None and not learned.gives_summaries(bare):
+            self.sent = without_summary(self.sent)
         if learned is None or learned.takes_temperature(self.sent):
             return []
         notices = learned.notice_temperature(self.sent)
@@ -228,6 +233,10 @@ class _Recovery:
                 return self._try_without_result_pictures()
             case "no_temperature":
                 return self._try_without_temperature()
+            case "no_summary":
+                return self._try_without_summary()
+            case "no_thoughts":
+                return self._try_without_thoughts()
             case "other_model":
                 return self._try_other_model(failed)
             case _:
@@ -262,6 +271,19 @@ class _Recovery:
         if learned is None or self.sent.options.temperature is None:
             return None
         learned.refuse_temperature(self.sent)
+        return self._adapt()
+
+    def _try_without_summary(self) -> list[ModelEvent] | None:
+        learned = self.source.learned
+        if learned is None or not self.sent.options.thinking_summary:
+            return None
+        learned.refuse_summary(self.sent.model)
+        return self._adapt()
+
+    def _try_without_thoughts(self) -> list[ModelEvent] | None:
+        if not has_signed_thoughts(self._model_request):
+            return None
+        self._model_request = without_thoughts(self._model_request)
         return self._adapt()
 
     def _try_other_model(self, failed: _Failed) -> list[ModelEvent]:

@@ -3,7 +3,16 @@
 import re
 from dataclasses import replace
 
-from errand.engine.core.messages import PICTURE_OMITTED, Image, Text, ToolResultMessage, UserContent
+from errand.engine.core.messages import (
+    PICTURE_OMITTED,
+    AssistantContent,
+    AssistantMessage,
+    Image,
+    Text,
+    Thinking,
+    ToolResultMessage,
+    UserContent,
+)
 from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog import model_facts
 from errand.protocol.notices import TemperatureLeftOut, ToolsAsText
@@ -25,6 +34,29 @@ def thinks(request: ModelRequest) -> bool:
 
 def without_temperature(request: ModelRequest) -> ModelRequest:
     return replace(request, options=replace(request.options, temperature=None))
+
+
+def without_summary(request: ModelRequest) -> ModelRequest:
+    return replace(request, options=replace(request.options, thinking_summary=False))
+
+
+def has_signed_thoughts(request: ModelRequest) -> bool:
+    return any(_signs(block) for one in request.messages for block in one.content)
+
+
+def without_thoughts(request: ModelRequest) -> ModelRequest:
+    """The request without the thoughts that a provider proves to be its own; others are not sent back to it."""
+    messages = (
+        replace(one, content=tuple(block for block in one.content if not _signs(block)))
+        if isinstance(one, AssistantMessage)
+        else one
+        for one in request.messages
+    )
+    return replace(request, messages=tuple(messages))
+
+
+def _signs(block: UserContent | AssistantContent) -> bool:
+    return isinstance(block, Thinking) and bool(block.signature)
 
 
 def has_result_pictures(request: ModelRequest) -> bool:
@@ -60,6 +92,7 @@ class LearnedLimits:
     def __init__(self) -> None:
         self._without_tools: set[str] = set()
         self._without_pictures: set[str] = set()
+        self._without_summaries: set[str] = set()
         self._refused_temperatures: set[tuple[str, float]] = set()
         self._noticed: set[tuple[str | None, str]] = set()
 
@@ -82,6 +115,12 @@ class LearnedLimits:
 
     def refuse_pictures(self, model_id: str) -> None:
         self._without_pictures.add(model_id)
+
+    def gives_summaries(self, model_id: str) -> bool:
+        return model_id not in self._without_summaries
+
+    def refuse_summary(self, model_id: str) -> None:
+        self._without_summaries.add(model_id)
 
     def takes_temperature(self, request: ModelRequest) -> bool:
         """False if the temperature of this request would be refused."""

@@ -5,7 +5,9 @@ from typing import Literal, TypeAlias
 
 from errand.engine.models.failures import FailureKind
 
-RecoveryStep: TypeAlias = Literal["retry", "text_tools", "no_result_pictures", "no_temperature", "other_model"]
+RecoveryStep: TypeAlias = Literal[
+    "retry", "text_tools", "no_result_pictures", "no_temperature", "no_summary", "no_thoughts", "other_model"
+]
 
 # Tried in order, each if it applies; after the last one the failure ends the reply. The caller shortens requests that
 # are too long, and may wait for a rate limit.
@@ -19,6 +21,9 @@ RECOVERY: Mapping[FailureKind, tuple[RecoveryStep, ...]] = {
     FailureKind.NOT_AUTHORISED: ("other_model",),
     FailureKind.NO_CREDIT: ("other_model",),
     FailureKind.NOT_USABLE: ("other_model",),
+    FailureKind.NOT_FOUND: ("other_model",),
+    FailureKind.NO_SUMMARY: ("no_summary", "other_model"),
+    FailureKind.NO_THOUGHTS: ("no_thoughts", "other_model"),
     FailureKind.CONTENT_FILTER: (),
     FailureKind.REJECTED: (),
 }

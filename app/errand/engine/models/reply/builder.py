@@ -224,8 +224,8 @@ class ReplyBuilder:
         return self._within_limits(self._text_piece(delta))
 
     def thinking(self, delta: str, signature: str = "") -> list[ModelEvent]:
-        """Add reasoning from a separate field."""
-        return self._within_limits(self._thinking_piece(delta, self._redacted(signature)))
+        """Add reasoning from a separate field. A signature that holds a key, or is endless, is left out."""
+        return self._within_limits(self._thinking_piece(delta, self._untouched(signature)))
 
     def end_thought(self) -> list[ModelEvent]:
         """The thought that was streamed is complete: a next one is another block."""
@@ -277,6 +277,10 @@ class ReplyBuilder:
 
     def _redacted(self, field: str) -> str:
         return self.redactor.hide(field[:_LONGEST_FIELD])
+
+    def _untouched(self, signature: str) -> str:
+        """A changed signature would be refused when it is sent back."""
+        return signature if self._redacted(signature) == signature else ""
 
     def _text_piece(self, delta: str) -> Iterator[ModelEvent]:
         yield from self._flush_thinking()
