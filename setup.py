@@ -1,8 +1,41 @@
-"""What is installed: one package, `errand`. The rest is in pyproject.toml, which cannot place a folder in a package."""
+"""What is installed: one package, `errand`, with its manual page and its completion for shells.
+
+The rest is in pyproject.toml, which cannot place a folder in a package.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from setuptools import find_packages, setup
+
+_HERE = Path(__file__).parent
+_MADE = _HERE / "build" / "share"
+
+
+def _share() -> list[tuple[str, Sequence[str]]]:
+    """The files below share/, made from the table of commands."""
+    sys.path.insert(0, str(_HERE / "app"))
+    from errand.cli.commands.completion import script
+    from errand.cli.commands.manual import page
+
+    files = {
+        "share/man/man1/errand.1": page(),
+        "share/bash-completion/completions/errand": script("bash"),
+        "share/zsh/site-functions/_errand": script("zsh"),
+        "share/fish/vendor_completions.d/errand.fish": script("fish"),
+    }
+    places: list[tuple[str, Sequence[str]]] = []
+    for name, text in files.items():
+        file = _MADE / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        places.append((str(Path(name).parent), [str(file.relative_to(_HERE))]))
+    return places
+
 
 setup(
     packages=[*find_packages("app"), "errand.resources"],
     package_dir={"": "app", "errand.resources": "resources"},
+    data_files=_share(),
 )

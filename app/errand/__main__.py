@@ -1,7 +1,5 @@
 """`errand`: starts the engine, the window or the command line. Checks for a display first."""
 
-import ctypes
-import ctypes.util
 import gc
 import os
 import sys
@@ -36,6 +34,9 @@ def no_window(environment: Mapping[str, str]) -> str | None:
 
 def _is_display_available(display: str) -> bool:
     """True if the X server accepts a connection, or if xcb is missing and only Qt can tell."""
+    import ctypes
+    import ctypes.util  # 20 ms, and most commands need no display
+
     name = ctypes.util.find_library("xcb")
     if name is None:
         return True
@@ -65,6 +66,10 @@ def main() -> int:
         return _explain(arguments)
     if arguments[:1] == ["share-models"]:
         return _share_models(arguments[1:])
+    if arguments[:1] == ["complete"]:
+        from errand.cli.complete_values import main as complete_values
+
+        return complete_values(arguments[1:])
     if arguments[:1] == ["watchdog"]:
         from errand.engine.tools.processes.watchdog_child import main as watchdog
 

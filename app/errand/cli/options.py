@@ -85,6 +85,66 @@ class Flag:
     group: str | None = None
 
 
+class Described(NamedTuple):
+    """One of what a command takes, for help outside of the parser.
+
+    `name` is that of an option or flag with its dashes, else the place's. `metavar` is empty for a flag. `named` is
+    what completes its value.
+    """
+
+    name: str
+    help: str
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    named: Named | None = None
+    repeats: bool = False
+
+    @property
+    def is_option(self) -> bool:
+        return self.name.startswith("-")
+
+
+# What completes a value, by the field that takes it, else by its placeholder.
+_BY_FIELD: dict[str, Named] = {
+    "command": "command",
+    "task_id": "task",
+    "conversation": "conversation",
+    "conversation_id": "conversation",
+    "conversation_ids": "conversation",
+    "model": "model",
+    "models": "model",
+    "personality": "personality",
+}
+_BY_METAVAR: dict[str, Named] = {
+    "FILE": "file",
+    "PATH": "file",
+    "F": "file",
+    "DIR": "folder",
+    "CONVERSATION": "conversation",
+}
+
+
+def described(options: type[CommandOptions]) -> list[Described]:
+    """What the command takes, in its order; not what follows `--`."""
+    found: list[Described] = []
+    for field in msgspec.structs.fields(options):
+        kind, how = _annotation(field.type)
+        match how:
+            case None:
+                found += described(kind)
+            case Flag():
+                found.append(Described(how.name, how.help))
+            case Rest():
+                pass
+            case Argument() | Option():
+                value = _value(kind)
+                metavar = how.metavar or field.name.upper()
+                named = _BY_FIELD.get(field.name) or _BY_METAVAR.get(how.metavar or "")
+                name = how.name if isinstance(how, Option) else metavar
+                found.append(Described(name, how.help, metavar, value.choices or (), named, value.nargs is not None))
+    return found
+
+
 def declare(options: type[CommandOptions], parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `options` to the parser."""
     fields = [(field, *_annotation(field.type)) for field in msgspec.structs.fields(options)]

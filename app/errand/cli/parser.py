@@ -14,7 +14,7 @@ from errand.cli.options import Action, CommandOptions, declare, option_names, re
 
 ABOUT = "Errand hands work to AI agents that use real tools on your machine."
 _USAGE = "errand [-h] [--version] COMMAND …"
-_MORE = "More about one of them: errand COMMAND --help."
+_MORE = "More about one of them: errand help COMMAND. The manual page: errand man."
 _WIDEST = 110
 _NARROWEST = 40
 _LEFT = 28  # a longer left column has its text below it

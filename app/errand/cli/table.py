@@ -115,6 +115,9 @@ _GROUPS = (
         "This installation",
         (
             Entry("settings", "list, read and change the settings", "commands.settings:SETTINGS"),
+            Entry("help", "the help of a command, or of all", "commands.manual:HELP"),
+            Entry("man", "the manual page", "commands.manual:MANUAL"),
+            Entry("completion", "a script that completes in bash, zsh or fish", "commands.completion:COMPLETION"),
             Entry("doctor", "what is installed, what is missing, what to do", "commands.doctor:DOCTOR"),
             Entry("engine", "run the engine here, or end the one that runs", "commands.doctor:ENGINE"),
             Entry("backup", "copy conversations, pictures and settings into one file", "recovery.backup:BACKUP"),

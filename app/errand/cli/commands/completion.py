@@ -1,0 +1,314 @@
+"""`errand completion`: a script that completes commands, options and values in bash, zsh or fish.
+
+The scripts hold what the table of commands says; only names that an engine knows are asked for, with `errand complete`.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Literal, NamedTuple
+
+from errand.cli.command import Command
+from errand.cli.options import Action, Argument, CommandOptions, Described, described
+from errand.cli.table import TABLE
+from errand.cli.terminal.terminal import Terminal
+from errand.paths import Paths
+
+_EPILOG = """To have it in every new shell:
+  errand completion bash > ~/.local/share/bash-completion/completions/errand
+  errand completion zsh > ~/.zfunc/_errand      (with fpath+=~/.zfunc in .zshrc)
+  errand completion fish > ~/.config/fish/completions/errand.fish"""
+
+_Shell = Literal["bash", "zsh", "fish"]
+
+
+class CompletionOptions(CommandOptions, frozen=True, kw_only=True):
+    shell: Annotated[_Shell, Argument(None, "the shell that reads it")]
+
+
+async def completion(options: CompletionOptions, paths: Paths, terminal: Terminal) -> int:
+    terminal.write_raw(script(options.shell))
+    return 0
+
+
+COMPLETION = Command(CompletionOptions, completion, epilog=_EPILOG)
+
+
+class _Completed(NamedTuple):
+    """A command as the scripts need it."""
+
+    name: str
+    help: str
+    options: list[Described]
+    arguments: list[Described]
+    actions: tuple[Action, ...]
+
+
+def script(shell: _Shell) -> str:
+    """The whole script, with a newline at its end."""
+    commands = list(_commands())
+    made: dict[str, Callable[[list[_Completed]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+    return f"# Made by `errand completion {shell}`.\n{made[shell](commands)}"
+
+
+def _commands() -> Iterator[_Completed]:
+    names = tuple(entry.name for entry in TABLE.entries)
+    for entry in TABLE.entries:
+        command = entry.load()
+        takes = [one._replace(choices=names) if one.named == "command" else one for one in described(command.options)]
+        options = [one for one in takes if one.is_option]
+        arguments = [one for one in takes if not one.is_option]
+        yield _Completed(entry.name, entry.help, options, arguments, command.actions)
+
+
+def _values(one: Described) -> str:
+    """How the scripts name what completes a value: its choices after @, what it is, or a dash for nothing."""
+    return f"@{','.join(one.choices)}" if one.choices else (one.named or "-")
+
+
+def _firsts(actions: tuple[Action, ...]) -> dict[str, str]:
+    """What completes the word after each action."""
+    return {name: action.first for action in actions for name in action.names if action.first is not None}
+
+
+def _names(actions: tuple[Action, ...]) -> dict[str, str]:
+    """The actions with their help; of several of one name the first."""
+    found: dict[str, str] = {}
+    for action in actions:
+        for name in action.names:
+            found.setdefault(name, action.help)
+    return found
+
+
+def _bash(commands: list[_Completed]) -> str:
+    cases: list[str] = []
+    for command in commands:
+        flags = " ".join(["--help", *(one.name for one in command.options if not one.metavar)])
+        valued = " ".join(f"{one.name}={_values(one)}" for one in command.options if one.metavar)
+        actions = " ".join(f"{name}={first}" for name, first in _firsts(command.actions).items())
+        places = [f"{_values(one)}{'*' if one.repeats else ''}" for one in command.arguments]
+        if command.actions:
+            places = [f"@{','.join(_names(command.actions))}"]
+        cases.append(
+            f"    {command.name}) flags='{flags}'; valued='{valued}'; places='{' '.join(places)}'; after='{actions}' ;;"
+        )
+    names = " ".join(command.name for command in commands)
+    return _BASH.replace("%COMMANDS%", names).replace("%CASES%", "\n".join(cases))
+
+
+_BASH = r"""_errand_values() {
+  local kind=$1 line
+  case $kind in
+    @*) kind=${kind:1}; COMPREPLY=($(compgen -W "${kind//,/ }" -- "$cur")) ;;
+    -) ;;
+    file) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+    folder) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+    *)
+      COMPREPLY=()
+      while IFS=$'\t' read -r line _; do
+        COMPREPLY+=("$(printf '%q' "$line")")
+      done < <(command errand complete "$kind" "$cur" 2>/dev/null) ;;
+  esac
+}
+
+_errand() {
+  local cur place=0 action= word flags= valued= places= after= one i
+  # Words with : and = are one word here, whatever COMP_WORDBREAKS has.
+  local line=${COMP_LINE:0:COMP_POINT}
+  local -a words
+  read -ra words <<< "$line"
+  [[ $line == *[[:space:]] ]] && words+=("")
+  cur=${words[-1]}
+  COMPREPLY=()
+  if ((${#words[@]} <= 2)); then
+    COMPREPLY=($(compgen -W "%COMMANDS% --help --version" -- "$cur"))
+    return
+  fi
+  case ${words[1]} in
+%CASES%
+    *) return ;;
+  esac
+  for ((i = 2; i < ${#words[@]} - 1; i++)); do
+    word=${words[i]}
+    if [[ $word == -* ]]; then
+      for one in $valued; do
+        [[ ${one%%=*} == "$word" ]] && { ((i++)); break; }
+      done
+    else
+      ((place == 0)) && action=$word
+      ((place++))
+    fi
+  done
+  if ((i >= ${#words[@]})); then
+    _errand_values "${one#*=}"
+  elif [[ $cur == -* ]]; then
+    local names=$flags
+    for one in $valued; do names+=" ${one%%=*}"; done
+    COMPREPLY=($(compgen -W "$names" -- "$cur"))
+  elif ((place == 1)) && [[ " $after" == *" $action="* ]]; then
+    one=" $after"; one=${one#*" $action="}
+    _errand_values "${one%% *}"
+  else
+    local -a kinds=($places)
+    one=${kinds[place]-}
+    ((place && ${#kinds[@]} && place >= ${#kinds[@]})) && [[ ${kinds[-1]} == *'*' ]] && one=${kinds[-1]}
+    one=${one%'*'}
+    [[ $one ]] && _errand_values "$one"
+  fi
+  # Readline replaces only what follows the last of these signs.
+  local sign
+  for sign in : =; do
+    if [[ $COMP_WORDBREAKS == *$sign* && $cur == *$sign* ]]; then
+      local before=${cur%"${cur##*"$sign"}"}
+      for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"$before"}; done
+    fi
+  done
+}
+
+complete -F _errand errand
+"""
+
+
+def _zsh(commands: list[_Completed]) -> str:
+    listed = "\n".join(f"    {_quoted(f'{command.name}:{command.help}')}" for command in commands)
+    cases = "\n".join(
+        f"    {command.name}) _arguments -S {' '.join(_zsh_arguments(command))} ;;" for command in commands
+    )
+    return _ZSH.replace("%COMMANDS%", listed).replace("%CASES%", cases)
+
+
+def _zsh_arguments(command: _Completed) -> Iterator[str]:
+    yield "'(- *)--help[show the help]'"
+    for one in command.options:
+        repeats = "*" if one.repeats else ""
+        value = f":{_zsh_text(one.metavar)}:{_zsh_values(one)}" if one.metavar else ""
+        yield _quoted(f"{repeats}{one.name}[{_zsh_text(one.help)}]{value}")
+    if command.actions:
+        names = " ".join(f'{name}\\:"{_zsh_text(help)}"' for name, help in _names(command.actions).items())
+        yield _quoted(f"1:what to do:(({names}))")
+        firsts = " ".join(f"{name}={first}" for name, first in _firsts(command.actions).items())
+        yield _quoted(f"2: :_errand_after {firsts}") if firsts else "'2: : '"
+        return
+    for place, one in enumerate(command.arguments, 1):
+        number = "*" if one.repeats else str(place)
+        yield _quoted(f"{number}:{_zsh_text(one.metavar)}:{_zsh_values(one)}")
+
+
+def _zsh_values(one: Described) -> str:
+    if one.choices:
+        return f"({' '.join(one.choices)})"
+    return {"file": "_files", "folder": "_files -/", None: " "}.get(one.named, f" _errand_values {one.named}")
+
+
+def _zsh_text(text: str) -> str:
+    """Without the signs that have a meaning in a specification."""
+    return re.sub(r'["\\`$]', "", re.sub(r"([\[\]:()])", " ", text)).replace("  ", " ").strip()
+
+
+def _quoted(text: str) -> str:
+    """In single quotes, for zsh and fish alike."""
+    return "'" + text.replace("'", "’") + "'"
+
+
+_ZSH = r"""#compdef errand
+_errand_values() {
+  local -a values texts
+  local value text
+  while IFS=$'\t' read -r value text; do
+    values+=("$value"); texts+=("$value  $text")
+  done < <(command errand complete "$1" "${(Q)PREFIX}" 2>/dev/null)
+  (( ${#values} )) && compadd -l -d texts -- "${values[@]}"
+}
+
+_errand_after() {
+  local pair word
+  for word in "${words[@][2,CURRENT-1]}"; do
+    for pair in "$@"; do
+      if [[ ${pair%%=*} == $word ]]; then
+        case ${pair#*=} in
+          file) _files ;;
+          folder) _files -/ ;;
+          *) _errand_values "${pair#*=}" ;;
+        esac
+        return
+      fi
+    done
+  done
+}
+
+_errand() {
+  local -a commands=(
+%COMMANDS%
+  )
+  if (( CURRENT == 2 )); then
+    _describe -t commands command commands
+    return
+  fi
+  local name=$words[2]
+  shift words
+  (( CURRENT-- ))
+  case $name in
+%CASES%
+  esac
+}
+
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _errand "$@"; else compdef _errand errand; fi
+"""
+
+
+def _fish(commands: list[_Completed]) -> str:
+    lines = [_FISH]
+    for command in commands:
+        lines.append(f"complete -c errand -n __fish_use_subcommand -a {command.name} -d {_quoted(command.help)}")
+        condition = f"-n '__errand_is {command.name}'"
+        for one in command.options:
+            name = f"-l {one.name[2:]}" if one.name.startswith("--") else f"-s {one.name[1:]}"
+            value = _fish_values(one.named, one.choices) if one.metavar else ""
+            lines.append(f"complete -c errand {condition} {name} {value} -d {_quoted(one.help)}")
+        for name, text in _names(command.actions).items():
+            lines.append(
+                f"complete -c errand -n '__errand_is {command.name}; and __errand_at 0' -a {name} -d {_quoted(text)}"
+            )
+        for name, first in _firsts(command.actions).items():
+            after = f"-n '__errand_is {command.name}; and __errand_at 1 {name}'"
+            lines.append(f"complete -c errand {after} {_fish_values(first, ())}")
+        for place, one in enumerate(() if command.actions else command.arguments):
+            at = "" if one.repeats else f"; and __errand_at {place}"
+            if one.named or one.choices:
+                lines.append(
+                    f"complete -c errand -n '__errand_is {command.name}{at}' {_fish_values(one.named, one.choices)}"
+                )
+    return "\n".join(re.sub(r" +(?=-[a-z] )", " ", line) for line in lines) + "\n"
+
+
+def _fish_values(named: str | None, choices: tuple[str, ...]) -> str:
+    if choices:
+        return f"-x -a {_quoted(' '.join(choices))}"
+    match named:
+        case None:
+            return "-x"
+        case "file":
+            return "-r -F"
+        case "folder":
+            return "-x -a '(__fish_complete_directories (commandline -ct))'"
+        case _:
+            return f"-x -a '(command errand complete {named} (commandline -ct) 2>/dev/null)'"
+
+
+_FISH = r"""complete -c errand -f
+
+function __errand_is
+    set -l words (commandline -opc)
+    test (count $words) -gt 1; and test "$words[2]" = "$argv[1]"
+end
+
+# How many words of the command are no options; with a second argument, that the first of them is this.
+function __errand_at
+    set -l words (commandline -opc)
+    set -l found
+    for word in $words[3..-1]
+        string match -q -- '-*' $word; or set -a found $word
+    end
+    test (count $found) -eq $argv[1]; or return 1
+    test (count $argv) -lt 2; or test "$found[1]" = "$argv[2]"
+end
+"""

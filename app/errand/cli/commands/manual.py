@@ -1,0 +1,137 @@
+"""`errand help` and `errand man`: the help of a command, and the manual page made from the table of commands."""
+
+import asyncio
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+from errand.cli.arguments import UsageError
+from errand.cli.command import Command, Entry
+from errand.cli.exit_codes import EXIT_CODES_TEXT
+from errand.cli.options import Argument, CommandOptions, Described, Flag, described
+from errand.cli.parser import ABOUT, did_you_mean, general_help, help_width, parser_of
+from errand.cli.table import TABLE
+from errand.cli.terminal.terminal import Terminal
+from errand.paths import Paths
+
+# The groups of variables that a person may set.
+_VARIABLES = (
+    ("ERRAND_HOME", "The data directory; ~/.local/share/errand or the system's place for such data otherwise."),
+    (
+        "OPENAI_API_KEY, ANTHROPIC_API_KEY, …",
+        "Keys of providers; errand keys lists the names.",
+    ),
+    ("VISUAL, EDITOR", "The editor of errand personalities edit."),
+    ("NO_COLOR, FORCE_COLOR", "Output without colours, or with colours where it is no terminal."),
+)
+
+
+class HelpOptions(CommandOptions, frozen=True, kw_only=True):
+    command: Annotated[str, Argument("COMMAND", "whose help; all of them otherwise")] = ""
+
+
+async def show_help(options: HelpOptions, paths: Paths, terminal: Terminal) -> int:
+    if not options.command:
+        terminal.write(general_help(TABLE, help_width()))
+        return 0
+    entry = next((entry for entry in TABLE.entries if entry.name == options.command), None)
+    if entry is None:
+        near = did_you_mean(options.command, [entry.name for entry in TABLE.entries])
+        raise UsageError(f"There is no command {options.command!r}.{near}")
+    terminal.write(parser_of(entry, entry.load(), help_width()).format_help())
+    return 0
+
+
+HELP = Command(HelpOptions, show_help)
+
+
+class ManualOptions(CommandOptions, frozen=True, kw_only=True):
+    roff: Annotated[bool, Flag("--roff", "print the source of the page, for a file errand.1")] = False
+
+
+async def manual(options: ManualOptions, paths: Paths, terminal: Terminal) -> int:
+    """Show the page with `man`; as it is where there is none, or no terminal."""
+    program = shutil.which("man")
+    if options.roff:
+        terminal.write_raw(page())
+        return 0
+    if program is None:
+        terminal.note("errand: the program man is not installed here, so this is the help of all commands.")
+        terminal.write(general_help(TABLE, help_width()))
+        return 0
+    with tempfile.NamedTemporaryFile("w", suffix=".1", prefix="errand-", encoding="utf-8") as file:
+        file.write(page())
+        file.flush()
+        shown = await asyncio.create_subprocess_exec(program, "-l", file.name)
+        return await shown.wait()
+
+
+MANUAL = Command(ManualOptions, manual)
+
+
+def page() -> str:
+    """The manual page as the source of man(7)."""
+    return "\n".join(_page()) + "\n"
+
+
+def _page() -> Iterator[str]:
+    yield f'.TH ERRAND 1 "" "errand {_roff(_version())}" "User commands"'
+    yield from (".SH NAME", "errand \\- hand work to AI agents that use real tools on this machine")
+    yield from (".SH SYNOPSIS", ".B errand", _roff("[-h] [--version] [COMMAND …]"))
+    yield from (".SH DESCRIPTION", _roff(ABOUT))
+    yield _roff("Without a command it opens the window, or where there is no display a conversation in the terminal.")
+    yield _roff("A task goes on when the window or the terminal is closed: one engine runs all of them.")
+    for group in TABLE.groups:
+        yield f".SH {_roff(group.title.upper())}"
+        for entry in group.entries:
+            yield from _command(entry)
+    yield ".SH EXAMPLES"
+    for about, line in TABLE.examples:
+        yield from (".TP", _roff(f"{about[0].upper()}{about[1:]}:"), f".B {_roff(line)}")
+    yield ".SH ENVIRONMENT"
+    for name, about in _VARIABLES:
+        yield from (".TP", f".B {_roff(name)}", _roff(about))
+    yield from (".SH EXIT STATUS", _roff(EXIT_CODES_TEXT))
+
+
+def _version() -> str:
+    """Empty while it is being built."""
+    try:
+        return version("errand-desktop")
+    except PackageNotFoundError:
+        return ""
+
+
+def _command(entry: Entry) -> Iterator[str]:
+    command = entry.load()
+    takes = described(command.options)
+    places = " ".join(_place(one) for one in takes if not one.is_option)
+    yield f".SS {_roff(f'errand {entry.name} {places}'.rstrip())}"
+    yield _roff(f"{entry.help[0].upper()}{entry.help[1:]}.")
+    for action in command.actions:
+        yield from (".TP", f".B {_roff(f'errand {entry.name} {action.usage}')}", _roff(action.help))
+    for one in takes:
+        if one.is_option or not command.actions:
+            yield from (".TP", f".B {_roff(_place(one))}", _roff(one.help))
+    if command.epilog and command.epilog != EXIT_CODES_TEXT:
+        yield ".PP"
+        text = command.epilog
+        yield from (".nf", *map(_roff, text.splitlines()), ".fi") if "\n" in text else (_roff(text),)
+
+
+def _place(one: Described) -> str:
+    """The option or argument with its choices or what it takes."""
+    value = "|".join(one.choices) or one.metavar
+    if not one.is_option:
+        return f"{value} …" if one.repeats else value
+    return f"{one.name} {value}" if value else one.name
+
+
+def _roff(text: str) -> str:
+    """Without a meaning for roff: dashes stay as they are typed, and no line is a request."""
+    safe = text.replace("\\", "\\e").replace("-", "\\-")
+    safe = re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", safe)
+    return f"\\&{safe}" if safe[:1] in (".", "'") else safe
