@@ -42,6 +42,7 @@ from errand.engine.tools.mcp.known import KnownServers
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.mcp.server import McpServer
 from errand.engine.tools.sessions import ToolSessions
+from errand.engine.tools.shell.login_environment import LoginEnvironment
 from errand.paths import Paths
 from errand.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from errand.protocol.context import ConversationSummariseParams
@@ -265,6 +266,7 @@ async def engine_server(
         checkpoints=checkpoints,
         contents=contents,
         mcp=ServerAdministration(settings, keys, pool),
+        login=LoginEnvironment(lambda: False, lambda work, name: asyncio.create_task(work, name=name)),
         paths=paths,
         instance_id=instance_id,
         version="0",

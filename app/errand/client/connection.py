@@ -89,14 +89,20 @@ class Connection:
         client_name: str,
         patience_s: float = _PATIENCE_S,
         environment: Mapping[str, str] = _EMPTY,
+        *,
+        from_desktop: bool = False,
     ) -> None:
-        """The engine receives the keys of the `environment` and the variables that commands may use."""
+        """The engine receives the keys of the `environment` and the variables that commands may use.
+
+        `from_desktop`: what the person's login shell sets is not among them.
+        """
         self._find = find
         self._introduction = InitializeParams(
             client_id=secrets.token_hex(12),
             client_name=client_name,
             keys=keys_in(environment),
             environment=for_commands(environment),
+            from_desktop=from_desktop,
         )
         self._patience_s = patience_s
         self._ids = itertools.count(1)

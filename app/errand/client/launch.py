@@ -85,15 +85,23 @@ def _is_frozen() -> bool:
 
 
 async def connect(
-    paths: Paths, client_name: str, *, start: bool = True, on_silence: Callable[[], None] = lambda: None
+    paths: Paths,
+    client_name: str,
+    *,
+    start: bool = True,
+    on_silence: Callable[[], None] = lambda: None,
+    from_desktop: bool = False,
 ) -> Connection:
     """Connect to the engine of the data directory; start it if none runs.
 
+    `from_desktop`: no login shell has set this program's environment.
     `on_silence` is called if a running engine does not answer; another is started once its watchdog has ended it.
     Raises `NoEngine` (only without `start`), `LaunchError` with the engine's last output, or `CallError` if the
     engine uses another protocol version.
     """
-    connection = Connection(lambda: read_endpoint(paths), client_name, environment=os.environ)
+    connection = Connection(
+        lambda: read_endpoint(paths), client_name, environment=os.environ, from_desktop=from_desktop
+    )
     try:
         await connection.open()
     except NotOurs:
@@ -106,7 +114,7 @@ async def connect(
         await _start(paths, connection)
         return connection
     if start and is_outdated(paths, connection.welcome.engine_version):
-        return await _replace_engine(paths, connection, client_name)
+        return await _replace_engine(paths, connection, client_name, from_desktop=from_desktop)
     return connection
 
 
@@ -150,7 +158,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-async def _replace_engine(paths: Paths, old: Connection, client_name: str) -> Connection:
+async def _replace_engine(paths: Paths, old: Connection, client_name: str, *, from_desktop: bool) -> Connection:
     """Shut down the older engine, and let a new one resume its tasks."""
     try:
         await old.call(ENGINE_SHUTDOWN, EngineShutdownParams(hand_over=True))
@@ -162,7 +170,9 @@ async def _replace_engine(paths: Paths, old: Connection, client_name: str) -> Co
     give_up_at = time.monotonic() + _START_S
     while has_engine(paths) and time.monotonic() < give_up_at:  # noqa: ASYNC110 -- another process: it sets no event
         await asyncio.sleep(_LONGEST_POLL_S)
-    connection = Connection(lambda: read_endpoint(paths), client_name, environment=os.environ)
+    connection = Connection(
+        lambda: read_endpoint(paths), client_name, environment=os.environ, from_desktop=from_desktop
+    )
     await _start(paths, connection)
     return connection
 

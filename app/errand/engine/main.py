@@ -74,6 +74,7 @@ from errand.engine.tools.processes import marks, watchdog
 from errand.engine.tools.processes.termination import end_marked, reap_orphans
 from errand.engine.tools.processes.watchdog import take_report, write_on_signal
 from errand.engine.tools.sessions import ToolSessions
+from errand.engine.tools.shell.login_environment import LoginEnvironment
 from errand.local_trust import process_start
 from errand.paths import Paths, default_paths
 from errand.printable import printable
@@ -327,6 +328,7 @@ async def open_services(
         forgetter=forgetter,
         memory=memory,
         mcp=ServerAdministration(settings, keys, servers),
+        login=LoginEnvironment(lambda: settings.values.login_environment, background.start),
         paths=paths,
         instance_id=new_id("engine"),
         version=version("errand-desktop"),

@@ -109,7 +109,8 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     ANTHROPIC_BASE_URL, OLLAMA_HOST, LM_STUDIO_API_BASE, LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the
     engine is started without them. It holds them in memory until it ends; the newest client's override its own.
     `environment` is the environment for commands of tasks that this client starts or resumes, at most 256,000
-    characters; keys are removed from it in any case. Without it they get the engine's environment.
+    characters; keys are removed from it in any case. Without it they get the engine's environment. With `from_desktop`
+    commands also get what the person's login shell sets, which a desktop does not give to programs.
     """
 
     client_id: str
@@ -118,6 +119,7 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
     protocol_version: int = PROTOCOL_VERSION
     keys: dict[str, str] = {}  # noqa: RUF012 -- msgspec makes a new one for each
     environment: dict[str, str] = {}  # noqa: RUF012
+    from_desktop: bool = False
 
     def __repr__(self) -> str:
         """Without the values of keys, so that no log or error contains them."""

@@ -154,7 +154,12 @@ def prepare(application: QApplication, paths: Paths) -> tuple[WindowStateStore, 
 async def _connect(paths: Paths) -> "Connection":
     from errand.client.launch import connect  # imports asyncio, which the first paint does not need
 
-    return await connect(paths, "errand window")
+    return await connect(paths, "errand window", from_desktop=_is_from_desktop())
+
+
+def _is_from_desktop() -> bool:
+    """True if no terminal started the window: no login shell has set its environment."""
+    return "TERM" not in os.environ and not any(map(os.isatty, range(3)))
 
 
 def _open_window(

@@ -6,8 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from errand.client.connection import Connection
+from errand.client.launch import read_endpoint
+from errand.paths import Paths
 from errand.protocol.base import JsonObject
-from tests.support.command_line import Errand, Finished
+from errand.protocol.tasks import TASK_START, TaskStartParams
+from tests.support.command_line import Errand, Finished, ended
 from tests.support.model_server import Call, ModelServer, Reply
 
 _SHOW = (
@@ -94,3 +98,35 @@ async def test_an_interrupted_task_goes_on_in_the_environment_of_who_resumes_it(
         (task,) = (await own_errand.run("tasks", "--json", variables=first)).lines
         done = await own_errand.run("resume", "--json", str(task["id"]), variables=second)
     assert _output(done) == ["second"]
+
+
+@pytest.mark.skipif(not Path("/bin/bash").exists(), reason="there is no bash")
+@pytest.mark.usefixtures("bare_commands")
+async def test_commands_of_a_window_from_the_desktop_have_what_the_login_shell_sets(
+    own_errand: Errand, workspace: Path, tmp_path: Path
+) -> None:
+    """Also of a task that is started while the start-up files still run."""
+    home = tmp_path / "person"
+    home.mkdir()
+    (home / ".bash_profile").write_text("sleep 0.3; export WHO=shell PATH=$HOME/bin:$PATH A_TOKEN=token-1")
+    show = "echo $WHO $A_TOKEN; echo $PATH > ~/path"
+    own = {"HOME": str(home), "SHELL": "/bin/bash", "PATH": "/usr/bin:/bin"}
+    paths = Paths(own_errand.home)
+    async with ModelServer(replies=[*_replies(f"({show}) > ~/shown"), *_replies(f"({show}) > ~/shown")]) as server:
+        for wanted, expected in ((True, "shell\n"), (False, "\n")):
+            await own_errand.run("settings", "set", "login_environment", "yes" if wanted else "no")
+            window = Connection(lambda: read_endpoint(paths), "window", environment=own, from_desktop=True)
+            await window.open()
+            try:
+                params = TaskStartParams(
+                    prompt="look",
+                    model="openai_compatible/m",
+                    api_base=server.url,
+                    approve="all",
+                    workspace=str(workspace),
+                )
+                await ended(window, (await window.call(TASK_START, params)).task)
+            finally:
+                await window.close()
+            assert (home / "shown").read_text() == expected
+            assert (home / "path").read_text().startswith(f"{home}/bin:") is wanted

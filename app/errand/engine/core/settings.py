@@ -252,6 +252,14 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "Folders besides the workspace that commands in the sandbox may change, with ; between; ~ is your home.",
         ),
     ] = ""
+    login_environment: Annotated[
+        bool,
+        _setting(
+            "Login shell",
+            "A window that was started from the desktop gives commands and servers the variables that your login shell "
+            "sets, such as PATH with nvm or pyenv; keys among them are left out.",
+        ),
+    ] = True
     embedding_folder: Annotated[
         str,
         _setting(

@@ -30,8 +30,10 @@ from errand.engine.server.route import ServedMethod
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.engine.tools.shell.environment import client_environment
+from errand.protocol.conversations import AGENT_CHAT, TASK_COMPARE_MODELS
 from errand.protocol.engine import CHALLENGE, INITIALIZE
 from errand.protocol.methods import FailureObject, Response
+from errand.protocol.tasks import TASK_RESUME, TASK_RETRY, TASK_START
 
 ROUTES: tuple[ServedMethod, ...] = (
     *engine.HANDLERS,
@@ -60,6 +62,8 @@ ROUTES: tuple[ServedMethod, ...] = (
 _log = logging.getLogger(__name__)
 _LOGGED = 300
 _FIRST = (CHALLENGE.name, INITIALIZE.name)
+# Those that start work: its environment should be complete.
+_STARTING = frozenset(method.name for method in (TASK_START, TASK_RETRY, TASK_RESUME, AGENT_CHAT, TASK_COMPARE_MODELS))
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -84,7 +88,8 @@ class Dispatcher:
             return _refused(session, "a request", json_rpc.not_initialized(request.method), request.id)
         if session.client_id and not session.handshake.holds:
             return _refused(session, request.method, json_rpc.token_replaced(), request.id)
-        client_environment.set(session.environment)
+        starts = route.name in _STARTING
+        client_environment.set(await session.environment_of_commands(self._services.login, wait=starts))
         command = ClientCommand(session.client_id, request.id, request.method)
         try:
             if route.changes:

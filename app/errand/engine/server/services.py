@@ -26,6 +26,7 @@ from errand.engine.skills.skills import Skills
 from errand.engine.storage.database import Database
 from errand.engine.tools.mcp.administration import ServerAdministration
 from errand.engine.tools.sessions import ToolSessions
+from errand.engine.tools.shell.login_environment import LoginEnvironment
 from errand.paths import Paths
 from errand.protocol.asks import AskAnswerParams, AskAnswerResult
 from errand.protocol.context import ConversationSummariseParams
@@ -110,6 +111,7 @@ class Services:
     forgetter: Forgetter
     memory: Memory
     mcp: ServerAdministration
+    login: LoginEnvironment
     paths: Paths
     instance_id: str
     version: str

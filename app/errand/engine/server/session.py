@@ -12,6 +12,7 @@ from errand.engine.event_log import EventLog, Frame, event_frame
 from errand.engine.server.endpoint_file import new_token
 from errand.engine.server.outbox import MessageKind, Outbox
 from errand.engine.storage.records.events import conversation_of
+from errand.engine.tools.shell.login_environment import LoginEnvironment
 from errand.listeners import Listeners
 from errand.local_trust import is_valid_proof, new_nonce, proof
 from errand.protocol.events import Delta, Event, EventRecord, Resync, TaskMessage, TaskPlan
@@ -137,12 +138,17 @@ class ClientSession:
         self.client_id = ""
         self.client_name = ""
         self.environment: Mapping[str, str] = {}
+        self.is_from_desktop = False
         self.outbox = outbox
         self.handshake = handshake
         self._log = log
         self._subscriptions: dict[str, Subscription] = {}
         self._held_events: list[_HeldEvent] = []
         self._ready: list[Subscription] = []
+
+    async def environment_of_commands(self, login: LoginEnvironment, *, wait: bool) -> Mapping[str, str]:
+        """`wait`: a moment for the login shell, if it is being read."""
+        return await login.added_to(self.environment, wait=wait) if self.is_from_desktop else self.environment
 
     def on_event(self, record: EventRecord, frame: Frame) -> None:
         covering = [one for one in self._subscriptions.values() if _is_undelivered(one, record)]

@@ -84,8 +84,11 @@ async def initialize(services: Services, session: ClientSession, params: Initial
     if unwanted:
         raise InvalidParams(f"keys: {unwanted[0][:100]!r} is neither a key nor the address of a model server.")
     _check_environment(params.environment)
-    session.environment = params.environment
-    client_environment.set(session.environment)  # tasks that an earlier engine left continue for this client
+    session.environment, session.is_from_desktop = params.environment, params.from_desktop
+    if session.is_from_desktop:
+        services.login.read(params.environment)
+    # Tasks that an earlier engine left continue for this client.
+    client_environment.set(await session.environment_of_commands(services.login, wait=False))
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
     services.keys.add_environment(params.keys)
     services.runner.resume_earlier_tasks()
