@@ -142,6 +142,11 @@ def read_text_file(path: Path) -> str:
     return str(path)
 
 
+def absolute_path(path: str) -> str:
+    """An absolute path, since the engine does not know the working directory."""
+    return read_text_file(Path(os.path.expanduser(path)).absolute())
+
+
 def workspace_path(folder: str | None) -> str:
     path = Path(os.path.expanduser(folder or "."))
     try:

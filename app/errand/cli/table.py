@@ -84,8 +84,8 @@ _GROUPS = (
             Entry("export", "write conversations to a file", "commands.conversations.data:EXPORT"),
             Entry(
                 "import",
-                "take conversations in; those that are here stay as they are",
-                "commands.conversations.data:IMPORT",
+                "take conversations in, also those of other programs on this machine",
+                "commands.conversations.imports:IMPORT",
             ),
             Entry(
                 "orphans", "conversations without any agent, with their sizes", "commands.conversations.data:ORPHANS"

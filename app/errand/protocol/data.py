@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from errand.protocol.base import EmptyParams, EmptyResult, Method, Wire
+from errand.protocol.base import EmptyParams, EmptyResult, Method, Timestamp, Wire
 from errand.protocol.conversations import Conversation
 
 ExportFormat = Literal["json", "markdown", "html"]
@@ -59,6 +59,33 @@ class DataImportParams(Wire, frozen=True, kw_only=True):
     """
 
     path: str
+
+
+class FoundSessions(Wire, frozen=True, kw_only=True):
+    """Sessions of another program in the file or folder `path`, which `data/import` takes in.
+
+    `new` are not here yet, `grown` have messages written since they were imported, `present` are here as they are.
+    `not_looked_at` counts files beyond what can be looked at in time, oldest first. `problem` says in words why the
+    folder could not be read.
+    """
+
+    program: str
+    path: str
+    sessions: int
+    new: int
+    grown: int
+    present: int
+    bytes: int
+    newest_at: Timestamp | None = None
+    not_looked_at: int = 0
+    problem: str = ""
+
+
+class DataFindResult(Wire, frozen=True, kw_only=True):
+    """`searched` are the places that were looked into, those without sessions too."""
+
+    found: tuple[FoundSessions, ...]
+    searched: tuple[str, ...]
 
 
 class LeftOut(Wire, frozen=True, kw_only=True):
@@ -143,6 +170,10 @@ DATA_EXPORT = Method("data/export", DataExportParams, DataExportResult, True, "E
 
 DATA_IMPORT = Method("data/import", DataImportParams, DataImportResult, True, "Import conversations.")
 
+DATA_FIND = Method(
+    "data/find", EmptyParams, DataFindResult, False, "Find sessions of other programs on this machine, to import them."
+)
+
 DATA_ORPHANS = Method("data/orphans", OrphansParams, OrphansResult, False, "List conversations without agents.")
 
 DATA_PRUNE = Method("data/prune", DataPruneParams, DataPruneResult, True, "Delete old archived conversations.")
@@ -152,6 +183,7 @@ METHODS = (
     DATA_SUMMARY,
     DATA_EXPORT,
     DATA_IMPORT,
+    DATA_FIND,
     DATA_ORPHANS,
     DATA_PRUNE,
 )

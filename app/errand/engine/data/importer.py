@@ -4,7 +4,7 @@ import asyncio
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -88,7 +88,7 @@ class Sources:
             is_database = file.read(len(opencode_database.SIGN)) == opencode_database.SIGN
         # It is opened again by SQLite: closing a second descriptor would release its locks.
         if is_database:
-            yield from self._of_database(path)
+            yield from self.of_database(path)
             return
         with open_regular(path) as file:
             if zipfile.is_zipfile(file):
@@ -111,7 +111,7 @@ class Sources:
         for path in files:
             try:
                 if path.name == _OPENCODE:
-                    yield from self._of_database(path)
+                    yield from self.of_database(path)
                     continue
                 with open_regular(path) as file:
                     yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), path, must=False)
@@ -160,9 +160,10 @@ class Sources:
             context = ImportContext(self.paths.attachments, asset, self.skipped, folder)
             yield from self._converted(form.read(documents(file, form.shape), context), form.program, name)
 
-    def _of_database(self, path: Path) -> Iterator[FoundConversation]:
+    def of_database(self, path: Path, only: Collection[str] | None = None) -> Iterator[FoundConversation]:
+        """Conversations of OpenCode's database; those of the session ids `only`, if given."""
         context = ImportContext(self.paths.attachments, lambda beginning: None, self.skipped)
-        yield from self._converted(opencode_database.read(path, context), opencode.PROGRAM, path.stem)
+        yield from self._converted(opencode_database.read(path, context, only), opencode.PROGRAM, path.stem)
 
     def _converted(
         self, conversations: Iterator[ForeignConversation], program: str, name: str
@@ -184,8 +185,8 @@ class Sources:
 
 
 def _may_have_conversations(name: str) -> bool:
-    """Descriptions of Claude Code's sub-agents are read with their sessions."""
-    return name == _OPENCODE or (".json" in name and not name.endswith(".meta.json"))
+    """Descriptions of Claude Code's sub-agents are read with their sessions; gemini-cli's log has no sessions."""
+    return name == _OPENCODE or (".json" in name and not name.endswith(".meta.json") and name != "logs.json")
 
 
 def _assets_in(folder: Path) -> Asset:

@@ -1,19 +1,16 @@
-"""`errand export`, `import`, `prune`, `delete`, `orphans`: operations on whole conversations."""
+"""`errand export`, `prune`, `delete`, `orphans`: operations on whole conversations."""
 
-import os
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import read_text_file
+from errand.cli.arguments import absolute_path
 from errand.cli.command import Command
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line
 from errand.client.connection import Connection
-from errand.client.display_text import import_text
 from errand.client.launch import connect
 from errand.client.number_format import count, file_size
 from errand.paths import Paths
@@ -24,12 +21,10 @@ from errand.protocol.conversations import (
 from errand.protocol.data import (
     CONVERSATION_DELETE,
     DATA_EXPORT,
-    DATA_IMPORT,
     DATA_ORPHANS,
     DATA_PRUNE,
     ConversationDeleteParams,
     DataExportParams,
-    DataImportParams,
     DataPruneParams,
     ExportFormat,
     Orphan,
@@ -38,10 +33,6 @@ from errand.protocol.data import (
 )
 
 _MOST = 500
-_PROGRAMS = (
-    "Known are the exports of ChatGPT and Claude (the zip or its conversations.json), of OpenCode and goose, and the "
-    "sessions of Codex (~/.codex/sessions), Claude Code (~/.claude/projects) and pi (~/.pi/agent/sessions)."
-)
 
 
 class ExportOptions(CommandOptions, frozen=True, kw_only=True):
@@ -60,7 +51,7 @@ class ExportOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> int:
     params = DataExportParams(
-        path=_absolute(options.to),
+        path=absolute_path(options.to),
         format=options.format,
         conversation_ids=options.ids or None,
         leaf_id=options.branch,
@@ -77,21 +68,6 @@ async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> in
 
 
 EXPORT = Command(ExportOptions, export)
-
-
-class ImportOptions(CommandOptions, frozen=True, kw_only=True):
-    path: Annotated[str, Argument("PATH", "what errand export wrote, or a file, zip or folder of another program")]
-
-
-async def import_file(options: ImportOptions, paths: Paths, terminal: Terminal) -> int:
-    async with await connect(paths, "errand import") as connection:
-        done = await connection.call(DATA_IMPORT, DataImportParams(path=_absolute(options.path)))
-    for words in import_text(done):
-        terminal.line(words)
-    return 0
-
-
-IMPORT = Command(ImportOptions, import_file, epilog=_PROGRAMS)
 
 
 class PruneOptions(CommandOptions, frozen=True, kw_only=True):
@@ -124,11 +100,6 @@ async def delete(options: DeleteOptions, paths: Paths, terminal: Terminal) -> in
 
 
 DELETE = Command(DeleteOptions, delete)
-
-
-def _absolute(path: str) -> str:
-    """An absolute path, since the engine does not know the working directory."""
-    return read_text_file(Path(os.path.expanduser(path)).absolute())
 
 
 class OrphansOptions(CommandOptions, frozen=True, kw_only=True):

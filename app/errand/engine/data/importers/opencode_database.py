@@ -6,7 +6,7 @@ trusted: it may be any file, so that only tables are read, sizes are checked bef
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -32,6 +32,10 @@ _SESSION = """
     SELECT id, substr(parent_id, 1, 200) AS parent_id, substr(title, 1, 1000) AS title,
     substr(directory, 1, 4096) AS directory, time_created, time_updated FROM session WHERE id = ?
 """
+_TIMES = """
+    SELECT substr(id, 1, 200) AS id, time_updated FROM session WHERE parent_id IS NULL
+    ORDER BY time_updated DESC LIMIT ?
+"""
 _FIND = "SELECT id, substr(title, 1, 1000) AS title, time_created FROM session WHERE id = ?"
 _SIZE = """
     SELECT (SELECT coalesce(sum(length(data)), 0) FROM message WHERE session_id = :id)
@@ -42,13 +46,30 @@ _MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_cre
 _PARTS = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id"
 
 
-def read(path: Path, context: ImportContext) -> Iterator[ForeignConversation]:
-    """Raises `InvalidParams` for a database that is not OpenCode's, or that cannot be read."""
+def sessions(path: Path) -> list[tuple[str, int]]:
+    """The id of each session that no other called, and when it changed, in milliseconds since 1970.
+
+    Raises `InvalidParams` as `read` does.
+    """
+    try:
+        with closing(_open(path)) as connection:
+            _check_tables(connection)
+            return [(str(row["id"]), int(row["time_updated"])) for row in connection.execute(_TIMES, (_MOST_SESSIONS,))]
+    except (sqlite3.Error, ValueError, TypeError) as error:
+        raise InvalidParams(f"its database cannot be read ({error})") from error
+
+
+def read(path: Path, context: ImportContext, only: Collection[str] | None = None) -> Iterator[ForeignConversation]:
+    """The sessions, or those of the ids `only`.
+
+    Raises `InvalidParams` for a database that is not OpenCode's, or that cannot be read.
+    """
     try:
         with closing(_open(path)) as connection:
             _check_tables(connection)
             connection.execute("BEGIN")
-            ids = [row["id"] for row in connection.execute(_IDS, (_MOST_SESSIONS,))]
+            every = [row["id"] for row in connection.execute(_IDS, (_MOST_SESSIONS,))]
+            ids = every if only is None else [one for one in every if one in only]
             for session_id in ids:
                 row = connection.execute(_SESSION, (session_id,)).fetchone()
                 conversation = _conversation(connection, row, context) if row is not None else None

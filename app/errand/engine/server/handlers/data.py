@@ -1,5 +1,6 @@
 """Handlers of the data folder, exports, imports and deletion."""
 
+import os
 from pathlib import Path
 
 from errand.engine.data.conversation_files import orphaned, summary
@@ -12,6 +13,7 @@ from errand.protocol.base import EmptyParams, EmptyResult
 from errand.protocol.data import (
     CONVERSATION_DELETE,
     DATA_EXPORT,
+    DATA_FIND,
     DATA_IMPORT,
     DATA_ORPHANS,
     DATA_PRUNE,
@@ -19,6 +21,7 @@ from errand.protocol.data import (
     ConversationDeleteParams,
     DataExportParams,
     DataExportResult,
+    DataFindResult,
     DataImportParams,
     DataImportResult,
     DataPruneParams,
@@ -45,6 +48,13 @@ async def import_file(services: Services, session: ClientSession, params: DataIm
     from errand.engine.data.importer import Importer  # it imports the formats of many programs
 
     return await Importer(services.log, services.database, services.locks, services.paths).run(Path(params.path))
+
+
+async def find(services: Services, session: ClientSession, params: EmptyParams) -> DataFindResult:
+    """By the client's environment: the engine may have been started from another."""
+    from errand.engine.data.discovery import Discovery  # it imports the formats of many programs
+
+    return await Discovery(services.database).run(session.environment or os.environ)
 
 
 async def orphans(services: Services, session: ClientSession, params: OrphansParams) -> OrphansResult:
@@ -78,6 +88,7 @@ HANDLERS = (
     Route(DATA_SUMMARY, summarise),
     Route(DATA_EXPORT, export),
     Route(DATA_IMPORT, import_file),
+    Route(DATA_FIND, find),
     Route(DATA_ORPHANS, orphans),
     Route(DATA_PRUNE, prune),
     Route(CONVERSATION_DELETE, delete),

@@ -1,6 +1,7 @@
 """Conversations: the rows of the list."""
 
 from collections.abc import Collection
+from datetime import datetime
 
 from sqlalchemy import bindparam, select, tuple_
 
@@ -46,6 +47,11 @@ class ConversationStore:
         """Those of these ids (some hundreds at most) that exist."""
         query = select(conversations.c.body).where(conversations.c.id.in_(conversation_ids), _IS_WHOLE)
         return await self._reader.structs(query, Conversation) if conversation_ids else ()
+
+    async def changes(self) -> list[tuple[str, datetime]]:
+        """The ids of all conversations, and when each was changed."""
+        query = select(conversations.c.id, conversations.c.updated_at).where(_IS_WHOLE)
+        return [(row.id, datetime.fromisoformat(row.updated_at)) for row in await self._reader.rows(query)]
 
     async def exists(self, conversation_id: str) -> bool:
         """True also for a conversation being removed or imported."""

@@ -1,0 +1,249 @@
+"""Finds the sessions of other programs on this machine, and what an import of them would bring. Takes nothing.
+
+A session is recognised by its id at the beginning of its file: the id of its conversation ends with a digest of that.
+Files that were written to since their import, and small new ones, are read whole, for a bounded time.
+"""
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+from errand.engine.core.errors import FolderNotAnswering, InvalidParams
+from errand.engine.core.fair_share import short_switches
+from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.data.import_growth import find_growth
+from errand.engine.data.importer import FoundConversation, Sources
+from errand.engine.data.importers import opencode, opencode_database
+from errand.engine.data.importers.conversation import conversation_id
+from errand.engine.data.importers.registry import HEAD
+from errand.engine.storage.database import Database
+from errand.engine.tools.file_walk import is_file, is_folder
+from errand.paths import Paths
+from errand.protocol.data import DataFindResult, FoundSessions
+from errand.regular_file import open_regular
+
+_CODEX, _CLAUDE_CODE, _GEMINI, _PI = "Codex", "Claude Code", "gemini-cli", "pi"
+_DEEPEST = 5  # Codex has a folder for each year, month and day
+_MOST_FILES = 100_000
+_PATIENCE_S = 60.0
+_LOOKED_AT_S = 5.0  # for the beginnings of the files of one folder
+_READ_WHOLE_S = 5.0  # for all that is read whole in one folder
+_LARGEST_READ_WHOLE = 32 * 1024 * 1024
+_SMALL = 64 * 1024
+_DIGEST = 12
+# The session's id in its first lines.
+_ID = re.compile(rb'"(?:sessionId|id)"\s*:\s*"([^"\\]{1,200})"')
+_SESSION_ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"')
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder of a program in which sessions are files whose names match, or the database of OpenCode."""
+
+    program: str
+    path: Path
+    names: re.Pattern[str] = re.compile(r".+\.jsonl")
+    id_sign: re.Pattern[bytes] = _ID
+
+
+@dataclass(slots=True)
+class _Session:
+    """`end` is when its file was written to."""
+
+    source_id: str
+    path: Path
+    size: int
+    end: datetime
+
+
+@dataclass(slots=True)
+class _Look:
+    """What one place has. `not_looked_at` counts the files for which time did not suffice."""
+
+    sessions: dict[str, _Session] = field(default_factory=dict[str, _Session])
+    bytes: int = 0
+    not_looked_at: int = 0
+    problem: str = ""
+
+
+def places(environment: Mapping[str, str]) -> list[Place]:
+    """Where the programs keep their sessions, by their variables in `environment` and their defaults."""
+    home = Path(environment.get("HOME") or Path.home())
+
+    def folder(variable: str, default: str) -> Path:
+        value = environment.get(variable, "").strip()
+        return Path(os.path.expanduser(value)) if os.path.isabs(os.path.expanduser(value)) else home / default
+
+    codex = folder("CODEX_HOME", ".codex")
+    rollout = re.compile(r"rollout-.+\.jsonl")
+    claude = [folder("CLAUDE_CONFIG_DIR", ".claude")]
+    if "CLAUDE_CONFIG_DIR" not in environment:
+        claude.append(home / ".config/claude")
+    gemini = folder("GEMINI_CLI_HOME", ".") / ".gemini"
+    return [
+        Place(_CODEX, codex / "sessions", rollout),
+        Place(_CODEX, codex / "archived_sessions", rollout),
+        *(Place(_CLAUDE_CODE, one / "projects", re.compile(r"(?!agent-).+\.jsonl"), _SESSION_ID) for one in claude),
+        Place(opencode.PROGRAM, folder("XDG_DATA_HOME", ".local/share") / "opencode" / "opencode.db"),
+        Place(_GEMINI, gemini / "tmp", re.compile(r"session-.+\.jsonl?"), _SESSION_ID),
+        Place(_PI, folder("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    database: Database
+
+    async def run(self, environment: Mapping[str, str]) -> DataFindResult:
+        """Look into every place. A folder that cannot be read is a row with the reason."""
+        every = places(environment)
+        known = {one_id[-_DIGEST:]: (one_id, at) for one_id, at in await self.database.conversations.changes()}
+        with short_switches():
+            found = [await self._look(place, known) for place in every]
+        return DataFindResult(
+            found=tuple(one for one in found if one is not None),
+            searched=tuple(str(place.path) for place in every),
+        )
+
+    async def _look(self, place: Place, known: Mapping[str, tuple[str, datetime]]) -> FoundSessions | None:
+        try:
+            look = await in_workspace(place.path.parent, lambda: _look_into(place), _PATIENCE_S)
+        except FolderNotAnswering as error:
+            look = _Look(problem=str(error))
+        if not look.sessions and not look.problem:
+            return None
+        new, changed, present = _sorted_out(place, look, known)
+        empty, grown = await self._read_whole(place, new, changed)
+        newest = max((session.end for session in look.sessions.values()), default=None)
+        return FoundSessions(
+            program=place.program,
+            path=str(place.path),
+            sessions=len(look.sessions) - empty,
+            new=len(new) - empty,
+            grown=grown,
+            present=present + len(changed) - grown,
+            bytes=look.bytes,
+            newest_at=newest,
+            not_looked_at=look.not_looked_at,
+            problem=look.problem,
+        )
+
+    async def _read_whole(
+        self, place: Place, new: Collection[_Session], changed: Collection[_Session]
+    ) -> tuple[int, int]:
+        """How many new ones say nothing, and how many of those that were written to since have new messages."""
+        give_up_at, left = time.monotonic() + _READ_WHOLE_S, _LARGEST_READ_WHOLE
+        empty = grown = 0
+        with tempfile.TemporaryDirectory(prefix="errand-") as folder:
+            paths = Paths(Path(folder))
+            small = ((one, True) for one in new if one.size <= _SMALL)
+            for session, is_new in (*((one, False) for one in changed), *small):
+                left -= session.size
+                if left < 0 or time.monotonic() > give_up_at:
+                    grown += not is_new  # probably
+                    continue
+                try:
+                    found = await in_workspace(place.path, lambda one=session: _read(place, one, paths), _PATIENCE_S)
+                except (InvalidParams, OSError, FolderNotAnswering):
+                    found = []
+                if is_new:
+                    empty += not found
+                else:
+                    growths = [(await find_growth(one.imported.bundle, self.database)).nodes for one in found]
+                    grown += any(growths)
+        return empty, grown
+
+
+def _look_into(place: Place) -> _Look:
+    look = _Look()
+    try:
+        if place.program == opencode.PROGRAM:
+            _look_into_database(place, look)
+        else:
+            _look_into_folder(place, look)
+    except FileNotFoundError:
+        return _Look()
+    except (OSError, InvalidParams) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        look.problem = f"{place.path} cannot be read: {reason}."
+    return look
+
+
+def _look_into_database(place: Place, look: _Look) -> None:
+    if not place.path.is_file():
+        return
+    look.bytes = place.path.stat().st_size
+    for source_id, milliseconds in opencode_database.sessions(place.path):
+        end = datetime.fromtimestamp(milliseconds / 1000, UTC)
+        look.sessions[source_id] = _Session(source_id, place.path, 0, end)
+
+
+def _look_into_folder(place: Place, look: _Look) -> None:
+    """The newest first: for these time suffices."""
+    every = islice(_files(place.path, place.names, 0), _MOST_FILES)
+    files = sorted(every, key=lambda one: one[1].st_mtime, reverse=True)
+    give_up_at = time.monotonic() + _LOOKED_AT_S
+    for path, facts in files:
+        if time.monotonic() > give_up_at:
+            look.not_looked_at += 1
+            continue
+        look.bytes += facts.st_size
+        source_id = ""
+        with suppress(OSError):
+            source_id = _id_in(path, place.id_sign)
+        if source_id:
+            end = datetime.fromtimestamp(facts.st_mtime, UTC)
+            look.sessions.setdefault(source_id, _Session(source_id, path, facts.st_size, end))
+    if len(files) == _MOST_FILES:
+        look.problem = f"There are more than {_MOST_FILES:,} files in {place.path}: the others were not looked at."
+
+
+def _files(folder: Path, names: re.Pattern[str], depth: int) -> Iterator[tuple[Path, os.stat_result]]:
+    """Files below the folder, by no link; unreadable folders below it are left out."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if is_folder(entry, follow_links=False) and depth < _DEEPEST and entry.name != "subagents":
+                with suppress(OSError):
+                    yield from _files(Path(entry.path), names, depth + 1)
+            elif names.fullmatch(entry.name) and is_file(entry):
+                with suppress(OSError):
+                    yield Path(entry.path), entry.stat(follow_symlinks=False)
+
+
+def _id_in(path: Path, sign: re.Pattern[bytes]) -> str:
+    """Empty if its beginning has none: then it is no session."""
+    with open_regular(path, follow_links=False) as file:
+        head = file.read(_SMALL)
+        found = sign.search(head) or sign.search(head + file.read(HEAD))
+    return found[1].decode("utf-8", "replace") if found is not None else ""
+
+
+def _sorted_out(
+    place: Place, look: _Look, known: Mapping[str, tuple[str, datetime]]
+) -> tuple[list[_Session], list[_Session], int]:
+    """New ones, those written to since they were taken, and how many are as they were."""
+    new: list[_Session] = []
+    changed: list[_Session] = []
+    for session in look.sessions.values():
+        digest = conversation_id(place.program, session.source_id, None)[-_DIGEST:]
+        taken = known.get(digest)
+        if taken is None:
+            new.append(session)
+        elif session.end > taken[1]:
+            changed.append(session)
+    return new, changed, len(look.sessions) - len(new) - len(changed)
+
+
+def _read(place: Place, session: _Session, paths: Paths) -> list[FoundConversation]:
+    """The conversation of a session, with pictures in a temporary folder."""
+    sources = Sources(paths)
+    if place.program == opencode.PROGRAM:
+        return list(sources.of_database(place.path, (session.source_id,)))
+    return [found for found in sources.of(session.path) if found.imported.bundle.nodes][:1]

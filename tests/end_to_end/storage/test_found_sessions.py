@@ -1,0 +1,89 @@
+"""Sessions of other programs that are on this machine: found, shown, taken in by choice."""
+
+from pathlib import Path
+
+import msgspec
+
+from errand.protocol.data import DataImportResult, FoundSessions
+from tests.support.command_line import Errand
+
+_AT = "2026-11-23T19:06:41.000Z"
+
+
+def _message(number: int, role: str, text: str) -> bytes:
+    parent = f"m{number - 1}" if number > 1 else None
+    message = {"role": role, "content": [{"type": "text", "text": text}]}
+    return _line({"type": "message", "id": f"m{number}", "parentId": parent, "timestamp": _AT, "message": message})
+
+
+def _line(record: dict[str, object]) -> bytes:
+    return msgspec.json.encode(record) + b"\n"
+
+
+def _pi_session(folder: Path, name: str, *messages: bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    head: dict[str, object] = {"type": "session", "version": 3, "id": name, "timestamp": _AT, "cwd": "/"}
+    file = folder / f"{name}.jsonl"
+    file.write_bytes(_line(head) + b"".join(messages))
+    return file
+
+
+def _found(out: str) -> list[FoundSessions]:
+    return [msgspec.json.decode(line, type=FoundSessions) for line in out.splitlines()]
+
+
+async def test_sessions_are_found_taken_once_and_again_when_they_have_grown(own_errand: Errand, tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path)}
+    folder = tmp_path / ".pi" / "agent" / "sessions" / "--work--"
+    file = _pi_session(folder, "one", _message(1, "user", "hello"), _message(2, "assistant", "good day"))
+    _pi_session(folder, "two", _message(1, "user", "another"), _message(2, "assistant", "yes"))
+    _pi_session(folder, "nothing-said")
+    before = await own_errand.run("import", variables=home)
+    listed = await own_errand.run("import", "--json", variables=home)
+    taken = await own_errand.run("import", "--yes", "--json", variables=home)
+    after = await own_errand.run("import", variables=home)
+    with file.open("ab") as grown:
+        grown.write(_message(3, "user", "one thing more"))
+    later = await own_errand.run("import", "--json", variables=home)
+    again = await own_errand.run("import", "--yes", variables=home)
+
+    (pi,) = _found(listed.out)
+    assert (pi.program, pi.sessions, pi.new, pi.grown, pi.present) == ("pi", 2, 2, 0, 0)
+    assert "2 sessions" in before.out and "2 new" in before.out and "--yes" in before.err
+    assert msgspec.json.decode(taken.out, type=DataImportResult).conversations == 2
+    assert "2 here already" in after.out and "is here already" in after.err
+    (pi,) = _found(later.out)
+    assert (pi.new, pi.grown, pi.present) == (0, 1, 1)
+    assert "more of 1" in again.out
+
+
+async def test_a_program_can_be_chosen_and_its_folder_is_that_of_its_variable(
+    own_errand: Errand, tmp_path: Path
+) -> None:
+    variables = {"HOME": str(tmp_path / "home"), "PI_CODING_AGENT_DIR": str(tmp_path / "elsewhere")}
+    _pi_session(tmp_path / "elsewhere" / "sessions" / "--x--", "one", _message(1, "user", "hello"))
+    (pi,) = _found((await own_errand.run("import", "--json", variables=variables)).out)
+    other = await own_errand.run("import", "--program", "codex", "--yes", variables=variables)
+    wrong = await own_errand.run("import", "--program", "pii", variables=variables)
+    with_path = await own_errand.run("import", str(tmp_path), "--yes", variables=variables)
+    assert pi.path == str(tmp_path / "elsewhere" / "sessions")
+    assert "No sessions of codex were found" in other.out and ".codex/sessions" in other.out
+    assert (wrong.code, "invalid choice: 'pii'" in wrong.err) == (2, True)
+    assert (with_path.code, "leave PATH out" in with_path.err) == (2, True)
+
+
+async def test_what_is_no_session_a_link_and_a_broken_database_stop_nothing(own_errand: Errand, tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path)}
+    sessions = tmp_path / ".pi" / "agent" / "sessions" / "--x--"
+    outside = _pi_session(tmp_path / "outside", "secret", _message(1, "user", "not to be read"))
+    _pi_session(sessions, "one", _message(1, "user", "hello"))
+    (sessions / "link.jsonl").symlink_to(outside)
+    (sessions / "noise.jsonl").write_bytes(b"\x00\xff" * 1_000)
+    database = tmp_path / ".local" / "share" / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"SQLite format 3\x00" + b"\x07" * 4_000)
+    opencode, pi = _found((await own_errand.run("import", "--json", variables=home)).out)
+    shown = await own_errand.run("import", variables=home)
+    assert (pi.sessions, pi.new) == (1, 1)
+    assert opencode.sessions == 0 and "cannot be read" in opencode.problem
+    assert "opencode.db cannot be read" in " ".join(shown.out.split())
