@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+import msgspec
 import pytest
 
 from errand.arguments import Parser
@@ -98,6 +99,15 @@ def test_the_general_help_has_every_command_in_its_group_and_fits_the_terminal(
         assert [entry.name for entry in group.entries] == [
             line.split()[0] for line in below.splitlines() if line[2] != " "
         ]
+
+
+def test_an_argument_that_may_be_left_out_may_follow_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    for given in (["fork", "3f2a", "--at", "9c", "go on"], ["fork", "--at", "9c", "3f2a", "go on"]):
+        assert msgspec.structs.asdict(parse(given, TABLE).options)["text"] == "go on"
+    parse(["run", "--", "--help me"], TABLE)
+    with pytest.raises(SystemExit):
+        parse(["fork", "3f2a", "--at", "9c", "go", "on"], TABLE)
+    assert "'on' is one argument too many." in capsys.readouterr().err
 
 
 def test_missing_options_keep_their_defaults() -> None:

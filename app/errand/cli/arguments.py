@@ -132,6 +132,14 @@ def read_api_key(variable: str | None) -> str | None:
     return key
 
 
+def attachment_path(file: str) -> str:
+    """The absolute path of an existing file; raises `UsageError`."""
+    path = Path(os.path.expanduser(file))
+    if not path.is_file():
+        raise UsageError(f"There is no file {file!r} to attach. Check its name; a folder is named in the prompt.")
+    return read_text_file(path.absolute())
+
+
 def read_text_file(path: Path) -> str:
     """The path as text. Raises `UsageError` if it is not UTF-8, which the engine requires."""
     try:

@@ -49,7 +49,8 @@ def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[s
     if rest is not None and "--" in given:
         at = given.index("--")
         given, following = given[:at], given[at + 1 :]
-    found, unknown = parser.parse_known_args(given)
+    # Alone, argparse takes an argument that may be left out for missing if an option stands before it.
+    found, unknown = parser.parse_known_args(given) if "--" in given else parser.parse_known_intermixed_args(given)
     if unknown:
         parser.error(_not_understood(unknown[0], command.options))
     values: dict[str, object] = {**vars(found)}

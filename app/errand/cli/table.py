@@ -27,6 +27,8 @@ _GROUPS = (
         (
             Entry("tasks", "list tasks, newest first", "commands.tasks:TASKS"),
             Entry("attach", "follow a task under way; Ctrl+C leaves it at work", "commands.tasks:ATTACH"),
+            Entry("steer", "say something to a task at work", "commands.messages:STEER"),
+            Entry("answer", "what waits for an answer, and the answer to it", "commands.messages:ANSWER"),
             Entry("stop", "stop a task and every process it started", "commands.tasks:STOP"),
             Entry("pause", "hold a task before its next step", "commands.tasks:PAUSE"),
             Entry("resume", "go on with a paused or interrupted task, as run does", "commands.tasks:RESUME"),
@@ -74,6 +76,11 @@ _GROUPS = (
         (
             Entry("list", "list conversations, newest first", "commands.conversations.listing:LIST"),
             Entry("show", "a conversation in order, whole", "commands.conversations.show:SHOW"),
+            Entry("tree", "the branches of a conversation", "commands.conversations.branches:TREE"),
+            Entry("edit", "send a message of yours again with another text", "commands.conversations.branches:EDIT"),
+            Entry("retry", "make a reply again, beside the old one", "commands.conversations.branches:RETRY"),
+            Entry("fork", "go on from an earlier message", "commands.conversations.branches:FORK"),
+            Entry("move", "go to another branch", "commands.conversations.branches:MOVE"),
             Entry("search", "full-text search in all conversations", "commands.conversations.search:SEARCH"),
             Entry("agents", "who takes part in conversations, and who speaks after whom", "commands.agents:AGENTS"),
             Entry("compare", "two branches of a conversation, from where they part", "commands.comparison:COMPARE"),

@@ -11,8 +11,8 @@ from errand.cli.arguments import (
     TargetOptions,
     TaskOptions,
     UsageError,
+    attachment_path,
     read_prompt,
-    read_text_file,
     start_params,
     workspace_path,
 )
@@ -79,7 +79,7 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
     written = read_prompt(options.prompt) if options.prompt or not options.server_prompt else ""
     params = msgspec.structs.replace(
         start_params(written, options.target, options.task, attended=someone),
-        attachments=tuple(_attachment(file) for file in options.attach),
+        attachments=tuple(map(attachment_path, options.attach)),
         answer_schema=_schema(options.answer_schema),
     )
     if options.task.approve in (None, "ask", "edits") and not someone:
@@ -110,13 +110,6 @@ async def _with_server_prompt(connection: Connection, options: RunOptions, writt
     if not text.strip():
         raise UsageError(f"The prompt {options.server_prompt} is empty with these arguments.")
     return "\n\n".join(filter(None, (text, written)))
-
-
-def _attachment(file: str) -> str:
-    path = Path(os.path.expanduser(file))
-    if not path.is_file():
-        raise UsageError(f"There is no file {file!r} to attach. Check its name; a folder is named in the prompt.")
-    return read_text_file(path.absolute())
 
 
 def _schema(file: str | None) -> JsonObject | None:

@@ -467,7 +467,8 @@ def history(nodes: Sequence[Node], tasks: Iterable[Task]) -> Iterator[TaskMessag
     last = {ended[node.task_id].id: node.id for node in nodes if node.task_id in ended}
     for node in nodes:
         yield TaskMessage(node=node)
-        if node.task_id is not None and last.get(node.task_id) == node.id:
+        # A message with another reply on this branch, or none, is not the end of its task.
+        if node.task_id is not None and last.get(node.task_id) == node.id and node.role != "user":
             yield TaskUpdate(task=ended[node.task_id])
 
 

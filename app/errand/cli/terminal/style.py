@@ -15,6 +15,7 @@ _UNICODE = {
     "bar": "│",
     "sep": " · ",
     "arrow": "→",
+    "back": "←",
     "bullet": "•",
     "now": "▸",
     "open": "☐",
@@ -29,6 +30,7 @@ _ASCII = {
     "bar": "|",
     "sep": " - ",
     "arrow": "->",
+    "back": "<-",
     "bullet": "-",
     "now": ">",
     "open": ".",
@@ -48,7 +50,7 @@ class Style:
     mark: str = ""
 
     def sign(self, name: str) -> str:
-        """One of dot, tick, cross, ask, warn, bar, sep, arrow, bullet, now, open, branch."""
+        """One of dot, tick, cross, ask, warn, bar, sep, arrow, back, bullet, now, open, branch."""
         return (_UNICODE if self.unicode else _ASCII)[name]
 
     def paint(self, code: str, text: str) -> str:

@@ -87,8 +87,10 @@ class Terminal:
             self._put("", clears=True)
             self._status = ""
 
-    async def ask(self, prompt: str, *, hidden: bool = False) -> str:
+    async def ask(self, prompt: str, default: str = "", *, hidden: bool = False) -> str:
         """Read a line at the prompt while other output continues above it; `hidden` shows nothing of what is typed.
+
+        `default` stands there already, to be changed.
 
         Raises KeyboardInterrupt for Ctrl+C and EOFError for Ctrl+D.
         """
@@ -102,7 +104,8 @@ class Terminal:
         session: PromptSession[str] = PromptSession(input_processors=[PasswordProcessor(char="")] if hidden else None)
         self._above = OutputAbovePrompt(session.app)
         try:
-            return await session.prompt_async(ANSI(self.style.printable(prompt)), handle_sigint=False)
+            message = ANSI(self.style.printable(prompt))
+            return await session.prompt_async(message, default=default, handle_sigint=False)
         finally:
             self._above = None
 

@@ -1,0 +1,181 @@
+"""`errand steer`, `answer`: what a person says to a task that is at work, from any terminal."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from errand.cli.arguments import ID_HELP, UsageError, attachment_path, read_prompt
+from errand.cli.command import Command
+from errand.cli.exit_codes import EXIT_STOPPED
+from errand.cli.lookup import find_task
+from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply
+from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import escape_hidden_line, one_line, short_id
+from errand.client.connection import Connection
+from errand.client.launch import connect
+from errand.paths import Paths
+from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
+from errand.protocol.tasks import (
+    TASK_FOLLOW_UP,
+    TASK_GET,
+    TASK_STEER,
+    Task,
+    TaskIdParams,
+    TaskMessageParams,
+)
+
+_EXAMPLES = """\
+examples:
+  errand answer                  the open questions and approvals of all tasks
+  errand answer 3f2a friendly    answer a question: with text, or a number
+  errand answer 3f2a a           allow a call once; v shows all of it
+  errand answer 3f2a r use /tmp  deny it, and say why
+"""
+
+
+class SteerOptions(CommandOptions, frozen=True, kw_only=True):
+    task_id: Annotated[str, Argument("ID", f"the task, by {ID_HELP}")]
+    text: Annotated[str, Argument("TEXT", "what to say; - reads it from standard input")]
+    later: Annotated[bool, Flag("--later", "it reads this when the work at hand is done, not before its next step")] = (
+        False
+    )
+    attach: Annotated[
+        tuple[str, ...], Option("--attach", "a picture to show, or a file to name; may be given again", "FILE")
+    ] = ()
+    json: Annotated[bool, Flag("--json", "the task as one JSON object")] = False
+
+
+async def steer(options: SteerOptions, paths: Paths, terminal: Terminal) -> int:
+    text = read_prompt(options.text)
+    files = tuple(map(attachment_path, options.attach))
+    async with await connect(paths, "errand steer") as connection:
+        task = await find_task(connection, options.task_id)
+        if task.ended_at is not None:
+            raise UsageError(
+                f"Task {short_id(task.id)} has ended. Go on in its conversation: "
+                f"errand run --conversation {short_id(task.conversation_id)} '…'"
+            )
+        method = TASK_FOLLOW_UP if options.later else TASK_STEER
+        params = TaskMessageParams(task_id=task.id, text=text, attachments=files)
+        told = (await connection.call(method, params)).task
+    if options.json:
+        terminal.line(msgspec.json.encode(told).decode())
+    else:
+        terminal.line(f"Task {short_id(task.id)} {_reads_text(told, later=options.later)}")
+    return 0
+
+
+STEER = Command(SteerOptions, steer)
+
+
+def _reads_text(task: Task, *, later: bool) -> str:
+    name = short_id(task.id)
+    if task.status in ("paused", "interrupted"):
+        return f"reads this when it goes on: errand resume {name}"
+    if task.status == "waiting_user":
+        return f"reads this once its question is answered: errand answer {name}"
+    return "reads this when the work at hand is done." if later else "reads this before its next step."
+
+
+class AnswerOptions(CommandOptions, frozen=True, kw_only=True):
+    ask_id: Annotated[str, Argument("ID", f"of a question or approval, or the task that asks, by {ID_HELP}")] = ""
+    words: Annotated[tuple[str, ...], Argument("ANSWER", "as it would be typed where the task was started")] = ()
+    json: Annotated[bool, Flag("--json", "what is open, or was answered, one JSON object a line")] = False
+
+
+async def answer(options: AnswerOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand answer") as connection:
+        if not options.ask_id:
+            await _list(connection, terminal, as_json=options.json)
+            return 0
+        ask = await _find_ask(connection, options.ask_id)
+        text = " ".join(options.words)
+        if text or not terminal.interactive:
+            return await _answer_with(connection, ask, text, terminal, as_json=options.json)
+        for line in ask_lines(ask, terminal.style, terminal.width):
+            terminal.line(line)
+        terminal.line(terminal.style.dim(f"  {hint(ask)}"))
+        reply = await _typed(ask, terminal)
+        if reply is None:
+            terminal.note("errand: nothing was answered; the task waits on")
+            return EXIT_STOPPED
+        return await _send(connection, ask, reply, terminal, as_json=options.json)
+
+
+ANSWER = Command(AnswerOptions, answer, epilog=_EXAMPLES)
+
+
+async def _list(connection: Connection, terminal: Terminal, *, as_json: bool) -> None:
+    asks = (await connection.call(ASK_LIST, AskListParams())).asks
+    if not asks and not as_json:
+        terminal.line("Nothing waits for an answer.")
+    for number, ask in enumerate(asks):
+        if as_json:
+            terminal.line(msgspec.json.encode(ask).decode())
+            continue
+        task = (await connection.call(TASK_GET, TaskIdParams(task_id=ask.task_id))).task
+        who = f"{short_id(ask.id)}  {one_line(escape_hidden_line(task.title or task.prompt), terminal.width - 12)}"
+        terminal.line(("\n" if number else "") + terminal.style.dim(who))
+        for line in ask_lines(ask, terminal.style, terminal.width):
+            terminal.line(line)
+        terminal.line(terminal.style.dim(f"  errand answer {short_id(ask.id)} …  {_first_line(hint(ask))}"))
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+async def _find_ask(connection: Connection, part: str) -> Ask:
+    """The open ask with this part in its id, or that of its task or conversation; raises `UsageError`."""
+    every = (await connection.call(ASK_LIST, AskListParams())).asks
+    found = [ask for ask in every if part in ask.id]
+    if not found:
+        task = await find_task(connection, part)
+        asking = [ask for ask in every if ask.task_id == task.id]
+        found = asking or [ask for ask in every if ask.conversation_id == task.conversation_id]
+        if not found:
+            raise UsageError(f"Task {short_id(task.id)} waits for no answer. What does: errand answer")
+    if len(found) > 1:
+        raise UsageError("\n".join([f"{len(found)} questions match {part!r}:", *_rows(found), "Give more of the id."]))
+    return found[0]
+
+
+def _rows(asks: Sequence[Ask]) -> list[str]:
+    return [f"  {short_id(ask.id)}  {one_line(escape_hidden_line(ask.text), 60)}" for ask in asks]
+
+
+async def _answer_with(connection: Connection, ask: Ask, text: str, terminal: Terminal, *, as_json: bool) -> int:
+    reply = read_reply(ask, text)
+    if isinstance(reply, AskAnswerParams):
+        return await _send(connection, ask, reply, terminal, as_json=as_json)
+    if text.strip() != "v":
+        raise UsageError(reply.text)
+    terminal.line(reply.text)
+    return 0
+
+
+async def _typed(ask: Ask, terminal: Terminal) -> AskAnswerParams | None:
+    """None if the person leaves it open."""
+    typing = AskInput(ask)
+    while True:
+        try:
+            reply = typing.read(await terminal.ask(typing.short_hint))
+        except (KeyboardInterrupt, EOFError):
+            return None
+        if not isinstance(reply, InvalidReply):
+            return reply
+        terminal.line(terminal.style.amber(f"  {reply.text}"))
+
+
+async def _send(connection: Connection, ask: Ask, reply: AskAnswerParams, terminal: Terminal, *, as_json: bool) -> int:
+    if ask.approval is not None:  # bound to what was shown
+        reply = msgspec.structs.replace(reply, basis=ask.approval.basis)
+    done = await connection.call(ASK_ANSWER, reply)
+    if as_json:
+        terminal.line(msgspec.json.encode(done.ask).decode())
+    else:
+        before = "" if done.won else "was settled before: "
+        terminal.line(f"{short_id(ask.id)} {before}{outcome_text(done.ask)}")
+    return 0
