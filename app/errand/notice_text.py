@@ -1,5 +1,6 @@
 """The sentences of notices, and of what was recalled, for clients and exports."""
 
+import signal
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -137,6 +138,24 @@ def leftovers_text(data: TaskEndNotice) -> str:
 def ended_text(ended: Sequence[EndedProcess]) -> str:
     """The ended processes, as one sentence; empty if there are none."""
     return f"Ended: {', '.join(map(process_text, ended))}." if ended else ""
+
+
+def signal_text(number: int) -> str:
+    """`SIGSEGV (11)`."""
+    try:
+        return f"{signal.Signals(number).name} ({number})"
+    except ValueError:  # a real-time signal, or one of another system
+        return f"signal {number}"
+
+
+def exit_text(code: int) -> str:
+    """How a command ended by itself: `exit code 3`, `killed by SIGSEGV (11)` for a negative code."""
+    return f"killed by {signal_text(-code)}" if code < 0 else f"exit code {code}"
+
+
+def short_exit_text(code: int) -> str:
+    """`exit 3`, `killed by SIGSEGV (11)`."""
+    return exit_text(code) if code < 0 else f"exit {code}"
 
 
 def process_text(process: EndedProcess) -> str:

@@ -160,7 +160,7 @@ async def test_a_large_answer_passes_whole(sandboxed: ToolContext) -> None:
 
 async def test_a_command_whose_program_is_missing_says_so(sandboxed: ToolContext, tmp_path: Path) -> None:
     said = await run_shell(opened(sandboxed, anything), "nothing-of-this-name")
-    assert "[exit code 127]" in said
+    assert "[exit code 127: a program was not found" in said
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,13 @@ async def test_command_killed_for_lack_of_memory_is_reported_as_such(tmp_path: P
         told = await told_after(tmp_path, f"echo $$ > {members} && exec {GREEDY}")
     assert "400000000" not in told
     assert (
-        "[exit code -9: killed from outside; that is also how the system ends a command when memory runs out]" in told
+        "[killed by SIGKILL (9): from outside; that is also how the system ends a command when memory runs out]" in told
     )
 
 
 async def test_command_whose_child_is_killed_is_reported_as_such(tmp_path: Path) -> None:
     told = await told_after(tmp_path, "bash -c 'kill -9 $$'; exit $?")
-    assert "[exit code 137: killed from outside" in told
+    assert "[exit code 137: a program was killed by SIGKILL (9), from outside" in told
 
 
 async def test_command_whose_allocation_fails_ends_with_its_own_error(tmp_path: Path) -> None:

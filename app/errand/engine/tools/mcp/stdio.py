@@ -11,6 +11,7 @@ from errand.engine.tools.mcp.json_rpc import LARGEST_MESSAGE, McpError
 from errand.engine.tools.mcp.server_log import ServerLog
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from errand.notice_text import exit_text
 
 # What waits for a server that does not read.
 _MOST_WAITING = 32 * 1024 * 1024
@@ -147,7 +148,7 @@ class StdioTransport:
         self._child.stdout.read_available()
         self._child.stderr.read_available()
         code = exit_code.result()
-        self._break(f"it ended with exit code {code}" if code >= 0 else f"it was ended by signal {-code}")
+        self._break(f"it ended with exit code {code}" if code >= 0 else f"it was {exit_text(code)}")
 
     def _break(self, why: str) -> None:
         if not self._is_over:

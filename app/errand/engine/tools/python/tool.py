@@ -24,6 +24,7 @@ from errand.engine.tools.base import (
 from errand.engine.tools.output_capture import OutputCapture
 from errand.engine.tools.plain_text import clean_name, clean_output
 from errand.engine.tools.python.session import GONE, CodeOutcome, CodeOutput, PythonSession
+from errand.notice_text import exit_text
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 
@@ -196,8 +197,9 @@ def _remarks(outcome: CodeOutcome, timeout_s: float) -> list[str]:
         case "cancelled":
             remarks.append(f"[Operation aborted; {survived}]")
         case "died":
-            code = f" with exit code {outcome.exit_code}" if outcome.exit_code is not None else ""
-            remarks.append(f"[the process of the session ended{code}: {GONE}. The next call starts a new one]")
+            code = outcome.exit_code
+            how = "ended" if code is None else f"ended with exit code {code}" if code >= 0 else f"was {exit_text(code)}"
+            remarks.append(f"[the process of the session {how}: {GONE}. The next call starts a new one]")
         case "done":
             pass
     if outcome.answer is not None:

@@ -17,6 +17,7 @@ from errand.engine.tools.base import Access, ToolContext, ToolError
 from errand.engine.tools.output_capture import OutputCapture
 from errand.engine.tools.processes import marks, spawn, termination
 from errand.engine.tools.processes.termination import adopt_orphans
+from errand.engine.tools.shell.remarks import waits_for_keys
 from errand.engine.tools.shell.working_folder import FolderReport
 from errand.environment import SYSTEM_PATH
 from errand.protocol.notices import EndedProcess
@@ -25,9 +26,11 @@ from errand.protocol.notices import EndedProcess
 _OPTIONS_OF_BASH = frozenset(("BASHOPTS", "SHELLOPTS", "GLOBIGNORE", "POSIXLY_CORRECT"))
 _OF_LOOKING = {"CDPATH": "", "BASH_ENV": "", "ENV": "", "GIT_OPTIONAL_LOCKS": "0"}
 
-End = Literal["exited", "timeout", "cancelled"]
+End = Literal["exited", "timeout", "cancelled", "waited"]
 # Time for writers other than the command itself, such as a `>(tee log)`, to finish after it.
 _DRAIN_S = 0.2
+# When a command is looked at for a program that waits for keys; most have ended by then.
+_LOOKS_S = (1.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class CommandResult:
     """The outcome of a command. `ended` are terminated processes, `running` those left in the background.
 
     `not_kept` are protected files of the workspace that it made, and that were moved away. `folder` is where the shell
-    ended, as the command sees it; None if it did not change it, or it is not known.
+    ended, as the command sees it; None if it did not change it, or it is not known. `waited` names the program that
+    waited for keys.
     """
 
     end: End
@@ -45,6 +49,7 @@ class CommandResult:
     running: tuple[EndedProcess, ...] = ()
     not_kept: tuple[str, ...] = ()
     folder: Path | None = None
+    waited: str = ""
 
 
 @cache
@@ -112,8 +117,9 @@ class ShellCommand:
             raise
         finally:
             launch.close()
+        keys = _KeyWatch(mark)
         try:
-            end = await _wait(child.exit, timeout_s, cancel)
+            end = await _wait(child.exit, timeout_s, cancel, keys)
             ended = () if end == "exited" else await self._context.processes.end(mark)
             await self._drain(child)
         except asyncio.CancelledError:
@@ -130,7 +136,8 @@ class ShellCommand:
         if running and self._sandbox is not None:
             self._sandbox.loopback.adopt(self._sandbox, running[0].pid)
         code, seconds = child.exit.result() if end == "exited" else None, time.monotonic() - started
-        return CommandResult(end, code, seconds, ended, running, await self._not_kept(bool(running)))
+        not_kept = await self._not_kept(bool(running))
+        return CommandResult(end, code, seconds, ended, running, not_kept, waited=keys.found)
 
     async def _prepared(self, arguments: list[str], working_dir: Path) -> Launch:
         """What to start, in the sandbox if there is one."""
@@ -187,7 +194,20 @@ def _of_looking(environment: Mapping[str, str], program_folders: Sequence[str]) 
     return kept | _OF_LOOKING | {"PATH": path}
 
 
-async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: CancelSignal) -> End:
+class _KeyWatch:
+    """Looks from time to time whether the command has started a program that waits for keys: `found` is its name."""
+
+    def __init__(self, mark: marks.ProcessMark) -> None:
+        self.found = ""
+        self._mark = mark
+
+    def look(self) -> bool:
+        names = (waits_for_keys(process.name) for process in termination.running((self._mark,)))
+        self.found = next(filter(None, names), "")
+        return bool(self.found)
+
+
+async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: CancelSignal, keys: _KeyWatch) -> End:
     """Whichever happens first. Uses one future and no asyncio tasks, since most commands take 2 ms."""
     loop = asyncio.get_running_loop()
     first: asyncio.Future[End] = loop.create_future()
@@ -199,12 +219,17 @@ async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: Cancel
     def exited(future: asyncio.Future[int]) -> None:
         settle("exited")
 
+    def look() -> None:
+        if not first.done() and keys.look():
+            settle("waited")
+
     exit_code.add_done_callback(exited)
-    timer = loop.call_later(timeout_s, settle, "timeout")
+    timers = [loop.call_later(timeout_s, settle, "timeout"), *(loop.call_later(after_s, look) for after_s in _LOOKS_S)]
     unsubscribe = cancel.subscribe(lambda: settle("cancelled"))
     try:
         return await first
     finally:
-        timer.cancel()
+        for timer in timers:
+            timer.cancel()
         unsubscribe()
         exit_code.remove_done_callback(exited)

@@ -41,8 +41,9 @@ from errand.engine.tools.shell.background_results import (
     stopped,
 )
 from errand.engine.tools.shell.command import CommandResult, ShellCommand
+from errand.engine.tools.shell.remarks import exit_remark, input_remark, waited_for_keys
 from errand.engine.tools.shell.terminal import typed
-from errand.notice_text import ended_text, process_text
+from errand.notice_text import ended_text, process_text, short_exit_text
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 
@@ -60,8 +61,6 @@ _SHOWN = {
     "list": ("listing", "listed"),
 }
 _LONGEST_LINE = 1_000
-# SIGKILL, which some systems do not define.
-_KILLED = 9
 _SANDBOXED = (
     "It runs in a sandbox: only the workspace, $TMPDIR and caches of package managers can be changed, files that "
     "configure git, editors or agents can neither be changed nor made, and keys are not there. Only commands that need "
@@ -209,6 +208,9 @@ class Shell:
             updates.close()
             await self._record_changes(kept, _STOPPED_S if cancel.is_set else PATIENCE_S)
         remarks = [*self._of_the_folder(wanted, folder, outcome), *self._of_the_sandbox(command, outcome, allowed)]
+        if outcome.end == "exited":
+            output = command.stdout.text() + command.stderr.text()
+            remarks.append(input_remark(wanted.command, outcome.exit_code, output))
         return _result(command, outcome, wanted.timeout_secs, [*remarks, *self._background.take_ended()])
 
     async def _with_session(
@@ -228,7 +230,7 @@ class Shell:
                 cancel,
                 pty=wanted.pty,
                 network=has_network,
-                is_listed=wanted.background,
+                is_awaited=not wanted.background,
                 on_end=partial(self._record_changes, kept),
             )
         except ToolError:
@@ -375,10 +377,11 @@ def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float, of_
             details["last_lines"] = _last_lines(written or "(no output)")
         text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome), *of_the_sandbox) if part)
         return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
-    summary = "Timed out" if outcome.end == "timeout" else "Operation aborted"
+    summary = {"timeout": "Timed out", "waited": "waited for keys"}.get(outcome.end, "Operation aborted")
     what = f"{summary} after {timeout_s:g} s" if outcome.end == "timeout" else summary
     not_kept = _not_kept(outcome.not_kept) if outcome.not_kept else ""
-    head = [part for part in (f"{what}.", ended_text(outcome.ended), not_kept, *of_the_sandbox) if part]
+    what = waited_for_keys(outcome.waited) if outcome.end == "waited" else f"{what}."
+    head = [part for part in (what, ended_text(outcome.ended), not_kept, *of_the_sandbox) if part]
     details["last_lines"] = _last_lines("\n".join((*head, _output_so_far(written))))
     raise ToolError("\n".join((*head, _output_so_far(output))), summary, details)
 
@@ -412,7 +415,7 @@ def _joined(stdout: str, stderr: str) -> str:
 def _remarks(outcome: CommandResult) -> list[str]:
     remarks: list[str] = []
     if outcome.exit_code:
-        remarks.append(f"[exit code {outcome.exit_code}{_exit_remark(outcome.exit_code)}]")
+        remarks.append(exit_remark(outcome.exit_code))
     if outcome.not_kept:
         remarks.append(_not_kept(outcome.not_kept))
     if outcome.running:
@@ -429,13 +432,6 @@ def _not_kept(names: tuple[str, ...]) -> str:
     )
 
 
-def _exit_remark(exit_code: int) -> str:
-    """The cause of a killed command, which died itself or whose last program did, as its shell reports it."""
-    if exit_code in (-_KILLED, 128 + _KILLED):
-        return ": killed from outside; that is also how the system ends a command when memory runs out"
-    return ""
-
-
 def _summary(outcome: CommandResult) -> str:
     left = f", {len(outcome.running)} in the background" if outcome.running else ""
-    return f"exit {outcome.exit_code}{left}"
+    return f"{short_exit_text(outcome.exit_code or 0)}{left}"
