@@ -30,7 +30,10 @@ async def test_they_are_listed_read_typed_into_and_stopped(own_errand: Errand) -
     refused = await own_errand.run("background", "input", "1", "hi")
     assert refused.code != 0 and "has no terminal" in refused.err
 
-    assert (await own_errand.run("background", "stop", "2")).code == 0
+    unknown = await own_errand.run("background", "keys", "2", "any")
+    assert unknown.code != 0 and "There is no key 'any'" in unknown.err
+    interrupted = await own_errand.run("background", "keys", "2", "ctrl-c")
+    assert "exit 130" in interrupted.out or "killed by SIGINT (2)" in interrupted.out
     assert not running("4731")
     left = (await own_errand.run("background", "--json")).lines
     assert [(one["id"], one["endedAt"] is None) for one in left] == [("1", True), ("2", False)]

@@ -17,7 +17,7 @@ from errand.engine.tools.shell.background import MOST, BackgroundCommands
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.base import JsonObject
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
-from tests.support.processes import running, until
+from tests.support.processes import PYTHON, running, until
 
 _SANDBOXES = [
     pytest.param(False, id="bare"),
@@ -153,6 +153,43 @@ async def test_a_terminal_without_the_background_waits_for_the_end(context: Tool
     failed = await failure(tool_of(context, "shell"), {"command": "read x", "pty": True, "timeout_secs": 0.5})
     assert "Timed out after 0.5 s; it waited for input" in str(failed)
     assert await shell(context, action="list") == "No background commands."
+
+
+async def test_people_can_type_into_a_terminal_for_which_a_call_waits(context: ToolContext) -> None:
+    seen: list[tuple[BackgroundCommand, ...]] = []
+    watched = replace(context, background_changed=seen.append)
+    line = "read -p 'Name? ' name; echo \"Hello $name\""
+    call = asyncio.create_task(shell(watched, command=line, pty=True))
+    await until(lambda: bool(seen) and bool(seen[-1]))
+    assert (seen[-1][0].waits_for_input, seen[-1][0].last_lines) == (True, "Name? ")
+    commands = context.sessions.get(BackgroundCommands, _none)
+    commands.type(commands.get("1"), b"Ada\r")
+    assert await call == "Name? Ada\nHello Ada"
+    assert seen[-1] == () and await shell(context, action="list") == "No background commands."
+
+
+async def test_a_terminal_into_which_nobody_types_goes_on_in_the_background(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("errand.engine.tools.shell.background_results._PATIENCE_S", 0.2)
+    said = await shell(context, command="read -p 'Name? ' name; exit 3", pty=True)
+    head = "[it waits for input, and goes on as background 1: type with action input, or stop it]"
+    assert said == f"Name? \n{head}"
+    said = await shell(context, action="input", id="1", text="Ada", keys=["enter"], wait_secs=5)
+    assert said.endswith("ended with exit code 3]")
+
+
+async def test_a_program_that_reads_single_keys_waits_for_input(context: ToolContext) -> None:
+    keys = "import sys, termios, tty, select; tty.setraw(0); print('key?', flush=True); select.select([0], [], [])"
+    await shell(context, command=f'{PYTHON} -c "{keys}"', background=True, pty=True)
+    commands = context.sessions.get(BackgroundCommands, _none)
+    await until(lambda: commands.waits_for_input(commands.get("1")))
+    assert "ended with exit code 0" in await shell(context, action="input", id="1", text="q", wait_secs=10)
+
+
+async def test_a_terminal_says_which_signal_killed_its_program(context: ToolContext) -> None:
+    said = await shell(context, command="bash -c 'kill -SEGV $$'", pty=True)
+    assert "[exit code 139: a program was killed by SIGSEGV (11)]" in said
 
 
 async def test_what_is_typed_is_judged_as_code_and_an_interrupt_is_free(context: ToolContext) -> None:

@@ -15,6 +15,7 @@ from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.number_format import duration
 from errand.client.safe_text import escape_hidden
+from errand.notice_text import short_exit_text
 from errand.paths import Paths
 from errand.protocol.background import (
     BACKGROUND_INPUT,
@@ -33,6 +34,7 @@ _ACTIONS = (
     Action("output ID", "all that one printed"),
     Action("stop ID", "end it with all its processes; all ends every one"),
     Action("input ID TEXT", "type a line, if it has a terminal"),
+    Action("keys ID KEY ...", "press keys there, such as ctrl-c, up, enter"),
 )
 
 # For the echo of what was typed, and a quick answer to it.
@@ -41,7 +43,8 @@ _ANSWER_S = 0.4
 
 class BackgroundOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
-        tuple[str, ...], Argument("WHAT", "list (the default), output ID, stop ID, stop all, input ID TEXT")
+        tuple[str, ...],
+        Argument("WHAT", "list (the default), output ID, stop ID, stop all, input ID TEXT, keys ID KEY"),
     ] = ()
     conversation: Annotated[str | None, Option("--conversation", "those of this one only", "ID")] = None
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
@@ -65,15 +68,11 @@ async def background(options: BackgroundOptions, paths: Paths, terminal: Termina
             case ["stop", number]:
                 await _stop(connection, _matching(found, number), options, terminal)
             case ["input", number, *words]:
-                one = _matching(found, number)
-                params = BackgroundInputParams(
-                    conversation_id=one.conversation_id, id=one.id, text=" ".join(words), keys=("enter",)
-                )
-                await connection.call(BACKGROUND_INPUT, params)
-                await asyncio.sleep(_ANSWER_S)
-                for answered in await _listed(connection, one.conversation_id):
-                    if answered.id == one.id:
-                        _show(answered, options, terminal)
+                for answered in await _type(connection, _matching(found, number), " ".join(words), ("enter",)):
+                    _show(answered, options, terminal)
+            case ["keys", number, key, *keys]:
+                for answered in await _type(connection, _matching(found, number), "", (key, *keys)):
+                    _show(answered, options, terminal)
             case _:
                 raise wrong_words("background", _ACTIONS, options.words)
     return 0
@@ -92,6 +91,16 @@ async def _listed(connection: Connection, conversation: str | None) -> tuple[Bac
 async def _stop(connection: Connection, one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal) -> None:
     params = BackgroundStopParams(conversation_id=one.conversation_id, id=one.id)
     _show((await connection.call(BACKGROUND_STOP, params)).command, options, terminal)
+
+
+async def _type(
+    connection: Connection, one: BackgroundCommand, text: str, keys: tuple[str, ...]
+) -> list[BackgroundCommand]:
+    """Type into its terminal; returns the command after its first answer, if it is still known."""
+    params = BackgroundInputParams(conversation_id=one.conversation_id, id=one.id, text=text, keys=keys)
+    await connection.call(BACKGROUND_INPUT, params)
+    await asyncio.sleep(_ANSWER_S)
+    return [found for found in await _listed(connection, one.conversation_id) if found.id == one.id]
 
 
 async def _output(connection: Connection, one: BackgroundCommand, terminal: Terminal) -> None:
@@ -121,7 +130,7 @@ def _state(one: BackgroundCommand) -> str:
     seconds = ((one.ended_at or datetime.now(UTC)) - one.started_at).total_seconds()
     if one.ended_at is None:
         return f"running for {duration(seconds)}{', waits for input' if one.waits_for_input else ''}"
-    how = f"stopped by {one.stopped_by}" if one.stopped_by else f"exit {one.exit_code}"
+    how = f"stopped by {one.stopped_by}" if one.stopped_by else short_exit_text(one.exit_code or 0)
     return f"{how} after {duration(seconds)}"
 
 

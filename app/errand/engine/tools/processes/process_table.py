@@ -27,7 +27,8 @@ from errand.engine.tools.processes.marks import (
 SANDBOX = "sandbox"
 _NAME_LENGTH = 120
 # Begins a line whose shell names its folder at the end (shell/working_folder.py).
-_REPORT = re.compile(r"\Atrap 'builtin pwd -P >&\d+' EXIT\n")
+# What is put around command lines.
+_REPORT = re.compile(r"\Atrap 'builtin pwd -P >&\d+' EXIT\n|\nexit \$\?\Z")
 _CALL = b"ERRAND_CALL"
 # Of 1000 at most; the default is 0. When memory runs out, a command's processes are killed first.
 OOM_SCORE = b"500"

@@ -20,6 +20,7 @@ from errand.engine.tools.processes import marks, spawn, termination
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
 from errand.engine.tools.shell import terminal
 from errand.engine.tools.shell.command import shell
+from errand.notice_text import exit_text
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.notices import EndedProcess
 from errand.redaction import RedactedBytes, Redactor
@@ -77,7 +78,10 @@ class _Output:
 
 @dataclass(slots=True, eq=False)
 class Background:
-    """One command. `of_task` ends the task that started it; `read_to` is how far the agent has read its output."""
+    """One command. `of_task` ends the task that started it; `read_to` is how far the agent has read its output.
+
+    A call waits for one with `is_awaited`. People see it as soon as it waits for input, and can type into it.
+    """
 
     shown: BackgroundCommand
     mark: marks.ProcessMark
@@ -86,6 +90,7 @@ class Background:
     sandbox: CommandSandbox | None
     of_task: ProcessSweep
     read_to: int = 0
+    is_awaited: bool = False
     is_listed: bool = True
     on_end: Callable[[], Awaitable[None]] | None = None
     unsubscribe: Callable[[], None] = field(default=lambda: None)
@@ -158,7 +163,7 @@ class BackgroundCommands:
         *,
         pty: bool,
         network: bool,
-        is_listed: bool = True,
+        is_awaited: bool = False,
         on_end: Callable[[], Awaitable[None]] | None = None,
     ) -> Background:
         """Start it; a person who stops the task that started it stops it too, and waits for it. Raises `ToolError`.
@@ -204,7 +209,15 @@ class BackgroundCommands:
             terminal=pty,
         )
         one = self._all[number] = Background(
-            shown, mark, child, output, sandbox, context.processes, is_listed=is_listed, on_end=on_end
+            shown,
+            mark,
+            child,
+            output,
+            sandbox,
+            context.processes,
+            is_awaited=is_awaited,
+            is_listed=not is_awaited,
+            on_end=on_end,
         )
         one.watched = asyncio.create_task(self._watch(one), name=f"background command {number}")
         one.unsubscribe = cancel.subscribe(partial(self._on_cancel, one, cancel))
@@ -253,10 +266,23 @@ class BackgroundCommands:
         data = one.output.read(start, _PIECE)
         return one.output.text(data, has_more=one.is_running), size, start + len(data)
 
-    async def forget(self, one: Background) -> None:
+    def show(self, one: Background) -> None:
+        """Let people see one for which a call waits."""
+        if not one.is_listed:
+            one.is_listed = True
+            self._changed()
+
+    def hand_over(self, one: Background) -> None:
+        """No call waits for it any more: it goes on in the background."""
+        one.is_awaited = False
+        self.show(one)
+
+    def forget(self, one: Background) -> None:
         """Drop one that has ended."""
         if self._all.pop(one.shown.id, None) is not None:
             one.output.close()
+            if one.is_listed:
+                self._changed()
 
     async def close(self) -> None:
         self._is_closed = True
@@ -325,13 +351,13 @@ class BackgroundCommands:
         one.shown = msgspec.structs.replace(one.shown, ended_at=datetime.now(UTC), exit_code=exit_code)
         one.output.finish()
         one.unsubscribe()
-        if one.is_listed:
+        if not one.is_awaited:
             self._ended.append(ended_line(one.shown))
         self._drop_old()
         self._changed()
 
     def _drop_old(self) -> None:
-        ended = [one for one in self._all.values() if not one.is_running and one.is_listed]
+        ended = [one for one in self._all.values() if not one.is_running and not one.is_awaited]
         for one in ended[:-MOST]:
             del self._all[one.shown.id]
             one.output.close()
@@ -345,7 +371,9 @@ class BackgroundCommands:
 
 def ended_line(shown: BackgroundCommand) -> str:
     """For the model: which one ended, and how."""
-    how = f"was stopped by {shown.stopped_by}" if shown.stopped_by else f"ended with exit code {shown.exit_code}"
+    code = shown.exit_code
+    ended = f"was {exit_text(code)}" if code is not None and code < 0 else f"ended with exit code {code}"
+    how = f"was stopped by {shown.stopped_by}" if shown.stopped_by else ended
     line = " ".join(shown.command.split())
     return f"[background {shown.id} `{line if len(line) <= 80 else line[:79] + '…'}` {how}]"
 

@@ -10,6 +10,7 @@ from errand.engine.core.messages import Text
 from errand.engine.tools.base import Access, ToolError, ToolResult, text_result
 from errand.engine.tools.output_capture import LIMIT
 from errand.engine.tools.shell.background import Background, BackgroundCommands, ended_line
+from errand.engine.tools.shell.remarks import exit_remark
 from errand.engine.tools.shell.terminal import HARMLESS
 from errand.protocol.asks import TYPED
 from errand.protocol.background import BackgroundCommand
@@ -19,6 +20,9 @@ from errand.protocol.base import JsonObject
 _FIRST_S, TYPED_S = 0.3, 0.5
 # Between looks whether a command in a terminal waits for input.
 _LOOK_S = 0.1
+# How often to look whether a command waits for input, and how long a call waits for a person who types.
+_INPUT_LOOK_S, _PATIENCE_S = 0.5, 10.0
+_TYPE_OR_STOP = "type with action input, or stop it"
 _WAITED = "; it waited for input: start it with background to type"
 _NO_TIMEOUT = "Read what is new with action output, end it with action stop."
 
@@ -53,10 +57,15 @@ async def started(background: BackgroundCommands, one: Background, cancel: Cance
 async def finished(
     background: BackgroundCommands, one: Background, timeout_s: float, cancel: CancelSignal
 ) -> ToolResult:
-    """Wait for a command in a terminal that is not in the background."""
+    """Wait for a command in a terminal that is not in the background.
+
+    While it waits for input, people can type into it. If nobody does, it goes on in the background, where the agent
+    can type too.
+    """
     assert one.watched is not None
     until = time.monotonic() + timeout_s
     why = ""
+    input_wait = _InputWait(background, one)
     unsubscribe = cancel.subscribe(one.output.grew.set)
     try:
         while one.is_running and not why:
@@ -64,10 +73,12 @@ async def finished(
             if cancel.is_set:
                 why = "Operation aborted"
             elif time.monotonic() > until:
-                waits = (
-                    "; it waited for input: start it with background to type" if background.waits_for_input(one) else ""
-                )
-                why = f"Timed out after {timeout_s:g} s{waits}"
+                why = f"Timed out after {timeout_s:g} s{_WAITED if background.waits_for_input(one) else ''}"
+            elif input_wait.is_over():
+                background.hand_over(one)
+                output = await background.new_output(one, 0, cancel)
+                head = f"[it waits for input, and goes on as background {one.shown.id}: {_TYPE_OR_STOP}]"
+                return replace(_result(background, one, output, head), summary="waits for input")
         if why:
             await background.stop(one, "the timeout")
         output = await background.new_output(one, 0, cancel)
@@ -77,14 +88,37 @@ async def finished(
     finally:
         unsubscribe()
         if not one.is_running:
-            await background.forget(one)
+            background.forget(one)
     if why:
         raise ToolError(f"{why}.\nOutput so far:\n{output.strip()}", why.partition(" after")[0])
     code = one.shown.exit_code
-    text = "\n".join(part for part in (output.strip() or "(no output)", f"[exit code {code}]" if code else "") if part)
+    text = "\n".join(part for part in (output.strip() or "(no output)", exit_remark(code or 0)) if part)
     seconds = (one.shown.ended_at - one.shown.started_at).total_seconds() if one.shown.ended_at else 0.0
     details: JsonObject = {"stdout": output, "exit_code": code, "duration_ms": round(seconds * 1000)}
     return ToolResult((Text(text),), details, f"exit {code}", is_error=code != 0)
+
+
+class _InputWait:
+    """How long a command has waited for input without printing anything; people see it from the beginning."""
+
+    def __init__(self, background: BackgroundCommands, one: Background) -> None:
+        self._background = background
+        self._one = one
+        self._size = -1
+        self._since = self._next_look = time.monotonic()
+
+    def is_over(self) -> bool:
+        """True when nobody has typed for a while."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return False
+        self._next_look = now + _INPUT_LOOK_S
+        size = self._one.output.size
+        if size != self._size or not self._background.waits_for_input(self._one):
+            self._size, self._since = size, now
+            return False
+        self._background.show(self._one)
+        return now - self._since >= _PATIENCE_S
 
 
 async def read(background: BackgroundCommands, one: Background, wait_s: float, cancel: CancelSignal) -> ToolResult:

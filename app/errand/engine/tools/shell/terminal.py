@@ -34,8 +34,9 @@ KEYS = {
 # Keys that can only end or interrupt.
 HARMLESS = frozenset(("ctrl-c", "ctrl-d", "ctrl-z"))
 _LONGEST = 64 * 1024
-# Where the kernel waits for input of a terminal.
-_READS = frozenset(("n_tty_read", "wait_woken"))
+# Where the kernel waits for input of a terminal; and for events, of which keys are one.
+_READS = ("n_tty_read", "wait_woken")
+_POLLS = ("poll_schedule_timeout", "do_select", "do_sys_poll", "ep_poll", "do_epoll_wait")
 
 
 def open_terminal() -> tuple[int, int]:
@@ -48,14 +49,16 @@ def open_terminal() -> tuple[int, int]:
 
 
 def in_terminal(arguments: list[str]) -> list[str]:
-    """The command line that makes the terminal on its input the controlling one, in a session of its own.
+    """The call of a shell, whose last argument is the command line, with the terminal on its input as its own.
 
     No other program shares this terminal, so nothing that a command puts into it reaches anybody else.
     """
     program = shutil.which("setsid")
     if program is None:
         raise ToolError("A terminal needs the program setsid (util-linux), which is not installed. Run it without pty.")
-    return [program, "--ctty", "--wait", *arguments]
+    *shell, line = arguments
+    # `setsid` does not pass on that its child was killed: the shell stays to say it.
+    return [program, "--ctty", "--wait", *shell, f"{line}\nexit $?"]
 
 
 def typed(text: str, keys: tuple[str, ...]) -> bytes:
@@ -77,12 +80,23 @@ def is_read(descriptor: int, pids: tuple[int, ...]) -> bool:
         front = os.tcgetpgrp(descriptor)
     except OSError:
         return False
-    return any(_waits(pid) and _group(pid) == front for pid in pids)
+    places = (*_READS, *_POLLS) if _takes_keys(descriptor) else _READS
+    return any(_waits(pid, places) and _group(pid) == front for pid in pids)
 
 
-def _waits(pid: int) -> bool:
+def _takes_keys(descriptor: int) -> bool:
+    """True if a program reads single keys, such as an editor or a prompt with a history, and not lines."""
+    if sys.platform == "win32":
+        return False
     try:
-        return Path(f"/proc/{pid}/wchan").read_text() in _READS
+        return not termios.tcgetattr(descriptor)[3] & termios.ICANON
+    except termios.error:
+        return False
+
+
+def _waits(pid: int, places: tuple[str, ...]) -> bool:
+    try:
+        return Path(f"/proc/{pid}/wchan").read_text().startswith(places)
     except OSError:
         return False
 

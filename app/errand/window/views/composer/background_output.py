@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QPlainTextEdit, Q
 
 from errand.client.number_format import duration
 from errand.client.safe_text import escape_hidden_line
+from errand.notice_text import short_exit_text
 from errand.protocol.background import BackgroundCommand
 from errand.window.stores.conversation.background import BackgroundStore
 from errand.window.theme.style import push_button
@@ -23,7 +24,7 @@ def state_text(one: BackgroundCommand) -> str:
     if one.ended_at is None:
         since = f"running since {one.started_at.astimezone():%H:%M}"
         return "stopping" if one.stopped_by else "waits for input" if one.waits_for_input else since
-    how = "stopped" if one.stopped_by else "ended" if one.exit_code is None else f"exit {one.exit_code}"
+    how = "stopped" if one.stopped_by else "ended" if one.exit_code is None else short_exit_text(one.exit_code)
     return f"{how} after {duration((one.ended_at - one.started_at).total_seconds())}"
 
 
