@@ -1,0 +1,96 @@
+"""Removes from a virtual environment what Errand never loads: `python packaging/slim.py [SITE_PACKAGES]`.
+
+Wheels are made for every use of a library; this one has a window of Qt widgets and speaks to models. What stays is what
+Errand, its tests and the installed extras import; `make setup` runs it, so does whatever builds an installer. A package
+that is installed again comes whole, and is made small again at the next run.
+"""
+
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+# The modules of Qt that are imported, QtTest by the tests; and what they and their plugins need besides.
+_QT_MODULES = ("Core", "Gui", "Widgets", "Svg", "Test")
+_QT_LIBRARIES = ("DBus", "Network", "OpenGL", "XcbQpa", "WaylandClient", "WlShellIntegration")
+_QT_PLUGINS = (
+    *("iconengines", "imageformats", "platforms", "platformthemes", "platforminputcontexts", "styles", "tls"),
+    *("xcbglintegrations", "wayland-decoration-client", "wayland-graphics-integration-client"),
+    "wayland-shell-integration",
+)
+# Platforms without windows of a desktop, but for the one that the tests draw on; a keyboard that is made of QML.
+_QT_NEEDLESS_PLUGINS = ("qeglfs", "qlinuxfb", "qminimal", "qvkkhrdisplay", "qvnc", "qtvirtualkeyboard", "qpdf")
+_QT_FOLDERS = ("include", "doc", "glue", "typesystems", "Qt/qml", "Qt/metatypes", "Qt/translations", "Qt/libexec")
+_QT_PROGRAMS = (
+    *("assistant", "designer", "linguist", "lrelease", "lupdate", "rcc", "uic", "balsam", "balsamui", "svgtoqml"),
+    *("qmlformat", "qmllint", "qmlls", "qmlcachegen", "qmlimportscanner", "qmltyperegistrar", "qsb", "deploy_lib"),
+)
+# botocore describes all services of Amazon; models need these.
+_AWS_SERVICES = ("bedrock", "sts", "sso", "signin")
+# The pages of litellm's own server, and a command-line program beside the library.
+_OTHERS = ("litellm/proxy/_experimental/out", "html_to_markdown/bin")
+# Little of these is imported; Python writes the byte code of what is.
+_SELDOM_IMPORTED = ("litellm", "openai", "botocore", "boto3", "pip", "setuptools")
+
+
+def needless(site: Path) -> Iterator[Path]:
+    """Files and folders that can go."""
+    qt = site / "PySide6"
+    if qt.is_dir():
+        yield from _of_qt(qt)
+    services = site / "botocore" / "data"
+    yield from (one for one in _listed(services) if one.is_dir() and not one.name.startswith(_AWS_SERVICES))
+    yield from (site / name for name in _OTHERS if (site / name).exists())
+    for name in _SELDOM_IMPORTED:
+        yield from (one for one in (site / name).rglob("__pycache__") if one.is_dir())
+
+
+def _of_qt(qt: Path) -> Iterator[Path]:
+    kept = {f"Qt{name}" for name in _QT_MODULES}
+    yield from (one for one in qt.glob("Qt*.abi3.so") if one.name.partition(".")[0] not in kept)
+    yield from (one for one in qt.glob("Qt*.pyd") if one.stem not in kept)
+    yield from (qt / name for name in _QT_FOLDERS if (qt / name).exists())
+    yield from (one for one in _listed(qt) if one.is_file() and one.stem in _QT_PROGRAMS)
+    libraries = {f"Qt6{name}" for name in (*_QT_MODULES, *_QT_LIBRARIES)}
+    for one in (*qt.glob("Qt/lib/libQt6*"), *qt.glob("Qt6*.dll")):
+        if one.name.partition(".")[0].removeprefix("lib") not in libraries:
+            yield one
+    frameworks = {f"Qt{name}" for name in (*_QT_MODULES, *_QT_LIBRARIES)}
+    yield from (one for one in qt.glob("Qt/lib/Qt*.framework") if one.stem not in frameworks)
+    for folder in (*_listed(qt / "Qt" / "plugins"), *_listed(qt / "plugins")):
+        if folder.name not in _QT_PLUGINS:
+            yield folder
+        else:
+            yield from (one for one in _listed(folder) if one.name.removeprefix("lib").startswith(_QT_NEEDLESS_PLUGINS))
+
+
+def remove(paths: Iterable[Path]) -> int:
+    """Returns the number of bytes that were freed."""
+    freed = 0
+    for path in paths:
+        if not path.exists():
+            continue  # it was in a folder that is gone
+        freed += sum(one.stat().st_size for one in (path, *path.rglob("*")) if one.is_file() and not one.is_symlink())
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return freed
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def main() -> int:
+    site = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(sysconfig.get_path("purelib"))
+    if not (site / "errand").is_dir() and not any(site.glob("errand_desktop-*.dist-info")):
+        sys.stderr.write(f"{site} is not where Errand is installed; nothing was removed.\n")
+        return 1
+    sys.stdout.write(f"Removed {remove(list(needless(site))) / 1e6:.0f} MB of libraries that Errand does not load.\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
