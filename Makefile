@@ -79,6 +79,7 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml setup.py $(LOCK)
 	@echo "Installing Errand and its parts (about a minute the first time) …"
 	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[browser]'
 	@$(BIN)/python -m compileall -q app
+	@$(BIN)/python packaging/slim.py
 	@sh packaging/system.sh check
 	@touch $@
 

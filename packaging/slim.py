@@ -8,7 +8,7 @@ that is installed again comes whole, and is made small again at the next run.
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 # The modules of Qt that are imported, QtTest by the tests; and what they and their plugins need besides.
@@ -83,8 +83,8 @@ def _listed(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def main() -> int:
-    site = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(sysconfig.get_path("purelib"))
+def main(arguments: Sequence[str]) -> int:
+    site = Path(arguments[0]) if arguments else Path(sysconfig.get_path("purelib"))
     if not (site / "errand").is_dir() and not any(site.glob("errand_desktop-*.dist-info")):
         sys.stderr.write(f"{site} is not where Errand is installed; nothing was removed.\n")
         return 1
@@ -93,4 +93,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

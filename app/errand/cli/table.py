@@ -134,6 +134,7 @@ _GROUPS = (
                 "let other machines use the models whose keys are on this one",
                 "commands.start:START",
             ),
+            Entry("licences", "the libraries Errand is made of, and their licences", "commands.licences:LICENCES"),
         ),
     ),
 )

@@ -29,6 +29,7 @@ from errand.window.stores.stores import make_stores
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.dialog import SettingsDialog
+from errand.window.views.settings.licences_dialog import LicencesDialog
 from errand.window.views.shared.actions import ShortcutStore
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.model_server import ModelServer, Reply
@@ -374,6 +375,20 @@ async def test_one_of_several_skills_is_chosen_and_a_taken_name_is_not_installed
 async def test_about_shows_the_data_folder(settings: Settings, tmp_path: Path) -> None:
     settings.dialog.open_page("about")
     await settings.see(str(tmp_path / "home"))
+
+
+async def test_about_shows_the_licences_of_libraries(settings: Settings, theme: Theme) -> None:
+    settings.dialog.open_page("about")
+    settings.buttons()["Licences of libraries …"].click()
+    dialog = settings.dialog.findChild(LicencesDialog)
+    assert dialog is not None
+    await until(lambda: dialog.list.count() > 50)
+    dialog.search.setText("lgpl")
+    dialog.search.searched.emit("lgpl")
+    shown = [item for row in range(dialog.list.count()) if not (item := dialog.list.item(row)).isHidden()]
+    assert [item.text().split()[0] for item in shown] == ["PySide6_Essentials", "shiboken6"]
+    dialog.list.setCurrentItem(shown[0])
+    assert "GNU LESSER GENERAL PUBLIC LICENSE" in dialog.text.toPlainText()
 
 
 async def test_the_appearance_changes_at_once(settings: Settings, theme: Theme) -> None:

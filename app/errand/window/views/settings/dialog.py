@@ -1,6 +1,6 @@
 """The settings dialog: page names on the left, the page on the right; and the About page."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QShowEvent
@@ -23,6 +23,9 @@ from errand.window.views.settings.skills_page import SkillsPageView
 from errand.window.views.settings.tools_page import ToolsPageView
 from errand.window.views.shared.actions import ShortcutStore
 from errand.window.widgets.labels import TextLabel
+
+if TYPE_CHECKING:
+    from errand.window.views.settings.licences_dialog import LicencesDialog
 
 _LICENCES = "Apache-2.0. Icons by Lucide (ISC). Qt by The Qt Company (LGPL-3.0)."
 
@@ -66,10 +69,26 @@ class AboutPageView(SettingsPageView):
         self.rows.addWidget(self._facts_view)
         again = push_button("Measure again")
         again.clicked.connect(self.load)
-        self.rows.addWidget(again, 0, Qt.AlignmentFlag.AlignLeft)
+        licences = push_button("Licences of libraries …")
+        licences.clicked.connect(self._show_licences)
+        buttons = QHBoxLayout()
+        buttons.addWidget(again)
+        buttons.addWidget(licences)
+        buttons.addStretch(1)
+        self.rows.addLayout(buttons)
+        self.licences: LicencesDialog | None = None
 
     def load(self) -> None:
         self._calls.spawn(self._load(), self.show_failure)
+
+    def _show_licences(self) -> None:
+        from errand.window.views.settings.licences_dialog import LicencesDialog
+
+        if self.licences is None:
+            self.licences = LicencesDialog(self.theme, self)
+            self.licences.load(self._calls)
+        self.licences.show()
+        self.licences.raise_()
 
     async def _load(self) -> None:
         self._show(await self._calls.call(ENGINE_STATUS, EmptyParams()))
