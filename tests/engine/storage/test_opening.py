@@ -1,5 +1,7 @@
 """Opening a database: a new one, an old one, and files that must not be mistaken for one."""
 
+import asyncio
+import gc
 import os
 import shutil
 import sqlite3
@@ -57,6 +59,24 @@ async def test_closing_puts_all_into_the_file_although_another_program_has_it_op
         shutil.copy2(file, tmp_path / "copy.db")
     with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
         assert copy.execute("SELECT count(*) FROM conversations").fetchone() == (3,)
+
+
+async def test_a_read_whose_caller_is_cancelled_leaves_nothing_behind_that_holds_the_log(tmp_path: Path) -> None:
+    database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path / "copies")
+    for number in range(2_000):
+        database.journal.put(conversations.save(conversation(f"c{number}")))
+    await database.journal.flush()
+    gc.disable()  # what is left of a read may be collected late
+    try:
+        for moment in range(40):
+            reading = asyncio.create_task(database.conversations.page(200))
+            await asyncio.sleep(moment / 10_000)
+            reading.cancel()
+            await asyncio.wait({reading})
+        await database.close()
+        assert not (tmp_path / "errand.db-wal").exists() or not (tmp_path / "errand.db-wal").stat().st_size
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\x00" + b"\xff" * 5000])

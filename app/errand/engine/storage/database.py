@@ -49,7 +49,7 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, journal: Journal, epoch: str) -> None:
         self._engine = engine
-        reader = Reader(engine, journal)
+        self._reader = reader = Reader(engine, journal)
         self.journal = journal
         self.health = journal.health
         self.epoch = epoch
@@ -91,7 +91,6 @@ class Database:
             epoch = await _ensure_epoch(journal, Reader(engine, journal))
         except StorageError as error:
             await journal.close()
-            await engine.dispose()
             raise StorageError(
                 f"The database cannot be used. {error} Nothing was changed. If it is damaged: "
                 "errand doctor --repair, or put a copy from the copies folder in its place: errand restore FILE"
@@ -104,8 +103,8 @@ class Database:
 
     async def close(self) -> None:
         """Commit queued changes and close all connections."""
+        await self._reader.close()
         await self.journal.close()
-        await self._engine.dispose()
 
 
 async def _open(url: str, copies: Path) -> tuple[AsyncEngine, Writer]:

@@ -204,7 +204,10 @@ class Journal:
             turn.finished.set_result(None)
 
     async def close(self) -> None:
-        """Commit queued changes, then stop. Later changes are refused; a second call only waits."""
+        """Commit queued changes, then close all connections: those that read first, so that the writer's is the last.
+
+        Later changes are refused; a second call only waits.
+        """
         first = not self._closing
         self._closing = True
         self._fails_fast.set()
@@ -212,6 +215,7 @@ class Journal:
         self._is_awaited.set()
         await asyncio.shield(self._task)
         if first:
+            await self._engine.dispose()
             await self._writer.close()
 
     def _current_owner(self) -> _Owner:

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 # While the server is away; the journal tries as often.
 _RETRY_S = 1.0
+# When the database is closed, for reads that nobody waits for any more.
+_LAST_S = 1.0
 
 
 def cursor_at(moment: str, row_id: str) -> str:
@@ -46,17 +48,19 @@ def begin_patience() -> None:
 class Reader:
     """Runs one statement on a pooled connection. Raises `StorageError` for database errors; reports damage.
 
-    A server that is away is reported through the journal, which notices when it is back.
+    A server that is away is reported through the journal, which notices when it is back. A read whose caller is
+    cancelled goes on to its end: half read, it would hold the state of the database until its objects are collected.
     """
 
     def __init__(self, engine: AsyncEngine, journal: Journal) -> None:
         self._engine = engine
         self._journal = journal
+        self._running: set[asyncio.Task[Sequence[Row[Any]]]] = set()
 
     async def rows(self, statement: Executable, parameters: Mapping[str, Value] | None = None) -> Sequence[Row[Any]]:
         while True:
             try:
-                return await self._rows(statement, parameters)
+                return await asyncio.shield(self._begin(statement, parameters))
             except (SQLAlchemyError, OSError) as error:
                 kind = trouble_of(error)
                 if kind == "unreachable":
@@ -69,6 +73,22 @@ class Reader:
                         raise InvalidParams(f"The database cannot look for this value: {error_text(error)}.") from error
                     raise self._failure(error, kind) from error
             await asyncio.sleep(_RETRY_S)
+
+    async def close(self) -> None:
+        """Wait for reads that are under way, not longer than a moment."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=_LAST_S)
+
+    def _begin(self, statement: Executable, parameters: Mapping[str, Value] | None) -> asyncio.Task[Sequence[Row[Any]]]:
+        reading = asyncio.get_running_loop().create_task(self._rows(statement, parameters), name="storage read")
+        self._running.add(reading)
+        reading.add_done_callback(self._on_read)
+        return reading
+
+    def _on_read(self, reading: asyncio.Task[Sequence[Row[Any]]]) -> None:
+        self._running.discard(reading)
+        if not reading.cancelled():
+            reading.exception()  # its caller may be gone
 
     async def _rows(self, statement: Executable, parameters: Mapping[str, Value] | None) -> Sequence[Row[Any]]:
         try:

@@ -16,8 +16,8 @@ from errand.engine.storage.sqlite.statements import Value, Write
 
 _dialect = SQLiteDialect_pysqlite(paramstyle="named")
 
-# For a read that is still under way when the database is closed.
-_LONGEST_CHECKPOINT_WAIT_MS = 500
+# For a read that was cancelled when the database was closed, and ends in its thread.
+_LONGEST_CHECKPOINT_WAIT_MS = 1000
 
 
 class Writer(Protocol):
