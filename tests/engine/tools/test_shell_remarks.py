@@ -8,6 +8,7 @@ import pytest
 from errand.engine.tools.base import ToolContext
 from errand.engine.tools.shell.remarks import NOBODY_TYPES, exit_remark, input_remark, waits_for_keys
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
+from tests.support.processes import PYTHON
 
 
 @pytest.fixture
@@ -81,6 +82,15 @@ async def test_an_editor_is_ended_soon_with_advice(context: ToolContext) -> None
     assert error.summary == "waited for keys"
     assert "(no output)" in await said(context, "vim -es -c '%s/a/b/' -c wq f")
     assert (context.workspace / "f").read_text() == "b\n"
+
+
+@pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed")
+async def test_an_editor_to_which_a_script_gives_a_terminal_goes_on(context: ToolContext) -> None:
+    script = "import pty, os, time; child, end = pty.fork()\nif not child: os.execlp('vim', 'vim', 'f')\n"
+    typed = "time.sleep(2); os.write(end, b':wq\\r'); print(os.waitpid(child, 0)[1])"
+    (context.workspace / "type.py").write_text(f"{script}{typed}\n")
+    (context.workspace / "f").write_text("a\n")
+    assert (await said(context, f"TERM=xterm {PYTHON} type.py")).strip() == "0"
 
 
 @pytest.mark.parametrize(

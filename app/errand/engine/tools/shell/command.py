@@ -18,6 +18,7 @@ from errand.engine.tools.output_capture import OutputCapture
 from errand.engine.tools.processes import marks, spawn, termination
 from errand.engine.tools.processes.termination import adopt_orphans
 from errand.engine.tools.shell.remarks import waits_for_keys
+from errand.engine.tools.shell.terminal import has_terminal
 from errand.engine.tools.shell.working_folder import FolderReport
 from errand.environment import SYSTEM_PATH
 from errand.protocol.notices import EndedProcess
@@ -202,8 +203,8 @@ class _KeyWatch:
         self._mark = mark
 
     def look(self) -> bool:
-        names = (waits_for_keys(process.name) for process in termination.running((self._mark,)))
-        self.found = next(filter(None, names), "")
+        alone = (process for process in termination.running((self._mark,)) if not has_terminal(process.pid))
+        self.found = next(filter(None, (waits_for_keys(process.name) for process in alone)), "")
         return bool(self.found)
 
 

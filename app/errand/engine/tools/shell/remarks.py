@@ -60,7 +60,9 @@ _FULL_SCREEN = frozenset(
     )
 )
 # Editors of scripts: `vim -es`, `emacs --batch`, `nvim --headless -c …`, `vim +wq`.
-_SCRIPTED = re.compile(r"\s(?:-[a-zA-Z]*[esEScn]|-?-batch|--headless|--script|--version|--help|--cmd|-\w*daemon|\+)")
+_SCRIPTED = re.compile(
+    r"\s(?:-[a-zA-Z]*[esESc]|-?-batch|--headless|--script|--version|--help|--cmd|--?[\w-]*daemon|\+)"
+)
 
 
 def exit_remark(exit_code: int) -> str:

@@ -84,6 +84,15 @@ def is_read(descriptor: int, pids: tuple[int, ...]) -> bool:
     return any(_waits(pid, places) and _group(pid) == front for pid in pids)
 
 
+def has_terminal(pid: int) -> bool:
+    """True if the process has a controlling terminal, such as one that a script gave it."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return len(fields) > 4 and fields[4] != b"0"
+
+
 def _takes_keys(descriptor: int) -> bool:
     """True if a program reads single keys, such as an editor or a prompt with a history, and not lines."""
     if sys.platform == "win32":
