@@ -1,5 +1,6 @@
 """`errand doctor` and `errand engine`: checks the installation with advice; shuts down a running engine."""
 
+import os
 import shutil
 import sys
 import time
@@ -147,12 +148,15 @@ def _folder(home: Path) -> Finding:
 
 
 def _keyring() -> Finding:
+    none = Finding("could_be_better", "keyring", "none; stored keys go to an encrypted file in the data directory")
+    if sys.platform == "linux" and not {"DBUS_SESSION_BUS_ADDRESS", "PYTHON_KEYRING_BACKEND"} & os.environ.keys():
+        return none  # nothing could answer, and to look for all kinds of keyrings takes 0.2 s
     import keyring
     from keyring.backends.fail import Keyring as NoKeyring
 
     backend = keyring.get_keyring()
     if isinstance(backend, NoKeyring):
-        return Finding("could_be_better", "keyring", "none; stored keys go to an encrypted file in the data directory")
+        return none
     return Finding("good", "keyring", str(backend.name))
 
 

@@ -4,12 +4,14 @@ import asyncio
 import hmac
 from collections.abc import Mapping
 from html import escape
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
-
-from aiohttp import web
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.tools.mcp.json_rpc import McpError
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 HOST = "127.0.0.1"
 PATH = "/callback"
@@ -45,6 +47,8 @@ class Callback:
 
     async def open(self, port: int) -> None:
         """Listen on the port, on any free one if it is 0. Raises `ConfigurationError` if it is taken."""
+        from aiohttp import web  # takes 0.3 s to import, and most tasks sign in nowhere
+
         app = web.Application(client_max_size=1_024)
         app.router.add_get(PATH, self._on_request)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_LAST_S)  # the addresses hold codes
@@ -87,7 +91,7 @@ class Callback:
         if runner is not None:
             await runner.cleanup()
 
-    async def _on_request(self, request: web.Request) -> web.Response:
+    async def _on_request(self, request: "web.Request") -> "web.Response":
         # A page elsewhere may point a name of its own to this machine.
         if request.host != urlsplit(self.redirect_uri).netloc:
             return _page(400, "Not here", "This address is not meant for you.")
@@ -124,6 +128,8 @@ def code_of(answer: Mapping[str, str], issuer: str, *, names_issuer: bool) -> st
     return code
 
 
-def _page(status: int, title: str, text: str) -> web.Response:
+def _page(status: int, title: str, text: str) -> "web.Response":
+    from aiohttp import web
+
     body = _PAGE.format(title=escape(title), text=escape(text))
     return web.Response(status=status, text=body, content_type="text/html", headers=_HEADERS)
