@@ -122,7 +122,7 @@ def _engine(arguments: list[str]) -> int:
 def _explain(arguments: list[str]) -> int:
     """The command line reads the options, the policy itself answers: no engine has to run."""
     from errand.cli.commands.explain import ExplainOptions
-    from errand.cli.main import main
+    from errand.cli.main import main, system_error_text
     from errand.cli.parser import parse
     from errand.cli.table import TABLE
     from errand.cli.terminal.terminal import close_output
@@ -135,6 +135,9 @@ def _explain(arguments: list[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # a pipe such as `| head` has read enough
         close_output()
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"errand: {printable(system_error_text(error))}\n")
         return 1
     return 0
 

@@ -23,3 +23,8 @@ def printable(text: str, own: str = "") -> str:
 def _pattern(own: str) -> re.Pattern[str]:
     ours = rf"\x1b\[{own}([0-9;]*[A-Za-z])" if own else r"(?!)()"
     return re.compile(f"{ours}|{_CONTROL_CHARACTERS}")
+
+
+def reason(error: Exception) -> str:
+    """What an error says to a person: for one of the system without its number, such as `No such file or directory`."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

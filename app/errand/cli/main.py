@@ -38,6 +38,17 @@ def main(arguments: list[str]) -> int:
         return _failed(invocation, terminal, str(error), EXIT_USAGE if error.code in _USAGE_CODES else EXIT_ERROR)
     except (ConnectionLost, LaunchError) as error:
         return _failed(invocation, terminal, str(error), EXIT_ERROR)
+    except OSError as error:
+        return _failed(invocation, terminal, system_error_text(error), EXIT_ERROR)
+
+
+def system_error_text(error: OSError) -> str:
+    """What the system refused, where no command has better words; most often the working directory is gone."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "The folder that you are in is not there any more. Go to another one and try again."
+    return f"{error.filename or 'Something that is needed'} cannot be used: {error.strerror or error}."
 
 
 def _as_text(argument: str) -> str:

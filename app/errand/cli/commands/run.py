@@ -38,6 +38,10 @@ from errand.protocol.tasks import TASK_START, Task, TaskStartParams
 from errand.regular_file import read_regular
 
 _LARGEST_SCHEMA = 1_000_000
+_NOBODY_TO_ASK = (
+    "errand: nobody was there to ask, so what needs approval was denied. --approve edits allows changes of files in "
+    "the workspace, --approve all allows everything; errand grants allow COMMAND allows one command."
+)
 
 
 class RunOptions(FollowOptions, frozen=True, kw_only=True):
@@ -82,11 +86,6 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
         attachments=tuple(map(attachment_path, options.attach)),
         answer_schema=_schema(options.answer_schema),
     )
-    if options.task.approve in (None, "ask", "edits") and not someone:
-        terminal.note(
-            "errand: nobody is there to ask, so what needs approval is denied. --approve edits allows changes of files "
-            "in the workspace, --approve all allows everything."
-        )
     async with await connect(paths, "errand run") as connection:
         if options.server_prompt:
             params = msgspec.structs.replace(params, prompt=await _with_server_prompt(connection, options, written))
@@ -97,7 +96,8 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
         async def begin() -> Task:
             return (await connection.call(TASK_START, start)).task
 
-        return await _follower(connection, terminal, options).run_to_end(begin, is_new=True)
+        advice = _NOBODY_TO_ASK if options.task.approve in (None, "ask", "edits") and not someone else ""
+        return await _follower(connection, terminal, options, advice).run_to_end(begin, is_new=True)
 
 
 RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT)
@@ -145,11 +145,12 @@ async def confirm_workspace(connection: Connection, start: TaskStartParams, term
     await connection.call(CONVERSATION_CHANGE, change)
 
 
-def _follower(connection: Connection, terminal: Terminal, options: RunOptions) -> TaskFollower:
+def _follower(connection: Connection, terminal: Terminal, options: RunOptions, if_refused: str) -> TaskFollower:
     """With a schema only the answer goes to standard output, everything else to standard error."""
     if options.answer_schema is None or options.json or options.events is not None:
-        return TaskFollower(connection, terminal, as_json=options.json, events=options.events)
-    return TaskFollower(connection, terminal.on_standard_error(), as_json=False, answer_to=terminal)
+        return TaskFollower(connection, terminal, as_json=options.json, events=options.events, if_refused=if_refused)
+    aside = terminal.on_standard_error()
+    return TaskFollower(connection, aside, as_json=False, answer_to=terminal, if_refused=if_refused)
 
 
 async def resolve_agent(connection: Connection, params: TaskStartParams, target: TargetOptions) -> TaskStartParams:

@@ -34,12 +34,15 @@ class TaskFollower:
         as_json: bool,
         events: str | None = None,
         answer_to: Terminal | None = None,
+        if_refused: str = "",
     ) -> None:
+        """`if_refused` is told at the end if calls were not allowed."""
         self._connection = connection
         self._terminal = terminal
         self._as_json = as_json
         self._events = events
         self._answer_to = answer_to
+        self._if_refused = if_refused
 
     async def run_to_end(self, begin: Callable[[], Awaitable[Task]], *, is_new: bool) -> int:
         """Follow a task that Ctrl+C stops. The exit code is that of the last task of its round."""
@@ -122,6 +125,8 @@ class TaskFollower:
         return screen
 
     def _finish(self, tasks: Sequence[Task]) -> int:
+        if self._if_refused and any(task.refused_calls for task in tasks):
+            self._terminal.note(self._if_refused)
         for task in tasks:
             code = exit_code(task)
             if self._as_json:

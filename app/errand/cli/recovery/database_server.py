@@ -9,6 +9,7 @@ import msgspec
 
 from errand.cli.arguments import UsageError
 from errand.paths import Paths
+from errand.printable import reason
 from errand.regular_file import read_regular
 
 _LARGEST_SETTINGS = 1024 * 1024
@@ -57,7 +58,7 @@ def check_server(url: str) -> tuple[Literal["good", "bad"], str, str, str]:
             socket.create_connection((host, port), _WAIT_S).close()
     except (OSError, OverflowError) as error:
         advice = "Start it, or look at the network between here and there, and at the setting database_url."
-        return "bad", "database", f"{url} does not answer: {error}", advice
+        return "bad", "database", f"{url} does not answer: {reason(error)}", advice
     return "good", "database", f"{url} answers", ""
 
 

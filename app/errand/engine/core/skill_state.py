@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.core.errors import ConfigurationError
+from errand.printable import reason
 from errand.regular_file import read_regular, write_atomically
 
 _log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def read_skill_state(file: Path) -> SkillState:
         return SkillState()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(
-            f"{file} cannot be read ({error}). Delete it: all skills are switched on then."
+            f"{file} cannot be read ({reason(error)}). Delete it: all skills are switched on then."
         ) from error
 
 

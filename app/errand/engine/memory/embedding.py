@@ -24,6 +24,7 @@ from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
 from errand.environment import without_secrets
 from errand.paths import Paths
+from errand.printable import reason
 
 DIMENSIONS = 384
 IDLE_S = 60.0
@@ -281,7 +282,7 @@ async def _started(folder: Path, packages: Path) -> _Process:
     except (OSError, ValueError) as error:
         ours.close()
         marks.forget((mark,))
-        raise ToolError(f"The process that embeds texts could not be started: {error}") from error
+        raise ToolError(f"The process that embeds texts could not be started: {reason(error)}") from error
     finally:
         theirs.close()
         launch.close()

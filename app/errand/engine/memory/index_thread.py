@@ -12,6 +12,7 @@ from typing import TypeVar
 from errand.engine.core.errors import EngineError, InvalidParams
 from errand.engine.core.fair_share import short_switches
 from errand.engine.memory.index import IndexOutdated, WordIndex
+from errand.printable import reason
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ class IndexThread:
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._clear)
         except OSError as error:
-            raise IndexUnavailable(f"The index of memory cannot be removed: {error}.") from error
+            raise IndexUnavailable(f"The index of memory cannot be removed: {reason(error)}.") from error
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)

@@ -16,6 +16,7 @@ from errand.engine.models.deadline import Aborted, Deadline
 from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import ReplyTooLong
 from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
+from errand.printable import reason
 from errand.protocol.base import JsonObject, JsonValue
 from errand.regular_file import read_regular
 
@@ -67,7 +68,7 @@ def load(path: Path) -> Script:
         names = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise ConfigurationError(f"There is no script named {path.stem}. Scripts there are: {names}.") from error
     except (OSError, yaml.YAMLError, ValueError) as error:
-        raise ConfigurationError(f"The script {path} cannot be read: {error}") from error
+        raise ConfigurationError(f"The script {path} cannot be read: {reason(error)}") from error
 
 
 class ScriptedModel:

@@ -23,7 +23,7 @@ from errand.engine.models.router import ModelRouter
 from errand.engine.sharing.server import SharedModelFilter, SharingServer
 from errand.engine.sharing.tokens import Tokens
 from errand.paths import Paths, default_paths
-from errand.printable import printable
+from errand.printable import printable, reason
 
 _PORT = 4777
 
@@ -90,7 +90,7 @@ async def _bind(host: str, port: int) -> list[socket.socket]:
             for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found)
         ]
     except (OSError, OverflowError) as error:
-        raise ConfigurationError(f"{host}, port {port}, cannot be used ({error}). Give another.") from error
+        raise ConfigurationError(f"{host}, port {port}, cannot be used ({reason(error)}). Give another.") from error
 
 
 def _print_address(port: int, host: str, file: Path) -> None:

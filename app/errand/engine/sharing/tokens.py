@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errand.engine.core.errors import ConfigurationError
+from errand.printable import reason
 from errand.redaction import Redactor
 from errand.regular_file import read_regular
 
@@ -51,7 +52,7 @@ class Tokens:
                     f"The token file {file} can be read or changed by other users of this machine: `chmod 600 {file}`."
                 )
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"The token file {file} cannot be used: {error}.") from error
+            raise ConfigurationError(f"The token file {file} cannot be used: {reason(error)}.") from error
         return tokens
 
     def holder(self, authorization: str) -> str | None:

@@ -19,6 +19,7 @@ from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.skills.contents import SkillContent, SkillContents, check_path, choices_in, files_below, read_folder
 from errand.engine.skills.git_source import GitCopy, git_source
 from errand.paths import USER_SKILLS, Paths
+from errand.printable import reason
 from errand.protocol.skills import (
     Skill,
     SkillFile,
@@ -284,7 +285,7 @@ def _moved(folder: Path, place: Path) -> bool:
         make_folder(place.parent)
         shutil.move(folder, place)
     except (OSError, shutil.Error) as error:
-        raise InvalidParams(f"{folder} cannot be moved to {place}: {error}.") from error
+        raise InvalidParams(f"{folder} cannot be moved to {place}: {reason(error)}.") from error
     return True
 
 

@@ -44,6 +44,7 @@ from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
 from errand.environment import without_secrets
 from errand.local_trust import own_user
+from errand.printable import reason
 
 IDLE_S = 300.0
 _PACKAGE = "qdrant_edge"
@@ -311,7 +312,7 @@ async def _started(folder: Path) -> _Process:
     except (OSError, ValueError) as error:
         ours.close()
         marks.forget((mark,))
-        raise VectorsUnavailable(f"The process of the index of vectors could not be started: {error}") from error
+        raise VectorsUnavailable(f"The index of vectors could not be started: {reason(error)}") from error
     finally:
         theirs.close()
         launch.close()
@@ -330,7 +331,7 @@ def _check_folder(folder: Path) -> None:
     except FileNotFoundError:
         pass  # the process of another engine is at work here: it has the lock
     except OSError as error:
-        raise VectorsUnavailable(f"The folder of the index of vectors cannot be used: {error}") from error
+        raise VectorsUnavailable(f"The folder of the index of vectors cannot be used: {reason(error)}") from error
 
 
 def _check_own(path: Path) -> None:

@@ -16,6 +16,7 @@ from errand import database_file
 from errand.engine.core.errors import StorageError
 from errand.engine.core.resources import Health
 from errand.engine.storage.sqlite.errors import condition, condition_kind
+from errand.printable import reason
 
 _MOST_COPIES = 5
 _DAILY = "daily"
@@ -37,7 +38,7 @@ def back_up_before_migration(source: Path, folder: Path, label: str) -> Path:
         copy = _copy(source, folder, label, lambda left, total: None)
     except (sqlite3.Error, OSError) as error:
         raise StorageError(
-            f"No copy of {source} could be made in {folder} ({error}), so it was not migrated and nothing was "
+            f"No copy of {source} could be made in {folder} ({reason(error)}), so it was not migrated and nothing was "
             "changed. Make room or mend the rights of the folder, then start again."
         ) from error
     _drop_old(folder, f"{source.stem}-[0-9]*.db")

@@ -21,6 +21,7 @@ from errand.engine.tools.shell.remarks import waits_for_keys
 from errand.engine.tools.shell.terminal import has_terminal
 from errand.engine.tools.shell.working_folder import FolderReport
 from errand.environment import SYSTEM_PATH
+from errand.printable import reason
 from errand.protocol.notices import EndedProcess
 
 # Nothing of the client's may decide which programs these commands run, or where `cd` leads.
@@ -145,7 +146,7 @@ class ShellCommand:
         try:
             return await prepare_launch(arguments, working_dir, self._environment, self._sandbox, network=self._network)
         except (ConfigurationError, FolderNotAnswering, OSError) as error:
-            raise ToolError(f"The command was not started: {error}") from error
+            raise ToolError(f"The command was not started: {reason(error)}") from error
 
     async def _not_kept(self, has_background: bool) -> tuple[str, ...]:
         sandbox = self._sandbox
