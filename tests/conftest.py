@@ -20,6 +20,7 @@ from tests.support import processes
 from tests.support.command_line import Errand
 from tests.support.postgres_server import PostgresServer, find_programs
 from tests.support.provider_servers import NO_LOCAL_SERVERS
+from tests.support.warm_library import warm_pids
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
 settings.register_profile("others", deadline=None, database=None)
@@ -80,7 +81,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     yield
     threads, children = item.stash[_BEFORE]
     left = processes.leaked_threads(threads) + processes.leaked_processes(
-        children, _KEPT_HOMES, [server.pid for server in _SERVERS]
+        children, _KEPT_HOMES, [*(server.pid for server in _SERVERS), *warm_pids()]
     )
     processes.end_tasks()
     if left:

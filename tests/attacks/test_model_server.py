@@ -16,7 +16,6 @@ from errand.engine.models.base import ChatModel
 from errand.engine.models.endpoint import ModelEndpoint, Timeouts
 from errand.engine.models.http_model import HttpModel
 from errand.engine.models.http_pool import HttpPool
-from errand.engine.models.litellm.library_thread import LibraryThread
 from errand.engine.models.litellm.model import LiteLLMModel
 from errand.engine.models.openai.model import ChatCompletions
 from errand.engine.models.proxy.model import ProxyModel
@@ -31,6 +30,7 @@ from tests.support.command_line import Errand
 from tests.support.model_replies import final, request_for
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.provider_servers import sharing
+from tests.support.warm_library import warm_process
 
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
@@ -70,10 +70,10 @@ async def attacked(way: str, replies: Sequence[Reply], folder: Path, limits: Rep
         fast = HttpModel(ModelEndpoint(FAST, server.url, stored_key), ChatCompletions, connections, timeouts, limits)
         match way:
             case "litellm":
-                thread = LibraryThread()
-                library = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), thread, timeouts, limits)
+                process = warm_process()
+                library = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), process, timeouts, limits)
                 yield RecoveringModel(ModelSource(library), _ONCE, limits)
-                await thread.close()
+                await process.close()
             case "proxy":
                 async with sharing(server.url.removesuffix("/v1"), folder, _ONCE) as shared:
                     endpoint = ModelEndpoint(shared.row, shared.url, shared.token)

@@ -14,7 +14,6 @@ from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.endpoint import ModelEndpoint, Timeouts
 from errand.engine.models.http_model import HttpModel
 from errand.engine.models.http_pool import HttpPool
-from errand.engine.models.litellm.library_thread import LibraryThread
 from errand.engine.models.litellm.model import LiteLLMModel
 from errand.engine.models.openai.model import ChatCompletions
 from errand.engine.models.openai.responses_api import ResponsesApi
@@ -26,6 +25,7 @@ from errand.engine.models.scripted import ScriptedModel
 from errand.protocol.base import JsonObject, JsonValue
 from tests.support.model_server import ModelServer, Reply
 from tests.support.provider_servers import sharing
+from tests.support.warm_library import warm_process
 
 PATIENT = Timeouts()
 ONCE = RetryPolicy(attempts=1)
@@ -94,13 +94,13 @@ async def responses(
 async def library(
     replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
 ) -> AsyncGenerator[Way]:
-    thread = LibraryThread()
+    process = warm_process()
     async with ModelServer(replies) as server:
-        provider = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), thread, timeouts)
+        provider = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), process, timeouts)
         model = RecoveringModel(ModelSource(provider), retry)
         yield Way(model, "openai/test-model", server)
         await model.close()
-        await thread.close()
+        await process.close()
 
 
 @asynccontextmanager

@@ -16,7 +16,6 @@ from errand.engine.models.endpoint import ModelEndpoint
 from errand.engine.models.http_model import HttpModel
 from errand.engine.models.http_pool import HttpPool
 from errand.engine.models.http_stream import EventStream
-from errand.engine.models.litellm.library_thread import LibraryThread
 from errand.engine.models.litellm.model import LiteLLMModel
 from errand.engine.models.openai.model import ChatCompletions
 from errand.engine.models.openai.responses_api import ResponsesApi, reasons
@@ -28,6 +27,7 @@ from errand.engine.models.reply.builder import ReplyBuilder
 from tests.engine.models.providers import ONCE, stored_key
 from tests.support.model_replies import final, request_for
 from tests.support.provider_servers import StreamPlayer
+from tests.support.warm_library import warm_process
 
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
@@ -160,10 +160,10 @@ async def way_to(model_id: str, url: str) -> AsyncGenerator[ChatModel]:
     row = find(model_id.partition("/")[0])
     assert row is not None
     if row.kind == "litellm":
-        thread = LibraryThread()
-        provider = LiteLLMModel(ModelEndpoint(row, url, stored_key), thread)
+        process = warm_process()
+        provider = LiteLLMModel(ModelEndpoint(row, url, stored_key), process)
         yield RecoveringModel(ModelSource(provider), ONCE)
-        await thread.close()
+        await process.close()
     else:
         connections = HttpPool()
         form = MessagesApi if row.kind == "anthropic" else ResponsesApi if reasons(model_id) else ChatCompletions

@@ -14,7 +14,7 @@ from errand.engine.models.endpoint import ModelEndpoint
 
 if TYPE_CHECKING:
     from errand.engine.models.http_pool import HttpPool
-    from errand.engine.models.litellm.library_thread import LibraryThread
+    from errand.engine.models.litellm.library_process import LibraryProcess
 
 
 class ModelFactory:
@@ -25,7 +25,7 @@ class ModelFactory:
         self._keys = keys
         self._scripts = scripts
         self._pool: HttpPool | None = None
-        self._library: LibraryThread | None = None
+        self._library: LibraryProcess | None = None
 
     def make(self, provider: Provider, api_base: str | None, api_key: str | None) -> ModelProvider:
         """Raises `ConfigurationError` if the address is missing or not a web address."""
@@ -120,11 +120,11 @@ class ModelFactory:
         return OpenAIModel(responses, chat, is_gateway=is_gateway)
 
     def _open_library(self, endpoint: ModelEndpoint) -> ModelProvider:
-        from errand.engine.models.litellm.library_thread import LibraryThread
+        from errand.engine.models.litellm.library_process import LibraryProcess
         from errand.engine.models.litellm.model import LiteLLMModel
 
         if self._library is None:
-            self._library = LibraryThread()
+            self._library = LibraryProcess()
         return LiteLLMModel(endpoint, self._library)
 
     def _address_from_settings(self, provider: Provider) -> str:

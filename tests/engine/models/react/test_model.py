@@ -11,7 +11,6 @@ from errand.engine.models.base import ModelNotice, ModelRequest, ReplyEnd, Reply
 from errand.engine.models.catalog.providers import Provider, find
 from errand.engine.models.endpoint import ModelEndpoint
 from errand.engine.models.failures import FailureKind, failure_from_response
-from errand.engine.models.litellm.library_thread import LibraryThread
 from errand.engine.models.litellm.model import LiteLLMModel
 from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.retry import RetryPolicy
@@ -22,6 +21,7 @@ from tests.engine.models.providers import react, stored_key
 from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS
+from tests.support.warm_library import warm_process
 
 # The library's use of pydantic, not ours.
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
@@ -143,11 +143,11 @@ async def test_model_that_refuses_tools_gets_them_as_text_with_one_notice(tmp_pa
 
 async def test_tools_that_the_library_would_drop_count_as_refused() -> None:
     row = Provider("perplexity", "Perplexity", "litellm", ("TEST_KEY",), price_prefix="perplexity")
-    thread = LibraryThread()
-    provider = LiteLLMModel(ModelEndpoint(row, "http://127.0.0.1:9", stored_key), thread)
+    process = warm_process()
+    provider = LiteLLMModel(ModelEndpoint(row, "http://127.0.0.1:9", stored_key), process)
     model = RecoveringModel(ModelSource(provider), RetryPolicy(attempts=1))
     last = (await collect(model, request_for("perplexity/sonar")))[-1]
-    await thread.close()
+    await process.close()
     assert isinstance(last, ReplyEnd)
     assert last.failure is FailureKind.NO_TOOLS
 

@@ -1,12 +1,16 @@
 """Providers behind litellm."""
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from typing import TypeAlias
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.models.base import AttemptEvent, ModelRequest
+from errand.engine.core.fair_share import Slice
+from errand.engine.models.base import AttemptEvent, ModelEvent, ModelRequest
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.deadline import Aborted, Deadline, Stalled
 from errand.engine.models.endpoint import ModelEndpoint, Timeouts
@@ -19,15 +23,44 @@ from errand.engine.models.failures import (
     failure_from_response,
     no_response,
 )
-from errand.engine.models.litellm.library_thread import LibraryFailure, LibraryThread
+from errand.engine.models.http_stream import read_event
+from errand.engine.models.litellm.library_process import (
+    FailureReport,
+    LibraryEnded,
+    LibraryFailure,
+    LibraryProcess,
+    LibraryUnusable,
+)
 from errand.engine.models.message_cache import MessageCache
 from errand.engine.models.openai.request import chat_messages, tool_definitions
 from errand.engine.models.openai.stream import ChunkReader
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
-from errand.protocol.base import JsonObject
+from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
+from errand.protocol.base import JsonObject, JsonValue
 
 _TIMEOUTS = Timeouts()
+# Longer conversations are converted in a thread, off the event loop.
+_MANY = 500
+_LONGEST_LOGGED = 2_000
+# The request that the process practises with, which is never sent.
+_PRACTICE_TOOL: JsonObject = {
+    "name": "look",
+    "description": "Look.",
+    "parameters": {"type": "object", "properties": {}},
+}
+_PRACTICE: JsonObject = {
+    "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}],
+    "tools": [{"type": "function", "function": _PRACTICE_TOOL}],
+    "api_key": "none",
+    "api_base": "http://127.0.0.1:9",
+}
+_ANY_MODEL = "openai/any"
+_AttemptError: TypeAlias = (
+    ProviderError | ConfigurationError | Stalled | LibraryFailure | LibraryEnded | LibraryUnusable
+)
+_ATTEMPT_ERRORS = (ProviderError, ConfigurationError, Stalled, LibraryFailure, LibraryEnded, LibraryUnusable)
+
+_logger = logging.getLogger(__name__)
 
 
 class LiteLLMModel:
@@ -36,7 +69,7 @@ class LiteLLMModel:
     def __init__(
         self,
         endpoint: ModelEndpoint,
-        library: LibraryThread,
+        library: LibraryProcess,
         timeouts: Timeouts = _TIMEOUTS,
         limits: ReplyLimits = REPLY_LIMITS,
     ) -> None:
@@ -44,42 +77,68 @@ class LiteLLMModel:
         self._limits = limits
         self._library = library
         self._timeouts = timeouts
+        self._cache: MessageCache[list[JsonValue]] = MessageCache()
+
+    def prepare(self, model_id: str) -> None:
+        """Get ready for requests to this model, in the background."""
+        provider = self._endpoint.provider
+        # Without a key of ours the library would look for credentials of the machine, over the network too.
+        name = f"{provider.price_prefix}/{model_id.partition('/')[2]}" if provider.needs_key else _ANY_MODEL
+        self._library.prepare(encode({"model": name, **_PRACTICE}))
 
     async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         builder = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
-        reader = ChunkReader(builder, self._endpoint.provider.title)
-
-        def limit_s() -> float:
-            return self._timeouts.first_byte_s if builder.is_empty else self._timeouts.between_s
-
         try:
             with Deadline(stop, self._limits.seconds) as deadline:
-                arguments = self._arguments(request, await self._endpoint.key_for(request.options.api_key))
-                has_started = False
-                async with aclosing(self._library.chunks(arguments, deadline, limit_s)) as chunks:
-                    async for chunk in chunks:
-                        if not has_started:
-                            has_started = True
-                            yield builder.start()
-                        for event in reader.read(chunk):
-                            yield event
-                        builder.check()
-                for event in reader.end():
-                    yield event
+                arguments = await self._encoded(request)
+                async with aclosing(self._reply(arguments, builder, deadline)) as events:
+                    async for event in events:
+                        yield event
         except Aborted:
             yield builder.abort()
         except ReplyTooLong as error:
             for event in builder.cut(str(error)):
                 yield event
-        except (ProviderError, ConfigurationError, Stalled, LibraryFailure) as error:
+        except _ATTEMPT_ERRORS as error:
             builder.close_blocks()
-            failure = self._endpoint.redacted(self._failure(error))
+            failure = self._endpoint.redacted(self._failure(error, has_begun=not builder.is_empty))
             yield FailedAttempt(failure, replace(builder.message, usage=builder.usage))
+
+    async def _reply(
+        self, arguments: bytes, builder: ReplyBuilder, deadline: Deadline
+    ) -> AsyncGenerator[ModelEvent, None]:
+        reader = ChunkReader(builder, self._endpoint.provider.title)
+        bytes_left, share, has_started = self._limits.stream_bytes, Slice(), False
+
+        def limit_s() -> float:
+            return self._timeouts.first_byte_s if builder.is_empty else self._timeouts.between_s
+
+        async with aclosing(self._library.chunks(arguments, deadline, limit_s)) as chunks:
+            async for chunk in chunks:
+                if not has_started:
+                    has_started = True
+                    yield builder.start()
+                bytes_left -= len(chunk)
+                if bytes_left < 0:
+                    raise ReplyTooLong("comes with more than can be a reply")
+                for event in await read_event(chunk, reader.read):
+                    yield event
+                builder.check()
+                if share.is_over:  # a continuous flood never waits for data
+                    await share.renew()
+        for event in reader.end():
+            yield event
+
+    async def _encoded(self, request: ModelRequest) -> bytes:
+        key = await self._endpoint.key_for(request.options.api_key)
+        if len(request.messages) > _MANY:
+            return await asyncio.to_thread(lambda: encode(self._arguments(request, key)))
+        return encode(self._arguments(request, key))
 
     def _arguments(self, request: ModelRequest, key: str | None) -> JsonObject:
         provider, options = self._endpoint.provider, request.options
         name = request.model.partition("/")[2]
-        messages = chat_messages(request, provider, MessageCache())  # the library changes entries
+        messages = chat_messages(request, provider, self._cache)
         arguments: JsonObject = {"model": f"{provider.price_prefix}/{name}", "messages": messages}
         optional: JsonObject = {
             "tools": tool_definitions(request.tools) or None,
@@ -91,34 +150,61 @@ class LiteLLMModel:
         }
         return arguments | {name: value for name, value in optional.items() if value is not None}
 
-    def _failure(self, error: ProviderError | ConfigurationError | Stalled | LibraryFailure) -> AttemptFailure:
-        provider = self._endpoint.provider
+    def _failure(self, error: _AttemptError, *, has_begun: bool) -> AttemptFailure:
+        title = self._endpoint.provider.title
         match error:
             case ProviderError():
                 return error.failure
             case ConfigurationError():
                 return AttemptFailure(str(error), "key not readable", FailureKind.NOT_AUTHORISED)
             case Stalled():
-                return no_response(provider.title, error.limit_s)
-            case LibraryFailure(kind="MidStreamFallbackError") if "overloaded" in error.text.lower():
-                text = f"{provider.title} was overloaded in the middle of the reply. What came is kept; try again."
-                return AttemptFailure(text, "overloaded", FailureKind.UNAVAILABLE)
-            case LibraryFailure(kind="MidStreamFallbackError"):
-                return connection_lost(provider.title)
-            case LibraryFailure(kind="Timeout"):
-                return no_response(provider.title, self._timeouts.between_s)
-            case LibraryFailure(status=0) | LibraryFailure(kind="APIConnectionError"):
-                text = f"{provider.title} could not be asked: {self._endpoint.redactor(error.text)[:300]}"
-                passes = error.kind == "APIConnectionError"
-                kind = FailureKind.UNAVAILABLE if passes else FailureKind.NOT_USABLE
-                return AttemptFailure(text, "cannot connect", kind)
-            case LibraryFailure() if "onnection error" in error.text:
-                where = self._endpoint.base_url or "its address"
-                text = f"Cannot reach {provider.title} at {where}: check the network and the API base."
-                return AttemptFailure(text, "cannot connect", FailureKind.UNAVAILABLE)
+                return no_response(title, error.limit_s)
+            case LibraryEnded():
+                text = f"The process that asks {title} has ended. " + (
+                    "What came is kept; try again." if has_begun else "The machine may lack memory; try again."
+                )
+                return AttemptFailure(text, "process ended", FailureKind.UNAVAILABLE)
+            case LibraryUnusable():
+                text = f"{title} is asked through the package litellm, which {error}. Install Errand again."
+                return AttemptFailure(text, "litellm not usable", FailureKind.NOT_USABLE)
             case LibraryFailure():
-                body = self._endpoint.redactor.hide(error.text).encode("utf-8", "replace")
-                return failure_from_response(provider.title, error.status, error.headers, body, self._endpoint.key_help)
+                return self._failure_of_library(error.report)
+
+    def _failure_of_library(self, report: FailureReport) -> AttemptFailure:
+        title, redact = self._endpoint.provider.title, self._endpoint.redactor
+        if report.is_raw:
+            _logger.warning("litellm: %s: %s", report.kind, redact.hide(report.text)[:_LONGEST_LOGGED])
+        where = self._endpoint.base_url or "its address"
+        match report:
+            case FailureReport(kind="Refused"):
+                body = redact.hide(report.text).encode("utf-8", "replace")
+                return failure_from_response(title, report.status, report.headers, body, self._endpoint.key_help)
+            case FailureReport(kind="CannotConnect", text="certificate"):
+                text = f"No secure connection to {title} at {where}. Check the API base and the certificates."
+                return AttemptFailure(text, "no secure connection", FailureKind.NOT_USABLE)
+            case FailureReport(kind="CannotConnect"):
+                text = f"Cannot reach {title} at {where}: check the network and the API base."
+                return AttemptFailure(text, "cannot connect", FailureKind.UNAVAILABLE)
+            case FailureReport(kind="PackageMissing"):
+                text = f"{title} needs the package {report.text}, which is not installed in Errand's own Python."
+                return AttemptFailure(text, "a package is missing", FailureKind.NOT_USABLE)
+            case FailureReport(kind="TooLarge"):
+                return AttemptFailure(f"{title} sent an endless line.", "unreadable reply", FailureKind.NOT_USABLE)
+            case FailureReport(kind="MidStreamFallbackError") if "overloaded" in report.text.lower():
+                text = f"{title} was overloaded in the middle of the reply. What came is kept; try again."
+                return AttemptFailure(text, "overloaded", FailureKind.UNAVAILABLE)
+            case FailureReport(kind="MidStreamFallbackError"):
+                return connection_lost(title)
+            case FailureReport(kind="Timeout"):
+                return no_response(title, self._timeouts.between_s)
+            case FailureReport(status=0) | FailureReport(kind="APIConnectionError"):
+                text = f"{title} could not be asked ({report.kind}). The log has what litellm says of it."
+                passes = report.kind == "APIConnectionError"
+                return AttemptFailure(
+                    text, "cannot be asked", FailureKind.UNAVAILABLE if passes else FailureKind.NOT_USABLE
+                )
+            case _:
+                return failure_from_response(title, report.status, report.headers, b"", self._endpoint.key_help)
 
 
 def _room_beside_thinking(request: ModelRequest) -> int | None:

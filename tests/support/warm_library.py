@@ -1,0 +1,96 @@
+"""litellm, imported once for all tests: a process that has it forks for each test that asks for a process of it.
+
+As a program it is that process: standard input is a socket that receives the other end of each connection.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from errand.engine.models.litellm import library_child
+from errand.engine.models.litellm.library_process import LibraryProcess
+from tests.support.processes import is_alive, until
+
+_PID_BYTES = 8
+_PRACTICE = {"model": "openai/any", "messages": [{"role": "user", "content": "Hello."}], "api_key": "none"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Parent:
+    process: "subprocess.Popen[bytes]"
+    connection: socket.socket
+
+
+@dataclass(frozen=True, slots=True)
+class _Fork:
+    pid: int
+    connection: socket.socket
+
+    async def end(self) -> None:
+        if is_alive(self.pid):
+            os.kill(self.pid, signal.SIGKILL)
+        await until(lambda: not is_alive(self.pid))
+
+
+_parents: list[_Parent] = []
+
+
+def warm_process() -> LibraryProcess:
+    """One whose process starts in no time."""
+    return LibraryProcess(start=_fork)
+
+
+def warm_pids() -> list[int]:
+    """Of the process that stays for the next test."""
+    return [parent.process.pid for parent in _parents]
+
+
+async def _fork() -> _Fork:
+    if not _parents:
+        _parents.append(await asyncio.to_thread(_start))
+    ours, theirs = socket.socketpair()
+    with theirs:
+        connection = _parents[0].connection
+        socket.send_fds(connection, [b"f"], [theirs.fileno()])
+        pid = await asyncio.to_thread(connection.recv, _PID_BYTES, socket.MSG_WAITALL)
+    return _Fork(int.from_bytes(pid, "big"), ours)
+
+
+def _start() -> _Parent:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__], stdin=theirs, cwd=Path(__file__).parents[2], start_new_session=True
+        )
+    return _Parent(process, ours)
+
+
+def _serve() -> None:
+    library_child.load()
+    asyncio.run(library_child.practise(_PRACTICE))
+    library: Any = sys.modules["litellm"]
+    library.in_memory_llm_clients_cache.flush_cache()  # they belong to the loop that has ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(fileno=0) as requests:
+        while True:
+            data, descriptors, _, _ = socket.recv_fds(requests, 1, 1)
+            if not data:
+                return
+            pid = os.fork()
+            if not pid:
+                with socket.socket(fileno=descriptors[0]) as connection:
+                    requests.close()
+                    asyncio.run(library_child.serve(connection))
+            os.close(descriptors[0])
+            requests.sendall(pid.to_bytes(_PID_BYTES, "big"))
+
+
+if __name__ == "__main__":
+    _serve()
+    sys.exit()
