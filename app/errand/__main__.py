@@ -83,6 +83,10 @@ def main() -> int:
         from errand.engine.tools.web.markdown_child import main as page_markdown
 
         return page_markdown(arguments[1:])
+    if arguments[:1] == ["model-library"]:
+        from errand.engine.models.litellm.library_child import main as model_library
+
+        return model_library(arguments[1:])
     if arguments[:1] == ["python-session"]:
         from errand.engine.tools.python.session_child import main as python_session
 

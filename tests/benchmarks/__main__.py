@@ -8,7 +8,6 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from tests.benchmarks.bench import Row
-from tests.benchmarks.bench_anthropic import anthropic
 from tests.benchmarks.bench_belt import belt_memory, python_calls
 from tests.benchmarks.bench_browser import browser
 from tests.benchmarks.bench_checkpoints import checkpoints
@@ -16,6 +15,7 @@ from tests.benchmarks.bench_embedding import embedding
 from tests.benchmarks.bench_loop import loop_alone, sub_agents
 from tests.benchmarks.bench_memory import memory_recall, memory_searches
 from tests.benchmarks.bench_memory_stalls import memory_stalls
+from tests.benchmarks.bench_models import anthropic, litellm
 from tests.benchmarks.bench_permissions import judged
 from tests.benchmarks.bench_tools import mcp_calls, shell_starts
 from tests.benchmarks.bench_vectors import vectors
@@ -35,6 +35,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("stored", stored),
     ("loop", loop_alone),
     ("anthropic", anthropic),
+    ("litellm", litellm),
     ("sub_agents", sub_agents),
     ("permissions", judged),
     ("mcp", mcp_calls),

@@ -15,9 +15,12 @@ from aiohttp import web
 
 from errand.protocol.base import JsonObject, JsonValue
 from tests.support.anthropic_replies import message_pieces
+from tests.support.gemini_replies import content_pieces
 from tests.support.responses_replies import response_pieces
 
 __all__ = ["Call", "ModelServer", "ReceivedRequest", "Reply"]
+
+_GEMINI = ":streamGenerateContent"
 
 
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,6 +91,17 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         finish = self.finish if self.finish is not None else "tool_calls" if self.calls else "stop"
         return message_pieces(self._blocks(), finish, self.usage, done=self.done)
 
+    def content_pieces(self) -> list[bytes]:
+        """The same as Gemini streams it; the arguments of calls must be valid."""
+        if self.raw is not None:
+            return list(self.raw)
+        finish = self.finish if self.finish is not None else "tool_calls" if self.calls else "stop"
+        calls: list[JsonObject] = [
+            {"name": call.tool, "args": msgspec.convert(call.arguments, JsonObject)} for call in self.calls
+        ]
+        length = self.piece_length
+        return content_pieces(_cut(self.thinking, length), _cut(self.text, length), calls, finish, self.usage)
+
     def response_pieces(self) -> list[bytes]:
         """The same as events of OpenAI's Responses API."""
         if self.raw is not None:
@@ -109,6 +123,8 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 return self.message_pieces()
             case "/v1/responses":
                 return self.response_pieces()
+            case _ if path.endswith(_GEMINI):
+                return self.content_pieces()
             case _:
                 return self.pieces()
 
@@ -225,7 +241,7 @@ _OVER = Reply(status=400, error="the test's script has no further reply")
 
 
 class ModelServer:
-    """Serves `/v1/chat/completions`, `/v1/responses`, `/v1/messages` and `/v1/models` on the loopback.
+    """Serves `/v1/chat/completions`, `/v1/responses`, `/v1/messages`, Gemini's streams and `/v1/models` on the loopback.
 
     `url` is the API base.
     """
@@ -255,6 +271,7 @@ class ModelServer:
         app.router.add_post("/v1/messages", self._complete)
         if self._has_responses:
             app.router.add_post("/v1/responses", self._complete)
+        app.router.add_post(f"/v1{{model:[^:]*}}{_GEMINI}", self._complete)
         app.router.add_get("/v1/models", self._list)
         # Without handler_cancellation a waiting handler would not notice that its client disconnected.
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from errand.engine.models.litellm import library_child
-from errand.engine.models.litellm.library_process import LibraryProcess
+from errand.engine.models.litellm.library_process import IDLE_S, LEAVE_S, LibraryProcess
 from tests.support.processes import is_alive, until
 
 _PID_BYTES = 8
@@ -41,9 +41,9 @@ class _Fork:
 _parents: list[_Parent] = []
 
 
-def warm_process() -> LibraryProcess:
+def warm_process(idle_s: float = IDLE_S, leave_s: float = LEAVE_S) -> LibraryProcess:
     """One whose process starts in no time."""
-    return LibraryProcess(start=_fork)
+    return LibraryProcess(idle_s, leave_s, _fork)
 
 
 def warm_pids() -> list[int]:
@@ -66,7 +66,10 @@ def _start() -> _Parent:
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__], stdin=theirs, cwd=Path(__file__).parents[2], start_new_session=True
+            [sys.executable, "-m", __name__],
+            stdin=theirs.fileno(),
+            cwd=Path(__file__).parents[2],
+            start_new_session=True,
         )
     return _Parent(process, ours)
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from errand.protocol.base import JsonValue, Method, Timestamp, Wire
+from errand.protocol.base import EmptyResult, JsonValue, Method, Timestamp, Wire
 
 KeySource = Literal["environment", "keyring", "file", "none", "not_needed"]
 
@@ -124,6 +124,15 @@ class ModelTestResult(Wire, frozen=True, kw_only=True):
     seconds: float
 
 
+class ModelWarmUpParams(Wire, frozen=True, kw_only=True):
+    """Answered at once. `model` null is the one of tasks that name none.
+
+    Some models are asked through a library whose process takes seconds to start, and ends after a while without use.
+    """
+
+    model: str | None = None
+
+
 class ModelServerTestParams(Wire, frozen=True, kw_only=True):
     """Ask a server with an OpenAI-compatible interface for its models. Nothing is stored.
 
@@ -178,6 +187,10 @@ MODEL_LIST = Method("model/list", ModelListParams, ModelListResult, False, "List
 
 MODEL_TEST = Method("model/test", ModelTestParams, ModelTestResult, False, "Test a provider with a real request.")
 
+MODEL_WARM_UP = Method(
+    "model/warm_up", ModelWarmUpParams, EmptyResult, False, "A message to a model is being written: get ready for it."
+)
+
 MODEL_SERVER_TEST = Method(
     "model_server/test", ModelServerTestParams, ModelServerTestResult, False, "Fetch the model list of an address."
 )
@@ -199,6 +212,7 @@ KEY_SET = Method("settings/set_key", KeySetParams, KeySetResult, True, "Store th
 METHODS = (
     MODEL_LIST,
     MODEL_TEST,
+    MODEL_WARM_UP,
     MODEL_SERVER_TEST,
     MODEL_SERVER_SAVE,
     MODEL_SERVER_REMOVE,

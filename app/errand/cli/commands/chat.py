@@ -27,7 +27,7 @@ from errand.paths import Paths
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.conversations import CONVERSATION_SEARCH, ConversationSearchParams
 from errand.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
-from errand.protocol.settings import MODEL_LIST, ModelListParams
+from errand.protocol.settings import MODEL_LIST, MODEL_WARM_UP, ModelListParams, ModelWarmUpParams
 from errand.protocol.tasks import (
     TASK_FOLLOW_UP,
     TASK_LIST,
@@ -172,6 +172,7 @@ class Chat:
             await self._watch.follow(self._conversation)
         with suppress(CallError):
             await self._connection.call(MEMORY_WARM_UP, MemoryWarmUpParams())
+            await self._connection.call(MODEL_WARM_UP, ModelWarmUpParams(model=self._first.model))
         with self._prompt.opened():
             try:
                 async with asyncio.TaskGroup() as group:

@@ -10,7 +10,7 @@ def import_large(*names: str) -> None:
     """Import modules of thousands of objects; call it in a thread.
 
     Without garbage collection: one over 100,000 new objects would stop all threads for 200 ms. What was freed is given
-    back to the system, as glibc keeps it by itself: 22 of 33 MB after Playwright, 18 of 166 MB after litellm (3 ms).
+    back to the system, as glibc keeps it by itself: 22 of 33 MB after Playwright (3 ms).
     """
     gc.disable()
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ModelFactory:
-    """Owns what providers share: connection pool, library thread, key store."""
+    """Owns what providers share: connection pool, the process of litellm, key store."""
 
     def __init__(self, keys: KeyStore, scripts: Path, settings: Callable[[], SettingValues]) -> None:
         self._settings = settings
@@ -71,6 +71,13 @@ class ModelFactory:
             case _:
                 return self._open_fast(endpoint)
 
+    def prepare(self, provider: Provider, model_id: str) -> None:
+        """Start the process that the model needs, if it needs one, so that the first request does not wait for it."""
+        if provider.kind == "litellm":
+            from errand.engine.models.litellm.model import practice_request
+
+            self._opened_library().prepare(practice_request(provider, model_id))
+
     def base_url(self, provider: Provider) -> str:
         """The address of a provider, possibly set by a variable; a local one is completed with scheme and path."""
         if by_hand := self._address_from_settings(provider):
@@ -120,12 +127,16 @@ class ModelFactory:
         return OpenAIModel(responses, chat, is_gateway=is_gateway)
 
     def _open_library(self, endpoint: ModelEndpoint) -> ModelProvider:
-        from errand.engine.models.litellm.library_process import LibraryProcess
         from errand.engine.models.litellm.model import LiteLLMModel
+
+        return LiteLLMModel(endpoint, self._opened_library())
+
+    def _opened_library(self) -> "LibraryProcess":
+        from errand.engine.models.litellm.library_process import LibraryProcess
 
         if self._library is None:
             self._library = LibraryProcess()
-        return LiteLLMModel(endpoint, self._library)
+        return self._library
 
     def _address_from_settings(self, provider: Provider) -> str:
         """The provider's address in the settings; empty for none."""

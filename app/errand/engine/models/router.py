@@ -3,6 +3,7 @@
 import re
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,11 +79,17 @@ class ModelRouter:
             )
         return self._open(model_id, api_base, api_key)
 
+    def prepare(self, model_id: str) -> None:
+        """Get ready for a request that may follow soon, in the background; an invalid id changes nothing."""
+        with suppress(ConfigurationError):
+            self._factory.prepare(self._provider(model_id), model_id.removeprefix(REACT))
+
     def _open(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
         from errand.engine.models.recovery.driver import RecoveringModel
         from errand.engine.models.recovery.fallback import FallbackModels
 
         self._known.refresh()
+        self.prepare(model_id)
         source = self._source(model_id, api_base, api_key)
         if source in self._recovering:
             return self._recovering[source]

@@ -1,4 +1,4 @@
-"""Providers through the litellm library, which runs in a separate thread.
+"""Providers through the litellm library, which runs in a process of its own.
 
-The only importer of litellm. Start at model.py.
+`library_child.py` is that process, and the only importer of litellm. Start at model.py.
 """

@@ -6,9 +6,9 @@ the payload. The argument is the folder in which the package lies. The engine se
     r   a request: the arguments of a completion, as JSON      x   leave the stream
     t   that it has taken this many bytes of chunks            p   a request to practise with, which is never sent
 
-Of each stream it gets `c` with one chunk as JSON in OpenAI's format, and at the end `e`, with what went wrong as JSON if
-something did. `i` says once that the library is there, or why not. The process ends with the socket, and imports nothing else
-of the app.
+Of each stream it gets `c` with one chunk as JSON in OpenAI's format, and at the end `e`, with a JSON of what went wrong
+if something did. `i` says once that the library is there, or why not. The process ends with the socket, and imports
+nothing else of the app.
 """
 
 import ast
@@ -42,6 +42,8 @@ _MOST_KEPT = 30_000
 _LONGEST_CHAIN = 20
 # Of the body of a refusal, in bytes.
 _BODY_START = 64 * 1024
+# The engine asks these without a proxy too.
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 
 _practises: ContextVar[bool] = ContextVar("practises", default=False)
@@ -211,8 +213,10 @@ def _library() -> Any:
     if "litellm" not in sys.modules:
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # for some names, counting tokens would query the hub for 24 s
+        os.environ.setdefault("REPEATED_STREAMING_CHUNK_LIMIT", "1000000000")  # the engine has limits of its own
+        past_proxies = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+        os.environ["no_proxy"] = ",".join(filter(None, (past_proxies, *_THIS_MACHINE)))
         library = cast(Any, importlib.import_module("litellm"))
-        importlib.import_module("mcp")  # the library does so as soon as a call has tools
         _send_through_ours()
         library.suppress_debug_info = True
         library.telemetry = False

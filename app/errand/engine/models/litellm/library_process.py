@@ -19,14 +19,13 @@ from errand.engine.models.litellm import library_child
 from errand.engine.tools.processes.helper import start_helper
 
 IDLE_S = 300.0
+LEAVE_S = 20.0
 _PACKAGE = "litellm"
 _SUBCOMMAND = "model-library"
 _HEAD = struct.Struct(">IIc")
 _COUNT = struct.Struct(">I")
 # The library's import takes 2 s, four times that on a busy machine.
 _START_LIMIT_S = 120.0
-# After it was told to leave a stream, the process says within this time that it has: otherwise it hangs.
-_LEAVE_LIMIT_S = 20.0
 # A frame has at most a chunk, or the start of a refusal's body.
 _LARGEST_FRAME = 8 * 1024 * 1024
 # One that ends sooner is not started again by itself.
@@ -89,10 +88,19 @@ async def start_library() -> Helper:
 
 
 class LibraryProcess:
-    """One for the engine. Several requests stream at once; the process ends `idle_s` after the last one."""
+    """One for the engine. Several requests stream at once; the process ends `idle_s` after the last one.
 
-    def __init__(self, idle_s: float = IDLE_S, start: Callable[[], Awaitable[Helper]] = start_library) -> None:
+    It has to say within `leave_s` that it has left a stream: otherwise it hangs, and is ended.
+    """
+
+    def __init__(
+        self,
+        idle_s: float = IDLE_S,
+        leave_s: float = LEAVE_S,
+        start: Callable[[], Awaitable[Helper]] = start_library,
+    ) -> None:
         self._idle_s = idle_s
+        self._leave_s = leave_s
         self._start_helper = start
         self._connection: _Connection | None = None
         self._starting: asyncio.Task[_Connection] | None = None
@@ -132,6 +140,7 @@ class LibraryProcess:
             connection = await self._ready()
         try:
             with connection.opened(arguments) as inbox:
+                self._stop_idle()
                 while True:
                     async with watch.within(limit_s()):
                         await inbox.wait()
@@ -179,7 +188,7 @@ class LibraryProcess:
             helper = await self._start_helper()
         except (OSError, ValueError) as error:
             raise LibraryEnded from error
-        connection = _Connection(helper, self._on_lost)
+        connection = _Connection(helper, self._leave_s, self._on_lost)
         try:
             loop = asyncio.get_running_loop()
             await loop.create_connection(lambda: connection, sock=helper.connection)
@@ -265,8 +274,9 @@ class _Inbox:
 class _Connection(asyncio.Protocol):
     """The socket of one process."""
 
-    def __init__(self, helper: Helper, on_lost: "Callable[[_Connection], None]") -> None:
+    def __init__(self, helper: Helper, leave_s: float, on_lost: "Callable[[_Connection], None]") -> None:
         self.helper = helper
+        self._leave_s = leave_s
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._on_lost = on_lost
         self._began = time.monotonic()
@@ -300,7 +310,7 @@ class _Connection(asyncio.Protocol):
             if not inbox.has_ended:
                 self._send(number, b"x", b"")
                 loop = asyncio.get_running_loop()
-                self._leaving[number] = loop.call_later(_LEAVE_LIMIT_S, self._on_hang)
+                self._leaving[number] = loop.call_later(self._leave_s, self._on_hang)
 
     def practise(self, arguments: bytes) -> None:
         self._send(0, b"p", arguments)

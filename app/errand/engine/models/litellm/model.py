@@ -12,6 +12,7 @@ from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.fair_share import Slice
 from errand.engine.models.base import AttemptEvent, ModelEvent, ModelRequest
 from errand.engine.models.catalog import model_facts
+from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.deadline import Aborted, Deadline, Stalled
 from errand.engine.models.endpoint import ModelEndpoint, Timeouts
 from errand.engine.models.failures import (
@@ -78,13 +79,6 @@ class LiteLLMModel:
         self._library = library
         self._timeouts = timeouts
         self._cache: MessageCache[list[JsonValue]] = MessageCache()
-
-    def prepare(self, model_id: str) -> None:
-        """Get ready for requests to this model, in the background."""
-        provider = self._endpoint.provider
-        # Without a key of ours the library would look for credentials of the machine, over the network too.
-        name = f"{provider.price_prefix}/{model_id.partition('/')[2]}" if provider.needs_key else _ANY_MODEL
-        self._library.prepare(encode({"model": name, **_PRACTICE}))
 
     async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         builder = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
@@ -205,6 +199,13 @@ class LiteLLMModel:
                 )
             case _:
                 return failure_from_response(title, report.status, report.headers, b"", self._endpoint.key_help)
+
+
+def practice_request(provider: Provider, model_id: str) -> bytes:
+    """The arguments of a request to practise with, which goes the way of requests to this model."""
+    # Without a key of ours the library would look for credentials of the machine, over the network too.
+    name = f"{provider.price_prefix}/{model_id.partition('/')[2]}" if provider.needs_key else _ANY_MODEL
+    return encode({"model": name, **_PRACTICE})
 
 
 def _room_beside_thinking(request: ModelRequest) -> int | None:

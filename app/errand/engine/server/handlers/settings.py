@@ -6,6 +6,7 @@ from errand.engine.core.errors import ConfigurationError
 from errand.engine.server.route import Route
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
+from errand.protocol.base import EmptyResult
 from errand.protocol.settings import (
     KEY_SET,
     MODEL_LIST,
@@ -13,6 +14,7 @@ from errand.protocol.settings import (
     MODEL_SERVER_SAVE,
     MODEL_SERVER_TEST,
     MODEL_TEST,
+    MODEL_WARM_UP,
     SETTINGS_GET,
     SETTINGS_SET,
     KeySetParams,
@@ -27,6 +29,7 @@ from errand.protocol.settings import (
     ModelServerTestResult,
     ModelTestParams,
     ModelTestResult,
+    ModelWarmUpParams,
     SettingsGetParams,
     SettingsGetResult,
     SettingsSetParams,
@@ -70,6 +73,13 @@ async def test(services: Services, session: ClientSession, params: ModelTestPara
         return ModelTestResult(ok=False, model=params.model or "", text=str(error), seconds=0.0)
 
 
+async def warm_up(services: Services, session: ClientSession, params: ModelWarmUpParams) -> EmptyResult:
+    model = params.model or services.settings.values.default_model or await services.models.available.default_model()
+    if model:
+        services.models.prepare(model)
+    return EmptyResult()
+
+
 async def test_server(
     services: Services, session: ClientSession, params: ModelServerTestParams
 ) -> ModelServerTestResult:
@@ -91,6 +101,7 @@ async def remove_server(
 MODEL_HANDLERS = (
     Route(MODEL_LIST, list_models),
     Route(MODEL_TEST, test),
+    Route(MODEL_WARM_UP, warm_up),
     Route(MODEL_SERVER_TEST, test_server),
     Route(MODEL_SERVER_SAVE, save_server),
     Route(MODEL_SERVER_REMOVE, remove_server),

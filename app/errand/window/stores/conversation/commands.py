@@ -17,6 +17,7 @@ from errand.protocol.conversations import (
     TaskCompareModelsParams,
 )
 from errand.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
+from errand.protocol.settings import MODEL_WARM_UP, ModelWarmUpParams
 from errand.protocol.tasks import (
     TASK_FOLLOW_UP,
     TASK_SET_MODE,
@@ -155,9 +156,15 @@ class TaskCommands(QObject):
         """The open asks of this conversation, oldest first."""
         return self._asks.of_conversation(self.conversation_id) if self.conversation_id is not None else ()
 
-    def prepare(self) -> None:
-        """A message is being written: memory gets ready for it. Without an answer it is looked up more slowly."""
+    def prepare(self, model: str) -> None:
+        """A message to this model is being written: the engine gets ready for it. Without an answer it is slower."""
         self._session.spawn(self._session.call(MEMORY_WARM_UP, MemoryWarmUpParams()), lambda reason: None)
+        self.prepare_model(model)
+
+    def prepare_model(self, model: str) -> None:
+        """This model was chosen for the next message; empty for the default one."""
+        params = ModelWarmUpParams(model=model or None)
+        self._session.spawn(self._session.call(MODEL_WARM_UP, params), lambda reason: None)
 
     def send(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Answer the open question, or steer the running task, or start a task.

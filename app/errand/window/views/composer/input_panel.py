@@ -177,7 +177,7 @@ class InputPanelView(QWidget):
         self.task_options.changed.connect(self._on_options_changed)
         self.approval_mode.chosen.connect(self._on_mode_chosen)
         composer.edited.connect(self._on_edited)
-        composer.writing.connect(store.requests.prepare)
+        composer.writing.connect(self._on_writing)
         composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
         store.approve_changed.connect(self._show_approve)
         self.task_options.add_agent_requested.connect(self.agents.add_agent)
@@ -290,6 +290,10 @@ class InputPanelView(QWidget):
         else:
             self.task_options.set_folder(path)
 
+    def _on_writing(self) -> None:
+        self._store.requests.prepare(self.task_options.model)
+
     def _on_options_changed(self) -> None:
         self._apply_options()
+        self._store.requests.prepare_model(self.task_options.model)
         self.options_changed.emit(self.task_options.options)
