@@ -43,7 +43,7 @@ _parents: list[_Parent] = []
 
 def warm_process(idle_s: float = IDLE_S, leave_s: float = LEAVE_S) -> LibraryProcess:
     """One whose process starts in no time."""
-    return LibraryProcess(idle_s, leave_s, _fork)
+    return LibraryProcess(idle_s=idle_s, leave_s=leave_s, start=_fork)
 
 
 def warm_pids() -> list[int]:

@@ -8,11 +8,13 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantMessage, Image
+from errand.engine.core.outgoing import CERTIFICATE_HELP
 from errand.engine.models.base import BlockDelta, ModelRequest, ReplyEnd, Retry
 from errand.engine.models.catalog.providers import Provider, find
 from errand.engine.models.endpoint import ModelEndpoint, Timeouts
@@ -22,6 +24,7 @@ from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.recovery.source import ModelSource
 from tests.engine.models.providers import LIBRARY, ONCE, PATIENT, QUICK, stored_key
+from tests.support.company_network import HOST, company_network
 from tests.support.model_replies import final, request_for
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import is_alive, until
@@ -183,15 +186,30 @@ async def test_what_the_library_itself_says_is_not_shown() -> None:
     assert "Exception" not in message.error
 
 
-async def test_the_real_process_uses_the_proxy_of_the_environment_and_shows_no_key(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_proxy_that_does_not_speak_http_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    async with library([], LibraryProcess(), gemini(), url="https://a.test/v1") as opened:
+        message = await final(opened.model, GEMINI)
+    assert "names a socks5 proxy for a.test" in (message.error or "")
+
+
+async def test_the_proxy_and_the_authority_of_a_company_hold_and_no_key_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with ModelServer([HELLO]) as proxy:
-        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
-        async with library([HELLO], LibraryProcess(), gemini(), url="http://models.invalid/v1") as opened:
-            assert (await final(opened.model, GEMINI)).text == "Hello."
-            assert len(proxy.requests) == 1
-            if sys.platform == "linux":
-                shown = await asyncio.to_thread(_shown_by_the_system, opened.pid)
-                assert b"library_child" in shown
-                assert b"test-key-1234" not in shown
+    ca_file: list[str] = [""]
+    async with (
+        ModelServer([HELLO]) as server,
+        company_network(tmp_path, urlsplit(server.url).port or 0, monkeypatch) as network,
+        library([], LibraryProcess(lambda: ca_file[0]), gemini(), url=f"https://{HOST}/v1") as opened,
+    ):
+        refused = await final(opened.model, GEMINI)
+        ca_file[0] = str(network.ca_file)
+        assert (await final(opened.model, GEMINI)).text == "Hello."
+        if sys.platform == "linux":
+            shown = await asyncio.to_thread(_shown_by_the_system, opened.pid)
+            assert b"library_child" in shown
+            assert b"test-key-1234" not in shown
+    assert refused.error == (
+        f"No secure connection to Google Gemini at https://{HOST}/v1. Check the API base. {CERTIFICATE_HELP}"
+    )
+    assert network.seen == [f"CONNECT {HOST}:443 HTTP/1.1"] * 2

@@ -135,7 +135,7 @@ class ModelFactory:
         from errand.engine.models.litellm.library_process import LibraryProcess
 
         if self._library is None:
-            self._library = LibraryProcess()
+            self._library = LibraryProcess(lambda: self._settings().ca_file)
         return self._library
 
     def _address_from_settings(self, provider: Provider) -> str:

@@ -1,14 +1,15 @@
 """The process in which litellm runs: the engine never imports it. The only user of litellm.
 
 Standard input is a socket with frames both ways: a head (`_HEAD`: size of the payload, number of the stream, kind) and
-the payload. The argument is the folder in which the package lies. The engine sends
+the payload. The arguments are the folders in which the package and the app lie. The engine sends
 
     r   a request: the arguments of a completion, as JSON      x   leave the stream
     t   that it has taken this many bytes of chunks            p   a request to practise with, which is never sent
+    a   the setting ca_file, before the first request with it
 
 Of each stream it gets `c` with one chunk as JSON in OpenAI's format, and at the end `e`, with a JSON of what went wrong
 if something did. `i` says once that the library is there, or why not. The process ends with the socket, and imports
-nothing else of the app.
+of the app only the routes that requests take.
 """
 
 import ast
@@ -42,8 +43,6 @@ _MOST_KEPT = 30_000
 _LONGEST_CHAIN = 20
 # Of the body of a refusal, in bytes.
 _BODY_START = 64 * 1024
-# The engine asks these without a proxy too.
-_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 
 _practises: ContextVar[bool] = ContextVar("practises", default=False)
@@ -137,8 +136,46 @@ class _Stream:
         self._outbox.send(self._number, b"c", chunk)
 
 
+class _Routes:
+    """Proxies and certificates as for all requests of the engine: the library reads them otherwise by itself.
+
+    It is pinned to one version, a private function of which is replaced.
+    """
+
+    def __init__(self) -> None:
+        self.ca_file = ""
+
+    def install(self) -> None:
+        outgoing = importlib.import_module("errand.engine.core.outgoing")
+        module = cast(Any, importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport"))
+        transport = module.LiteLLMAiohttpTransport
+        send = transport._make_aiohttp_request
+
+        async def send_so(
+            self_: object,
+            client_session: object,
+            request: Any,
+            timeout: object,
+            proxy: object,
+            sni_hostname: object,
+            ssl_verify: object = None,
+        ) -> Any:
+            try:
+                way, tls = outgoing.proxy_of(str(request.url)), outgoing.tls_context(self.ca_file)
+            except outgoing.UnusableRoute as error:
+                raise _Failure("UnusableRoute", 0, str(error), {}) from error
+            return await send(self_, client_session, request, timeout, way, sni_hostname, tls)
+
+        transport._make_aiohttp_request = send_so
+
+
+_routes = _Routes()
+
+
 def main(arguments: Sequence[str]) -> int:
-    (packages,) = arguments
+    packages, app = arguments
+    if app not in sys.path:
+        sys.path.append(app)
     if packages not in sys.path:  # before other packages, as in the engine, and after Python's own modules
         others = (number for number, path in enumerate(sys.path) if path.endswith("-packages"))
         sys.path.insert(next(others, len(sys.path)), packages)
@@ -184,6 +221,8 @@ async def serve(connection: socket.socket) -> None:
                     streams[number][0].take(*_COUNT.unpack(data))
                 case b"x" if number in streams:
                     streams[number][1].cancel()
+                case b"a":
+                    _routes.ca_file = data.decode()
                 case b"p" if practice is None or practice.done():
                     practice = asyncio.create_task(practise(json.loads(data)))
                 case _:
@@ -214,10 +253,9 @@ def _library() -> Any:
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # for some names, counting tokens would query the hub for 24 s
         os.environ.setdefault("REPEATED_STREAMING_CHUNK_LIMIT", "1000000000")  # the engine has limits of its own
-        past_proxies = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
-        os.environ["no_proxy"] = ",".join(filter(None, (past_proxies, *_THIS_MACHINE)))
         library = cast(Any, importlib.import_module("litellm"))
         _send_through_ours()
+        _routes.install()
         library.suppress_debug_info = True
         library.telemetry = False
         library.drop_params = True  # drop parameters that a model does not support
@@ -240,10 +278,11 @@ def _send_through_ours() -> None:
             raise _Failure("Practised", 0, "", {})
         try:
             response = await send(self, request, follow_redirects=False, **options)
-        except httpx.ConnectError as error:
-            raise _Failure("CannotConnect", 0, _reason(error), {}) from error
-        except httpx.ConnectTimeout as error:
-            raise _Failure("CannotConnect", 0, "", {}) from error
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.ProtocolError) as error:
+            reason = _reason(error)
+            if isinstance(error, httpx.ProtocolError) and not reason:
+                raise
+            raise _Failure("CannotConnect", 0, reason, {}) from error
         if response.status_code < 300:
             return response
         try:

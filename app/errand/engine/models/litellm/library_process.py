@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+import errand
 from errand.engine.models.deadline import Deadline
 from errand.engine.models.litellm import library_child
 from errand.engine.tools.processes.helper import start_helper
@@ -83,22 +84,29 @@ async def start_library() -> Helper:
     found = await asyncio.to_thread(find_spec, _PACKAGE)
     if found is None or found.origin is None:
         raise LibraryUnusable("is not installed")
-    packages = str(Path(found.origin).parents[1])
-    return await start_helper("library", library_child.__file__, _SUBCOMMAND, (packages,))
+    folders = (str(Path(file).parents[1]) for file in (found.origin, errand.__file__))
+    return await start_helper("library", library_child.__file__, _SUBCOMMAND, tuple(folders))
+
+
+def _no_file() -> str:
+    return ""
 
 
 class LibraryProcess:
     """One for the engine. Several requests stream at once; the process ends `idle_s` after the last one.
 
-    It has to say within `leave_s` that it has left a stream: otherwise it hangs, and is ended.
+    `ca_file` gives the setting of that name. The process has to say within `leave_s` that it has left a stream:
+    otherwise it hangs, and is ended.
     """
 
     def __init__(
         self,
+        ca_file: Callable[[], str] = _no_file,
         idle_s: float = IDLE_S,
         leave_s: float = LEAVE_S,
         start: Callable[[], Awaitable[Helper]] = start_library,
     ) -> None:
+        self._ca_file = ca_file
         self._idle_s = idle_s
         self._leave_s = leave_s
         self._start_helper = start
@@ -139,6 +147,7 @@ class LibraryProcess:
         async with watch.within(_START_LIMIT_S):
             connection = await self._ready()
         try:
+            connection.trust(self._ca_file())
             with connection.opened(arguments) as inbox:
                 self._stop_idle()
                 while True:
@@ -212,6 +221,7 @@ class LibraryProcess:
             _logger.warning("litellm did not start: %s %s", type(error).__name__, error)
             return
         self._connection = starting.result()
+        self._connection.trust(self._ca_file())
         for practice in self._practised:
             self._connection.practise(practice)
         self._touch()
@@ -285,6 +295,7 @@ class _Connection(asyncio.Protocol):
         self._inboxes: dict[int, _Inbox] = {}
         self._leaving: dict[int, asyncio.TimerHandle] = {}
         self._count = 0
+        self._ca_file = ""
 
     @property
     def age_s(self) -> float:
@@ -311,6 +322,11 @@ class _Connection(asyncio.Protocol):
                 self._send(number, b"x", b"")
                 loop = asyncio.get_running_loop()
                 self._leaving[number] = loop.call_later(self._leave_s, self._on_hang)
+
+    def trust(self, ca_file: str) -> None:
+        if ca_file != self._ca_file:
+            self._ca_file = ca_file
+            self._send(0, b"a", ca_file.encode())
 
     def practise(self, arguments: bytes) -> None:
         self._send(0, b"p", arguments)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.fair_share import Slice
+from errand.engine.core.outgoing import CERTIFICATE_HELP
 from errand.engine.models.base import AttemptEvent, ModelEvent, ModelRequest
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import Provider
@@ -174,8 +175,10 @@ class LiteLLMModel:
                 body = redact.hide(report.text).encode("utf-8", "replace")
                 return failure_from_response(title, report.status, report.headers, body, self._endpoint.key_help)
             case FailureReport(kind="CannotConnect", text="certificate"):
-                text = f"No secure connection to {title} at {where}. Check the API base and the certificates."
+                text = f"No secure connection to {title} at {where}. Check the API base. {CERTIFICATE_HELP}"
                 return AttemptFailure(text, "no secure connection", FailureKind.NOT_USABLE)
+            case FailureReport(kind="UnusableRoute"):
+                return AttemptFailure(report.text, "no way to the network", FailureKind.NOT_USABLE)
             case FailureReport(kind="CannotConnect"):
                 text = f"Cannot reach {title} at {where}: check the network and the API base."
                 return AttemptFailure(text, "cannot connect", FailureKind.UNAVAILABLE)
