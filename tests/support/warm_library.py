@@ -4,6 +4,7 @@ As a program it is that process: standard input is a socket that receives the ot
 """
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -13,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.litellm import library_child
 from errand.engine.models.litellm.library_process import IDLE_S, LEAVE_S, LibraryProcess
+from errand.engine.models.litellm.model import practice_request
 from tests.support.processes import is_alive, until
 
 _PID_BYTES = 8
-_PRACTICE = {"model": "openai/any", "messages": [{"role": "user", "content": "Hello."}], "api_key": "none"}
+_ANY = Provider("any", "Any", "litellm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ def _start() -> _Parent:
 
 def _serve() -> None:
     library_child.load()
-    asyncio.run(library_child.practise(_PRACTICE))
+    asyncio.run(library_child.practise(json.loads(practice_request(_ANY, "any/any"))))
     library: Any = sys.modules["litellm"]
     library.in_memory_llm_clients_cache.flush_cache()  # they belong to the loop that has ended
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
