@@ -1,8 +1,11 @@
 """Reads and changes through the dispatcher."""
 
+import asyncio
+import sys
 from datetime import timedelta
 
 import msgspec
+import pytest
 
 from errand.engine.storage.records import memory_log
 from errand.protocol.agents import AgentListResult
@@ -20,6 +23,7 @@ from errand.protocol.settings import ModelListResult, SettingsSetResult
 from errand.protocol.tasks import TaskListResult
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
+from tests.support.processes import below, until
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 
 
@@ -195,3 +199,17 @@ async def test_the_audit_of_memory_is_a_page_of_bounded_size(engine: EngineServe
         found = msgspec.convert((await client.ask("memory/log", 1))["result"], MemoryLogResult)
         assert ([one.about for one in found.entries], found.has_more) == (["12 vectors"], False)
         assert error_of(await client.ask("memory/log", 2, limit=501))[1] == "invalid_params"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the process is given a socket as its input")
+async def test_a_message_that_is_being_written_starts_the_process_that_its_model_needs(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        await client.ask("model/warm_up")  # nothing is configured
+        await client.ask("model/warm_up", 2, model="anthropic/claude-sonnet-5-5")
+        await client.ask("model/warm_up", 3, model="no model id")
+        assert await asyncio.to_thread(below, "library_child") == []
+        await client.ask("settings/set", 4, name="default_model", value="gemini/gemini-3.8-flash")
+        await client.ask("model/warm_up", 5)
+        await until(lambda: len(below("library_child")) == 1)
+        await client.ask("model/warm_up", 6, model="react/gemini/gemini-3.8-flash")
+        assert len(await asyncio.to_thread(below, "library_child")) == 1
