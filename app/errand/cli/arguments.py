@@ -46,12 +46,18 @@ class FollowOptions(CommandOptions, frozen=True, kw_only=True):
     """Of a command that follows a task: with `json` its failure is a JSON object too."""
 
     json: Annotated[bool, Flag("--json", "events as one JSON object a line, then a result line")] = False
+    no_thinking: Annotated[bool, Flag("--no-thinking", "leave out what the model thinks, which is shown dim")] = False
 
 
 class TargetOptions(CommandOptions, frozen=True, kw_only=True):
     """Where a task is started, and who answers."""
 
-    conversation: Annotated[str | None, Option("--conversation", "go on in this conversation", "ID")] = None
+    conversation: Annotated[
+        str | None, Option("--conversation", f"go on in this conversation: {CONVERSATION_HELP}", "ID")
+    ] = None
+    is_continued: Annotated[
+        bool, Flag("--continue", "go on in the newest conversation of this folder, or of --workspace")
+    ] = False
     agent: Annotated[str | None, Option("--agent", "the one of its agents that is to answer", "NAME")] = None
     personality: Annotated[
         str | None, Option("--personality", "who the agent is from now on: errand personalities", "NAME")
@@ -88,17 +94,24 @@ class TaskOptions(CommandOptions, frozen=True, kw_only=True):
     thinking: Annotated[ThinkingLevel | None, Option("--thinking", "how much it thinks, for models that can")] = None
     max_turns: Annotated[int | None, Option("--max-turns", "turns before it asks to go on", "N")] = None
     budget: Annotated[float | None, Option("--budget", "US dollars before it asks to go on", "USD")] = None
+    max_minutes: Annotated[float | None, Option("--max-minutes", "minutes of work before it asks to go on", "N")] = None
+    max_tokens: Annotated[
+        int | None, Option("--max-tokens", "tokens, read and written, before it asks to go on", "N")
+    ] = None
 
 
 def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, attended: bool) -> TaskStartParams:
-    """The options as start parameters of a task; raises `UsageError`."""
+    """The options as start parameters of a task; raises `UsageError`. `run.resolve_target` finds the conversation."""
+    if target.conversation and target.is_continued:
+        raise UsageError("--continue finds the conversation itself: leave out --conversation, or --continue.")
+    goes_on = bool(target.conversation) or target.is_continued
     return TaskStartParams(
         prompt=prompt,
         conversation_id=target.conversation,
         model=target.model,
         api_base=task.api_base,
         api_key=read_api_key(task.api_key_env),
-        workspace=None if target.conversation and not task.workspace else workspace_path(task.workspace),
+        workspace=None if goes_on and not task.workspace else workspace_path(task.workspace),
         mode=task.mode,
         approve="never" if task.approve in (None, "ask") and not attended else task.approve,
         network=task.network,
@@ -106,6 +119,8 @@ def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, atten
         thinking_level=task.thinking,
         max_turns=task.max_turns,
         budget_usd=task.budget,
+        max_minutes=task.max_minutes,
+        max_tokens=task.max_tokens,
     )
 
 

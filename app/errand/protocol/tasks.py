@@ -69,7 +69,8 @@ class Task(Wire, frozen=True, kw_only=True):
     `status` is the state, `activity` describes it for people ("retrying in 3 s: rate limit", "stopping, 2 processes
     left"). `step_count` counts turns. `ask_id` is set while the task waits for a person. `queue` holds messages that
     the agent has not read yet, in reading order within each kind. `worked_s` is the working time in seconds, without
-    waiting for a person or for an engine. `allowance` is set once a person has raised the task's limits. `near`
+    waiting for a person or for an engine. `max_minutes` and `max_tokens` null are those of the settings. `allowance`
+    is set once a person has raised the task's limits. `near`
     names the limits of which four fifths are used up. `resumes`: an update interrupted it and the next engine
     resumes it. `decided` is the mode chosen in `auto` mode, by the task or by a person. `retry_at`: a provider's
     rate limit delays it until then, since `limited_at`; it continues by itself, also after a restart, unless it runs
@@ -108,6 +109,8 @@ class Task(Wire, frozen=True, kw_only=True):
     thinking_level: ThinkingLevel = "off"
     max_turns: int = 50
     budget_usd: float | None = None
+    max_minutes: float | None = None
+    max_tokens: int | None = None
     stop_reason: TaskStopReason | None = None
     completion: Completion | None = None
     refused_calls: int = 0
@@ -197,6 +200,8 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
     thinking_level: ThinkingLevel | None = None
     max_turns: int | None = None
     budget_usd: float | None = None
+    max_minutes: float | None = None
+    max_tokens: int | None = None
     sibling_of: str | None = None
     attachments: tuple[str, ...] = ()
     personality_id: str | None = None

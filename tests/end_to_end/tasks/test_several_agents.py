@@ -68,7 +68,7 @@ async def test_a_round_goes_on_by_itself(errand: Errand) -> None:
 async def test_what_is_wrong_is_said_and_what_to_do(errand: Errand) -> None:
     _, place = await added(errand, "--name", "Anna")
     for arguments, words in {
-        ("agents", "conv_none"): "no conversation",
+        ("agents", "conv_none"): "No conversation",
         ("agents", "remove", "none"): "no agent",
         ("agents", "add", place, "--color", "mauve"): "no colour",
         ("agents", "add", place, "--personality", "none"): "no personality",

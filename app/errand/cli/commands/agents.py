@@ -1,5 +1,6 @@
 """`errand agents`: the agents of a conversation, and their turn order."""
 
+from collections import Counter
 from typing import Annotated
 
 import msgspec
@@ -7,11 +8,13 @@ import msgspec
 from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
 from errand.cli.commands.run import find_agent, find_personality
+from errand.cli.lookup import find_conversation
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
+from errand.client.number_format import count
 from errand.paths import Paths
 from errand.protocol.agents import (
     AGENT_CREATE,
@@ -23,16 +26,19 @@ from errand.protocol.agents import (
     AgentIdParams,
     AgentListParams,
     Color,
+    Personality,
 )
 from errand.protocol.conversations import (
     CONVERSATION_CHANGE,
-    CONVERSATION_GET,
+    Conversation,
     ConversationChangeParams,
-    ConversationGetParams,
     TurnRule,
     TurnTaking,
 )
+from errand.protocol.tasks import TASK_LIST, TaskListParams
 
+_MOST_TASKS = 500
+_SHIPPED = "assistant"  # the personality of an agent that nobody chose
 _ACTIONS = (
     Action("[CONVERSATION]", "list all of them, or those of a conversation", first="conversation"),
     Action("add [CONVERSATION]", "a new one, in a new conversation or in this", first="conversation"),
@@ -70,16 +76,19 @@ class AgentsOptions(CommandOptions, frozen=True, kw_only=True):
 async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand agents") as connection:
         match options.words:
-            case ["add", *place] if len(place) < 2:
-                await _add(connection, place[0] if place else None, options, terminal)
+            case ["add"]:
+                await _add(connection, None, options, terminal)
+            case ["add", part]:
+                conversation = await find_conversation(connection, part)
+                await _add(connection, conversation.id, options, terminal)
             case ["remove", agent]:
                 await _remove(connection, agent, terminal)
-            case ["turns", conversation]:
-                await _turns(connection, conversation, options, terminal)
+            case ["turns", part]:
+                await _turns(connection, await find_conversation(connection, part), options, terminal)
             case []:
-                await _list(connection, None, options, terminal)
-            case [conversation]:
-                await _list(connection, conversation, options, terminal)
+                await _list_all(connection, options, terminal)
+            case [part]:
+                await _list(connection, await find_conversation(connection, part), options, terminal)
             case _:
                 raise wrong_words("agents", _ACTIONS, options.words)
     return 0
@@ -88,23 +97,48 @@ async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> in
 AGENTS = Command(AgentsOptions, agents, actions=_ACTIONS, takes_others=True)
 
 
-async def _list(
-    connection: Connection, conversation_id: str | None, options: AgentsOptions, terminal: Terminal
-) -> None:
-    if conversation_id is not None:
-        await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=conversation_id))
-    found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation_id))).agents
+async def _list(connection: Connection, conversation: Conversation, options: AgentsOptions, terminal: Terminal) -> None:
+    found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation.id))).agents
     if not found and not options.json:
-        terminal.line("No agents yet. Add one: errand agents add" + (f" {conversation_id}" if conversation_id else ""))
+        terminal.line(f"No agents yet. Add one: errand agents add {short_id(conversation.id)}")
     for agent in found:
         terminal.line(msgspec.json.encode(agent).decode() if options.json else _row(agent, terminal))
 
 
-def _row(agent: Agent, terminal: Terminal) -> str:
+async def _list_all(connection: Connection, options: AgentsOptions, terminal: Terminal) -> None:
+    """Those that a person made or that are at work; the others, one for each conversation, are counted."""
+    found = (await connection.call(AGENT_LIST, AgentListParams())).agents
+    if options.json:
+        for agent in found:
+            terminal.line(msgspec.json.encode(agent).decode())
+        return
+    tasks = (await connection.call(TASK_LIST, TaskListParams(active=True, limit=_MOST_TASKS))).tasks
+    at_work = {task.agent_id for task in tasks}
+    sizes = Counter(agent.conversation_id for agent in found if agent.beside is None and agent.called_by is None)
+    usual = await find_personality(connection, _SHIPPED)
+    shown = [agent for agent in found if agent.id in at_work or _is_made(agent, usual, sizes[agent.conversation_id])]
+    for agent in shown:
+        terminal.line(_row(agent, terminal, is_at_work=agent.id in at_work))
+    if not shown:
+        terminal.line("No agent is at work, and none was added. Add one: errand agents add")
+    if more := len(found) - len(shown):
+        terminal.note(f"errand: {count(more, 'other')} in conversations of their own: errand agents CONVERSATION")
+
+
+def _is_made(agent: Agent, usual: Personality, others: int) -> bool:
+    """True unless it came with its conversation, which has this one alone: for a task, a comparison or a sub-agent."""
+    if agent.beside is not None or agent.called_by is not None:
+        return False
+    is_usual = agent.personality_id == usual.id and agent.name == usual.name
+    return others > 1 or agent.head_id is None or not is_usual
+
+
+def _row(agent: Agent, terminal: Terminal, *, is_at_work: bool = False) -> str:
     style = terminal.style
     head = f"at {short_id(agent.head_id)}" if agent.head_id is not None else "nothing said yet"
-    about = (agent.model, "answers beside another" if agent.beside else "", f"version {agent.version}")
-    rest = style.join(head, *(word for word in about if word), agent.conversation_id)
+    beside = "answers beside another" if agent.beside else ""
+    state = "at work" if is_at_work else ""
+    rest = style.join(head, state, agent.model, beside, f"version {agent.version}", agent.conversation_id)
     return f"{style.bold(one_line(agent.name, 60))}  {agent.id}  {style.dim(rest)}"
 
 
@@ -136,17 +170,18 @@ async def _remove(connection: Connection, agent_id: str, terminal: Terminal) -> 
     terminal.line(f"{agent.name} takes part no more. What it wrote stays in {agent.conversation_id}.")
 
 
-async def _turns(connection: Connection, conversation_id: str, options: AgentsOptions, terminal: Terminal) -> None:
-    found = await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=conversation_id))
-    rule = found.conversation.turn_taking
+async def _turns(
+    connection: Connection, conversation: Conversation, options: AgentsOptions, terminal: Terminal
+) -> None:
+    rule = conversation.turn_taking
     if options.moderator is not None:
-        every = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation_id))).agents
+        every = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation.id))).agents
         moderator_id = find_agent(every, options.moderator).id
         rule = TurnTaking(rule="moderator", limit=rule.limit, moderator_id=moderator_id)
     if options.rule is not None:
         rule = msgspec.structs.replace(rule, rule=options.rule)
     rule = msgspec.structs.replace(rule, limit=options.most or rule.limit)
-    if rule != found.conversation.turn_taking:
-        params = ConversationChangeParams(conversation_id=conversation_id, turn_taking=rule)
+    if rule != conversation.turn_taking:
+        params = ConversationChangeParams(conversation_id=conversation.id, turn_taking=rule)
         await connection.call(CONVERSATION_CHANGE, params)
     terminal.line(f"{rule.rule.replace('_', ' ')}, at most {rule.limit} replies in a row")

@@ -8,6 +8,7 @@ import msgspec
 
 from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
+from errand.cli.lookup import find_conversation
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import cut, one_line, short_id
@@ -52,7 +53,8 @@ class BackgroundOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def background(options: BackgroundOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand background") as connection:
-        found = await _listed(connection, options.conversation)
+        named = await find_conversation(connection, options.conversation) if options.conversation else None
+        found = await _listed(connection, named.id if named is not None else None)
         match options.words or ("list",):
             case ["list"]:
                 if not found and not options.json:
@@ -85,7 +87,7 @@ async def _listed(connection: Connection, conversation: str | None) -> tuple[Bac
     found = (await connection.call(BACKGROUND_LIST, BackgroundListParams())).commands
     if conversation is None:
         return found
-    return tuple(one for one in found if one.conversation_id.endswith(conversation))
+    return tuple(one for one in found if one.conversation_id == conversation)
 
 
 async def _stop(connection: Connection, one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal) -> None:

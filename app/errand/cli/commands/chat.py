@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from typing import Annotated
 
 import msgspec
 
@@ -9,11 +10,11 @@ from errand.cli.arguments import TargetOptions, TaskOptions, UsageError, start_p
 from errand.cli.command import Command
 from errand.cli.commands.conversations.search import hit_lines
 from errand.cli.commands.models import format_models, format_ready
-from errand.cli.commands.run import confirm_workspace, resolve_agent
+from errand.cli.commands.run import confirm_workspace, resolve_target
 from errand.cli.commands.tasks import approvals_text, change_approvals, format_task
 from errand.cli.follow.answers import Answerer
 from errand.cli.follow.watch import TaskWatcher
-from errand.cli.options import CommandOptions
+from errand.cli.options import CommandOptions, Flag
 from errand.cli.rendering.asks import AskInput, InvalidReply, hint
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.prompt import LivePrompt, SendMode
@@ -151,11 +152,11 @@ class TypedAnswerer:
 class Chat:
     """One conversation at a time; `/new` switches to another."""
 
-    def __init__(self, connection: Connection, prompt: LivePrompt, first: TaskStartParams) -> None:
+    def __init__(self, connection: Connection, prompt: LivePrompt, first: TaskStartParams, *, thinking: bool) -> None:
         self._connection = connection
         self._prompt = prompt
         self._first = first
-        self._screen = TextScreen(prompt)
+        self._screen = TextScreen(prompt, thinking=thinking)
         self._answers = TypedAnswerer(prompt)
         answers: Answerer = self._answers
         self._watch = TaskWatcher(connection, self._screen, answers)
@@ -308,6 +309,7 @@ class Chat:
 class ChatOptions(CommandOptions, frozen=True, kw_only=True):
     target: TargetOptions = TargetOptions()
     task: TaskOptions = TaskOptions()
+    no_thinking: Annotated[bool, Flag("--no-thinking", "leave out what the model thinks, which is shown dim")] = False
 
 
 async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:
@@ -317,9 +319,9 @@ async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:
         terminal.line(terminal.style.dim(wrapped(WELCOME, terminal.width)))
         prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history")
         params = start_params("", options.target, options.task, attended=True)
-        first = await resolve_agent(connection, params, options.target)
+        first = await resolve_target(connection, params, options.target, options.task.workspace)
         await confirm_workspace(connection, first, terminal)
-        await Chat(connection, prompt, first).run()
+        await Chat(connection, prompt, first, thinking=not options.no_thinking).run()
     return 0
 
 

@@ -12,6 +12,7 @@ from errand.cli.exit_codes import EXIT_STOPPED, exit_code
 from errand.cli.follow.answers import Answerer, NoAnswerer, PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
 from errand.cli.follow.watch import TaskWatcher
+from errand.cli.lookup import find_conversation, find_node
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.rendering.asks import ask_lines
 from errand.cli.rendering.screen import ShownMessage, TextScreen
@@ -36,13 +37,16 @@ from errand.protocol.tasks import Task
 
 
 class CompareOptions(CommandOptions, frozen=True, kw_only=True):
-    ids: Annotated[tuple[str, str], Argument("NODE", "an entry at the end of each branch")]
+    words: Annotated[
+        tuple[str, ...],
+        Argument("ID", "the conversation, and a message at the end of each branch: parts of their ids (errand tree)"),
+    ]
     json: Annotated[bool, Flag("--json", "both as one JSON object")] = False
 
 
 async def compare(options: CompareOptions, paths: Paths, terminal: Terminal) -> int:
-    one, other = options.ids
     async with await connect(paths, "errand compare") as connection:
+        one, other = await _ends(connection, options.words)
         params = ConversationCompareParams(a_node_id=one, b_node_id=other)
         told = await connection.call(CONVERSATION_COMPARE, params)
     if options.json:
@@ -57,6 +61,19 @@ async def compare(options: CompareOptions, paths: Paths, terminal: Terminal) -> 
 
 
 COMPARE = Command(CompareOptions, compare)
+
+
+async def _ends(connection: Connection, words: tuple[str, ...]) -> tuple[str, str]:
+    """The ids of both messages. Whole ids need no conversation."""
+    match words:
+        case [one, other]:
+            return one, other
+        case [part, one, other]:
+            conversation = await find_conversation(connection, part)
+            first, second = [await find_node(connection, conversation, name) for name in (one, other)]
+            return first.id, second.id
+        case _:
+            raise UsageError("Name a conversation and two of its messages: errand compare ID MESSAGE MESSAGE")
 
 
 def _heading(side: BranchSide, node_id: str) -> str:
@@ -127,6 +144,9 @@ async def ask_models(options: AskModelsOptions, paths: Paths, terminal: Terminal
         read_prompt(options.prompt), TargetOptions(conversation=options.conversation), options.task, attended=someone
     )
     async with await connect(paths, "errand ask-models") as connection:
+        if options.conversation is not None:
+            found = await find_conversation(connection, options.conversation)
+            start = msgspec.structs.replace(start, conversation_id=found.id)
         if someone:
             await confirm_workspace(connection, start, terminal)
         params = TaskCompareModelsParams(models=options.models, start=start)

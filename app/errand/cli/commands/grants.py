@@ -10,6 +10,7 @@ import msgspec
 
 from errand.cli.arguments import UsageError, read_text_file, time_span, workspace_path, wrong_words
 from errand.cli.command import Command
+from errand.cli.lookup import find_conversation
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
@@ -86,12 +87,17 @@ async def grants(options: GrantsOptions, paths: Paths, terminal: Terminal) -> in
             case ["revoke", part]:
                 await _revoke(connection, _matching((await _grants(connection)).grants, part), options, terminal)
             case ["covered", "allow" | "deny" as decision, *rule]:
-                await _covered(connection, GrantCoveredParams(rule=_draft(decision, rule, options)), options, terminal)
+                await _covered(
+                    connection,
+                    GrantCoveredParams(rule=await _draft(connection, decision, rule, options)),
+                    options,
+                    terminal,
+                )
             case ["covered", part]:
                 grant = _matching((await _grants(connection)).grants, part)
                 await _covered(connection, GrantCoveredParams(grant_id=grant.id), options, terminal)
             case ["allow" | "deny" as decision, *rule]:
-                await _add(connection, (_draft(decision, rule, options),), options, terminal)
+                await _add(connection, (await _draft(connection, decision, rule, options),), options, terminal)
             case ["export", file]:
                 await _export(connection, file, terminal)
             case ["import", file]:
@@ -197,8 +203,11 @@ def _unique(pairs: list[tuple[str, object]]) -> None:
         raise ValueError("a field is given twice")
 
 
-def _draft(decision: Literal["allow", "deny"], rule: list[str], options: GrantsOptions) -> GrantDraft:
-    conversation = options.conversation or ""
+async def _draft(
+    connection: Connection, decision: Literal["allow", "deny"], rule: list[str], options: GrantsOptions
+) -> GrantDraft:
+    part = options.conversation
+    conversation = (await find_conversation(connection, part)).id if part else ""
     folder = workspace_path(options.workspace)
     expires_at = _moment(options.expires) if options.expires is not None else None
     call, tool = _call(decision, rule, options, folder)

@@ -20,8 +20,10 @@ from errand.cli.command import Command
 from errand.cli.commands.servers import mcp_prompt
 from errand.cli.exit_codes import EXIT_CODES_TEXT
 from errand.cli.follow.follower import TaskFollower
+from errand.cli.lookup import find_conversation
 from errand.cli.options import Argument, Option
 from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import short_path
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.safe_text import escape_hidden
@@ -31,8 +33,10 @@ from errand.protocol.base import EmptyParams, JsonObject
 from errand.protocol.conversations import (
     CONVERSATION_CHANGE,
     CONVERSATION_GET,
+    CONVERSATION_LIST,
     ConversationChangeParams,
     ConversationGetParams,
+    ConversationListParams,
 )
 from errand.protocol.tasks import TASK_START, Task, TaskStartParams
 from errand.regular_file import read_regular
@@ -89,7 +93,7 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand run") as connection:
         if options.server_prompt:
             params = msgspec.structs.replace(params, prompt=await _with_server_prompt(connection, options, written))
-        start = await resolve_agent(connection, params, options.target)
+        start = await resolve_target(connection, params, options.target, options.task.workspace)
         if someone:
             await confirm_workspace(connection, start, terminal)
 
@@ -148,22 +152,58 @@ async def confirm_workspace(connection: Connection, start: TaskStartParams, term
 def _follower(connection: Connection, terminal: Terminal, options: RunOptions, if_refused: str) -> TaskFollower:
     """With a schema only the answer goes to standard output, everything else to standard error."""
     if options.answer_schema is None or options.json or options.events is not None:
-        return TaskFollower(connection, terminal, as_json=options.json, events=options.events, if_refused=if_refused)
+        return TaskFollower(
+            connection,
+            terminal,
+            as_json=options.json,
+            events=options.events,
+            if_refused=if_refused,
+            thinking=not options.no_thinking,
+        )
     aside = terminal.on_standard_error()
-    return TaskFollower(connection, aside, as_json=False, answer_to=terminal, if_refused=if_refused)
+    return TaskFollower(
+        connection,
+        aside,
+        as_json=False,
+        answer_to=terminal,
+        if_refused=if_refused,
+        thinking=not options.no_thinking,
+    )
 
 
-async def resolve_agent(connection: Connection, params: TaskStartParams, target: TargetOptions) -> TaskStartParams:
-    """Resolve the named agent and personality; raises `UsageError`."""
+async def resolve_target(
+    connection: Connection, params: TaskStartParams, target: TargetOptions, folder: str | None
+) -> TaskStartParams:
+    """Find the conversation, the agent and the personality; raises `UsageError`.
+
+    `--continue` means the newest conversation of the folder, None for the current one.
+    """
+    if target.conversation:
+        found = await find_conversation(connection, target.conversation)
+        params = msgspec.structs.replace(params, conversation_id=found.id)
+    if target.is_continued:
+        params = msgspec.structs.replace(params, conversation_id=await _newest(connection, workspace_path(folder)))
     if target.personality is not None:
         personality = await find_personality(connection, target.personality)
         params = msgspec.structs.replace(params, personality_id=personality.id)
     if target.agent is None:
         return params
     if params.conversation_id is None:
-        raise UsageError("--agent names one of a conversation's agents: say which with --conversation.")
+        raise UsageError("--agent names one of a conversation's agents: say which with --conversation or --continue.")
     found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=params.conversation_id))).agents
     return msgspec.structs.replace(params, agent_id=find_agent(found, target.agent).id)
+
+
+async def _newest(connection: Connection, folder: str) -> str:
+    """The id of the conversation of this folder that changed last."""
+    cursor, is_first = None, True
+    while is_first or cursor is not None:
+        params = ConversationListParams(workspace=folder, limit=1, cursor=cursor)
+        page = await connection.call(CONVERSATION_LIST, params)
+        if page.conversations:
+            return page.conversations[0].id
+        cursor, is_first = page.next_cursor, False
+    raise UsageError(f"No conversation works in {short_path(folder)} yet. Leave out --continue to begin one.")
 
 
 def find_agent(agents: tuple[Agent, ...], wanted: str) -> Agent:

@@ -178,7 +178,9 @@ async def attach(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -
         task = await find_task(connection, options.task_id)
         if task.ended_at is not None or task.status == "interrupted":
             return _report_not_running(task, options, terminal)
-        return await TaskFollower(connection, terminal, as_json=options.json).watch_only(task)
+        return await TaskFollower(
+            connection, terminal, as_json=options.json, thinking=not options.no_thinking
+        ).watch_only(task)
 
 
 ATTACH = Command(FollowTaskOptions, attach, epilog=f"{EXIT_CODES_TEXT[:-1]} or left at work with Ctrl+C.")
@@ -192,7 +194,9 @@ async def resume(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -
         async def begin() -> Task:
             return (await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))).task
 
-        return await TaskFollower(connection, terminal, as_json=options.json).run_to_end(begin, is_new=False)
+        return await TaskFollower(
+            connection, terminal, as_json=options.json, thinking=not options.no_thinking
+        ).run_to_end(begin, is_new=False)
 
 
 RESUME = Command(FollowTaskOptions, resume, epilog=EXIT_CODES_TEXT)

@@ -23,7 +23,7 @@ class TaskFollower:
     """Shows tasks of one connection, for people or with `as_json` for programs.
 
     `events` selects another event format: `agent` or `react`. With `answer_to` the answer of a task with a schema
-    goes there, and everything else to the terminal.
+    goes there, and everything else to the terminal. `thinking` shows what the model thinks, on a terminal alone.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class TaskFollower:
         events: str | None = None,
         answer_to: Terminal | None = None,
         if_refused: str = "",
+        thinking: bool = True,
     ) -> None:
         """`if_refused` is told at the end if calls were not allowed."""
         self._connection = connection
@@ -43,6 +44,7 @@ class TaskFollower:
         self._events = events
         self._answer_to = answer_to
         self._if_refused = if_refused
+        self._thinking = thinking and terminal.is_screen
 
     async def run_to_end(self, begin: Callable[[], Awaitable[Task]], *, is_new: bool) -> int:
         """Follow a task that Ctrl+C stops. The exit code is that of the last task of its round."""
@@ -118,7 +120,7 @@ class TaskFollower:
             return AgentEventScreen(self._terminal, AgentView() if self._events == "agent" else ThoughtView(task.id))
         if self._as_json:
             return JsonScreen(self._terminal)
-        screen = TextScreen(self._terminal)
+        screen = TextScreen(self._terminal, thinking=self._thinking)
         screen.add(task.conversation_id)
         screen.said(task.conversation_id, task.prompt)  # as the line below
         self._terminal.line(format_task_line(task, self._terminal.style, self._terminal.width))

@@ -30,7 +30,8 @@ class Terminal:
         self._line_is_open = False
         self._above: OutputAbovePrompt | None = None
         self.style = style_for(os.environ, out.isatty(), out.encoding or "ascii")
-        self.interactive = source.isatty() and out.isatty()
+        self.is_screen = out.isatty()
+        self.interactive = source.isatty() and self.is_screen
         self._rewrites = out.isatty() and os.environ.get("TERM") != "dumb"
         for stream in (out, errors):
             _replace_unknown_characters(stream)

@@ -176,6 +176,8 @@ def _ended_task(task: Task, depths: Mapping[str, int], at: datetime, now: dateti
         network="asked" if task.network == "on" else task.network,
         max_turns=max(1, min(task.max_turns, _MOST_TURNS)),
         budget_usd=None,
+        max_minutes=None,
+        max_tokens=None,
         allowance=None,
         near=(),
         stopping=False,
@@ -216,6 +218,7 @@ def _numbers(bundle: Bundle) -> Iterable[float | None]:
         yield from (number for part in turn.context or () for number in (part.characters, part.items))
     for task in bundle.tasks:
         yield from (task.max_turns, task.step_count, task.worked_s, task.budget_usd)
+        yield from (task.max_minutes, task.max_tokens)
         yield from (task.call_turn, task.delegated_turns)
     yield from (agent.version for agent in bundle.agents)
     yield from (node.turn for node in bundle.nodes)

@@ -255,7 +255,9 @@ async def _start(
 async def _follow(
     connection: Connection, terminal: Terminal, options: FollowOptions, begin: Callable[[], Awaitable[Task]]
 ) -> int:
-    return await TaskFollower(connection, terminal, as_json=options.json).run_to_end(begin, is_new=True)
+    return await TaskFollower(connection, terminal, as_json=options.json, thinking=not options.no_thinking).run_to_end(
+        begin, is_new=True
+    )
 
 
 async def _set_head(

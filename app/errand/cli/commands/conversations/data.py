@@ -4,8 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import absolute_path
+from errand.cli.arguments import CONVERSATION_HELP, absolute_path
 from errand.cli.command import Command
+from errand.cli.lookup import find_conversation, find_node
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
@@ -36,7 +37,9 @@ _MOST = 500
 
 
 class ExportOptions(CommandOptions, frozen=True, kw_only=True):
-    ids: Annotated[tuple[str, ...], Argument("ID", "conversations (default: all)")] = ()
+    conversation_ids: Annotated[
+        tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP} (default: all)")
+    ] = ()
     to: Annotated[str, Option("--to", "a file; a folder for several pages", "PATH")]
     format: Annotated[
         ExportFormat,
@@ -50,15 +53,20 @@ class ExportOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> int:
-    params = DataExportParams(
-        path=absolute_path(options.to),
-        format=options.format,
-        conversation_ids=options.ids or None,
-        leaf_id=options.branch,
-        overwrite=options.overwrite,
-        keep_secrets=options.keep_secrets,
-    )
+    path = absolute_path(options.to)
     async with await connect(paths, "errand export") as connection:
+        found = [await find_conversation(connection, part) for part in options.conversation_ids]
+        leaf = options.branch
+        if leaf is not None and len(found) == 1:
+            leaf = (await find_node(connection, found[0], leaf)).id
+        params = DataExportParams(
+            path=path,
+            format=options.format,
+            conversation_ids=tuple(one.id for one in found) or None,
+            leaf_id=leaf,
+            overwrite=options.overwrite,
+            keep_secrets=options.keep_secrets,
+        )
         done = await connection.call(DATA_EXPORT, params)
     what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
     terminal.line(f"{what} written to {done.path} ({file_size(done.bytes)})")

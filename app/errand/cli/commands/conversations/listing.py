@@ -166,7 +166,7 @@ def conversation_state(task: Task | None) -> str:
 
 
 class ArchiveOptions(CommandOptions, frozen=True, kw_only=True):
-    ids: Annotated[tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP}")]
+    conversation_ids: Annotated[tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP}")]
     undo: Annotated[bool, Flag("--undo", "take them back into the list")] = False
     json: Annotated[bool, Flag("--json", "the conversations, one JSON object a line")] = False
 
@@ -174,7 +174,7 @@ class ArchiveOptions(CommandOptions, frozen=True, kw_only=True):
 async def archive(options: ArchiveOptions, paths: Paths, terminal: Terminal) -> int:
     done = "is back in the list" if options.undo else "is archived"
     async with await connect(paths, "errand archive") as connection:
-        for one in await _each(connection, options.ids):
+        for one in await _each(connection, options.conversation_ids):
             changed = await _changed(connection, one, archived=not options.undo)
             _report(changed, f"{done}: {_name(changed)}", terminal, as_json=options.json)
     if not options.undo and not options.json:
@@ -186,7 +186,7 @@ ARCHIVE = Command(ArchiveOptions, archive)
 
 
 class PinOptions(CommandOptions, frozen=True, kw_only=True):
-    ids: Annotated[tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP}")]
+    conversation_ids: Annotated[tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP}")]
     undo: Annotated[bool, Flag("--undo", "pin them no more")] = False
     json: Annotated[bool, Flag("--json", "the conversations, one JSON object a line")] = False
 
@@ -194,7 +194,7 @@ class PinOptions(CommandOptions, frozen=True, kw_only=True):
 async def pin(options: PinOptions, paths: Paths, terminal: Terminal) -> int:
     done = "is not pinned any more" if options.undo else "is pinned"
     async with await connect(paths, "errand pin") as connection:
-        for one in await _each(connection, options.ids):
+        for one in await _each(connection, options.conversation_ids):
             changed = await _changed(connection, one, pinned=not options.undo)
             _report(changed, f"{done}: {_name(changed)}", terminal, as_json=options.json)
     return 0

@@ -294,7 +294,8 @@ class TaskBuilder:
 
     def _limits(self, task: Task) -> TaskLimits:
         values = self.settings.values
-        return TaskLimits(task.max_turns, values.max_minutes or None, task.budget_usd, values.max_tokens or None)
+        minutes, tokens = task.max_minutes or values.max_minutes, task.max_tokens or values.max_tokens
+        return TaskLimits(task.max_turns, minutes or None, task.budget_usd, tokens or None)
 
 
 def sandbox_of_server(

@@ -35,6 +35,8 @@ async def retry_params(params: TaskRetryParams, database: Database) -> tuple[Tas
         thinking_level=task.thinking_level,
         max_turns=task.max_turns,
         budget_usd=task.budget_usd,
+        max_minutes=task.max_minutes,
+        max_tokens=task.max_tokens,
         answer_schema=task.answer_schema,
     )
     return start, reply
@@ -70,4 +72,6 @@ async def task_after_chat(task: Task, params: TaskSetModeParams, database: Datab
         thinking_level=task.thinking_level,
         max_turns=task.max_turns,
         budget_usd=task.budget_usd,
+        max_minutes=task.max_minutes,
+        max_tokens=task.max_tokens,
     )

@@ -28,6 +28,8 @@ NOTHING_CONFIGURED = (
 
 _MOST_TURNS = 1_000_000
 _MOST_USD = 1_000_000
+_MOST_MINUTES = 1_000_000
+_MOST_TOKENS = 1_000_000_000_000
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -41,6 +43,10 @@ async def check_start_params(params: TaskStartParams) -> None:
         raise InvalidParams(f"maxTurns must be from 1 to {_MOST_TURNS:,}.")
     if params.budget_usd is not None and not 0 < params.budget_usd <= _MOST_USD:
         raise InvalidParams(f"budgetUsd must be more than 0, and {_MOST_USD:,} at most.")
+    if params.max_minutes is not None and not 0 < params.max_minutes <= _MOST_MINUTES:
+        raise InvalidParams(f"maxMinutes must be more than 0, and {_MOST_MINUTES:,} at most.")
+    if params.max_tokens is not None and not 1 <= params.max_tokens <= _MOST_TOKENS:
+        raise InvalidParams(f"maxTokens must be from 1 to {_MOST_TOKENS:,}.")
     if params.agent_id is not None and params.conversation_id is None:
         raise InvalidParams("agentId goes with the conversationId of its conversation.")
     if params.sibling_of is not None and params.conversation_id is None:
@@ -80,6 +86,8 @@ async def new_task(params: TaskStartParams, target: TaskTarget, settings: Settin
         thinking_level=params.thinking_level or _thinking_level(target.personality, settings),
         max_turns=params.max_turns or settings.max_turns,
         budget_usd=params.budget_usd or settings.budget_usd or None,
+        max_minutes=params.max_minutes,
+        max_tokens=params.max_tokens,
         own_key=params.api_key is not None,
     )
 

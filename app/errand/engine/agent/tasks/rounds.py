@@ -142,6 +142,8 @@ async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[Task
         attended=task.attended,
         max_turns=task.max_turns,
         budget_usd=_budget_left(task),
+        max_minutes=task.max_minutes,
+        max_tokens=task.max_tokens,
     )
     return TaskTarget(conversation, agent, personality), params
 
