@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.resources import files
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 OURS = "errand-desktop"
 
 # Those that people install.
@@ -56,6 +53,9 @@ def libraries() -> tuple[Library, ...]:
 
 def _required(one: Distribution, extras: frozenset[str]) -> list[tuple[str, frozenset[str]]]:
     """Names with extras: what a library requires on this machine. Some may not be installed."""
+    from packaging.requirements import Requirement  # not there while the package is built
+    from packaging.utils import canonicalize_name
+
     rows = map(Requirement, one.requires or ())
     return [
         (canonicalize_name(row.name), frozenset(row.extras))

@@ -94,6 +94,18 @@ async def test_bash_completes_the_ids_of_tasks_and_the_names_of_settings_of_a_ru
     assert found == [task_id[-8:], task_id, "max_turns"]
 
 
+def test_the_package_is_built_with_no_more_than_the_build_requires() -> None:
+    """pyproject.toml names what the table of commands imports: the manual page is made while the package is built."""
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "from errand.cli.table import TABLE; [entry.load() for entry in TABLE.entries]\n"
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    allowed = {"errand", "msgspec", "prompt_toolkit", "wcwidth", "typing_extensions"}
+    assert set(done.stdout.split()) <= allowed
+
+
 async def test_completion_without_an_engine_starts_none(own_errand: Errand) -> None:
     done = await own_errand.run("complete", "task")
     assert (done.code, done.out, done.err) == (1, "", "")

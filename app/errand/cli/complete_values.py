@@ -58,11 +58,9 @@ def _values(kind: str, beginning: str) -> Iterator[tuple[str, str]]:
 def _named(kind: str, one: Mapping[str, object], beginning: str) -> Iterator[tuple[str, str]]:
     match kind:
         case "task":
-            whole = str(one["id"])
-            is_whole = whole.startswith(beginning) and bool(beginning)
-            yield whole if is_whole else whole[-8:], f"{one['status']}: {one.get('title') or one['prompt']}"
+            yield _short(str(one["id"]), beginning), f"{one['status']}: {one.get('title') or one['prompt']}"
         case "conversation":
-            yield str(one["id"]), str(one["title"])
+            yield _short(str(one["id"]), beginning), str(one["title"])
         case "model":
             yield str(one["id"]), ""
         case "provider" | "setting":
@@ -73,3 +71,8 @@ def _named(kind: str, one: Mapping[str, object], beginning: str) -> Iterator[tup
             yield str(one["name"]), str(one["description"])
         case _:
             yield str(one["name"]), ""
+
+
+def _short(whole: str, beginning: str) -> str:
+    """The end of an id, as lists show it, unless a person has begun with its beginning."""
+    return whole if beginning and whole.startswith(beginning) else whole[-8:]

@@ -108,9 +108,10 @@ class Described(NamedTuple):
 _BY_FIELD: dict[str, Named] = {
     "command": "command",
     "task_id": "task",
+    "ask_id": "task",
     "conversation": "conversation",
     "conversation_id": "conversation",
-    "conversation_ids": "conversation",
+    "ids": "conversation",
     "model": "model",
     "models": "model",
     "personality": "personality",
@@ -139,7 +140,9 @@ def described(options: type[CommandOptions]) -> list[Described]:
             case Argument() | Option():
                 value = _value(kind)
                 metavar = how.metavar or field.name.upper()
-                named = _BY_FIELD.get(field.name) or _BY_METAVAR.get(how.metavar or "")
+                named = _BY_METAVAR.get(how.metavar or "") or (
+                    _BY_FIELD.get(field.name) if how.metavar != "NODE" else None
+                )
                 name = how.name if isinstance(how, Option) else metavar
                 found.append(Described(name, how.help, metavar, value.choices or (), named, value.nargs is not None))
     return found
