@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint bench attacks mutants crash clients soak real model setup system docs screenshots clean
+.PHONY: run test lint bench attacks mutants crash clients soak real pythons model setup system docs screenshots clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -59,6 +59,10 @@ build/minilm: packaging/minilm.py
 # Installs other programs into FOLDER and has them write sessions; PROGRAMS are some of opencode gemini codex claude pi.
 real: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.real.sessions $(or $(FOLDER),build/real) $(PROGRAMS)
+
+# Errand installed with each supported Python that is found here, and tests of all its parts with each.
+pythons:
+	@sh packaging/pythons.sh
 
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m errand.protocol.schema
