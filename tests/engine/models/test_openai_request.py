@@ -77,7 +77,7 @@ def test_pictures_in_results_follow_all_results_of_the_batch() -> None:
         user_text("and?"),
     )
     roles = [message["role"] for message in messages if isinstance(message, dict)]
-    assert roles == ["assistant", "tool", "tool", "user", "user"]
+    assert roles == ["assistant", "tool", "tool", "user"]
     assert messages[1:3] == [
         {"role": "tool", "tool_call_id": "a", "content": "(see the picture below)"},
         {"role": "tool", "tool_call_id": "b", "content": "(no output)"},

@@ -22,6 +22,7 @@ from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog.providers import PROVIDERS, Provider
 from errand.engine.models.message_cache import MessageCache
 from errand.engine.models.openai.request import chat_messages
+from errand.engine.models.react.history import to_text_history
 from errand.protocol.base import JsonObject, JsonValue
 from tests.support.provider_servers import calls_of, entries_of, text_in
 
@@ -91,6 +92,27 @@ def test_results_directly_follow_the_calls_of_their_batch(one: Provider, other: 
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_no_two_messages_of_the_user_follow_each_other(one: Provider, other: Provider) -> None:
+    stopped = AssistantMessage((), "aborted", "Request was aborted", f"{one.name}/model")
+    picture = UserMessage((Text("and this?"), PICTURE))
+    more = (user_text("again"), stopped, user_text("once more"), picture, user_text("well?"))
+    for messages in (more, (*history(one), *more), (*history(one)[:4], *more)):
+        for entries in (sent(other, messages), sent(other, to_text_history(messages))):
+            roles = [str(entry["role"]) for entry in entries]
+            assert ("user", "user") not in itertools.pairwise(roles)
+            assert [word for word in ("again", "once more", "and this?", "well?") if word not in text_in(entries)] == []
+
+
+def test_messages_in_a_row_are_joined_with_their_pictures() -> None:
+    messages = (user_text("one"), user_text("two"), UserMessage((Text("three"), PICTURE)), user_text("four"))
+    row = ROWS[0]
+    assert sent(row, messages[:2])[1:] == [{"role": "user", "content": "one\n\ntwo"}]
+    picture: JsonObject = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    texts = [{"type": "text", "text": text} for text in ("one\n\ntwo", "three", "four")]
+    assert sent(row, messages)[1:] == [{"role": "user", "content": [*texts[:2], picture, texts[2]]}]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_no_text_is_lost_and_signatures_go_to_no_other_model(one: Provider, other: Provider) -> None:
     text = text_in(sent(other, history(one)))
     assert [
@@ -151,10 +173,10 @@ def test_model_without_image_input_is_told_that_there_was_a_picture() -> None:
 
 def test_result_without_its_call_is_sent_as_text() -> None:
     messages = (ToolResultMessage("call_1", "shell", (Text("a b"),)), user_text("and?"))
-    (first, _) = sent(ROWS[1], messages)[1:]
+    (first,) = sent(ROWS[1], messages)[1:]
     assert first == {
         "role": "user",
-        "content": "Result of an earlier call of shell:\n<tool_output>\na b\n</tool_output>",
+        "content": "Result of an earlier call of shell:\n<tool_output>\na b\n</tool_output>\n\nand?",
     }
 
 

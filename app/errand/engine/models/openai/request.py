@@ -34,9 +34,35 @@ def chat_messages(request: ModelRequest, provider: Provider, cache: MessageCache
 
     `cache` holds converted messages for one provider. Calls of a failed or aborted reply without a result are dropped;
     other calls without a result get one, since strict providers require it. Reasoning is sent only to the model that
-    wrote it, pictures only to models that accept them.
+    wrote it, pictures only to models that accept them. What the user says is one message up to the next reply.
     """
-    return _Conversation(request, provider, cache).entries()
+    entries: list[JsonValue] = []
+    for entry in _Conversation(request, provider, cache).entries():
+        if entries and _is_of_user(entries[-1]) and _is_of_user(entry):
+            entries[-1] = _joined(entries[-1], entry)
+        else:
+            entries.append(entry)
+    return entries
+
+
+def _is_of_user(entry: JsonValue) -> bool:
+    return isinstance(entry, dict) and entry.get("role") == "user"
+
+
+def _joined(one: JsonValue, other: JsonValue) -> JsonValue:
+    """Two messages of the user as one: servers refuse two in a row, or read only the last."""
+    assert isinstance(one, dict)
+    assert isinstance(other, dict)
+    first, second = one["content"], other["content"]
+    if isinstance(first, str) and isinstance(second, str):
+        return {"role": "user", "content": "\n\n".join(filter(None, (first, second)))}
+    return {"role": "user", "content": [*_as_parts(first), *_as_parts(second)]}
+
+
+def _as_parts(content: JsonValue) -> list[JsonValue]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []
 
 
 class _Conversation:
