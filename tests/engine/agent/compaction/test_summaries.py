@@ -58,7 +58,8 @@ def words(node: Node) -> str:
 
 
 def contents(request: ReceivedRequest) -> list[str]:
-    return [str(message["content"]) for message in request.messages[1:]]
+    """The paragraphs, since what a person said in a row is sent as one message."""
+    return [part for message in request.messages[1:] for part in str(message["content"]).split("\n\n")]
 
 
 async def test_manual_summary_covers_older_messages_and_keeps_a_pinned_one(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ async def test_manual_summary_covers_older_messages_and_keeps_a_pinned_one(tmp_p
         again = await parts.start("And now?", mode="chat", conversation_id=talked.conversation_id)
         await parts.watcher.end(again.id)
         read = contents(parts.model.requests[-1])
-        assert (read[0].endswith(SUMMARY), read[1], read[-1]) == (True, "Message 1", "And now?")
+        assert (read[1], read[2], read[-1]) == (SUMMARY, "Message 1", "And now?")
         assert "Message 2" not in read and "Message 5" in read
         explain = ContextExplainParams(task_id=again.id, largest=3)
         explained = await engine.stores.session.call(CONTEXT_EXPLAIN, explain)
@@ -104,12 +105,12 @@ async def test_summary_can_be_edited_and_a_branch_from_before_it_reads_all_messa
         assert (after.until_id, after.nodes) == (before.until_id, before.nodes)
         task = await parts.start("And now?", mode="chat", conversation_id=talked.conversation_id)
         await parts.watcher.end(task.id)
-        assert contents(parts.model.requests[-1])[0].endswith("It was about the tide.")
+        assert contents(parts.model.requests[-1])[1] == "It was about the tide."
         sibling = await said(parts, talked.conversation_id, "Message 2")
-        params = parts.model.requests[2].messages
+        earlier = contents(parts.model.requests[2])
         other = await parts.services.runner.start(_sibling(talked, sibling.id, parts.model.url, "Message 2, again"))
         await parts.watcher.end(other.id)
-        assert contents(parts.model.requests[-1])[:-1] == [str(one["content"]) for one in params[1:-1]]
+        assert contents(parts.model.requests[-1])[:-1] == earlier[:-1]
 
 
 def _block(node: Node) -> SummaryBlock:
@@ -167,7 +168,7 @@ async def test_message_sent_during_a_summary_is_answered_after_it(tmp_path: Path
         ended = await engine.parts.watcher.end(task.id)
         assert (ended.status, ended.step_count) == ("completed", 2)
         read = contents(engine.parts.model.requests[-1])
-        assert (read[0].endswith(SUMMARY), read[-1]) == (True, "And now?")
+        assert (read[1], read[-1]) == (SUMMARY, "And now?")
 
 
 async def test_failed_manual_summary_gives_the_reason_and_an_interrupted_one_is_made_again(tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ async def test_one_of_several_agents_summarises_and_no_agent_takes_a_turn_after_
         assert "Message 0" in record and "[Coder]: The tide" in record
         await spoken(engine.parts, "Message 1", anna.conversation_id)
         read = contents(engine.parts.model.requests[-1])
-        assert read[0].endswith(SUMMARY) and not any("Message 0" in text for text in read)
+        assert read[1] == SUMMARY and not any("Message 0" in text for text in read)
 
 
 def test_summary_input_marks_engine_messages_as_from_the_app() -> None:

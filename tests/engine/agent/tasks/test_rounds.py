@@ -86,9 +86,7 @@ async def test_message_goes_to_the_agent_it_names_and_agents_at_the_same_head_fo
         heads = {one.head_id for one in await engine.services.database.agents.list(place)}
         assert heads == {engine.watcher.nodes()[-1].id}
         assert said(engine.model.requests[-1]) == [
-            ("user", "hello"),
-            ("user", "[Anna]: Anna here"),
-            ("user", "@Coder and you?"),
+            ("user", "hello\n\n[Anna]: Anna here\n\n@Coder and you?"),
             ("assistant", "Coder here"),
             ("user", "still there?"),
         ]
@@ -113,7 +111,8 @@ async def test_in_round_robin_each_agent_speaks_once(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name.upper()))) as engine:
         anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
         assert await spoken(engine, "what do you think?", anna.conversation_id) == ["Anna", "Coder", "Writer"]
-        assert said(engine.model.requests[-1])[1:] == [("user", "[Anna]: ANNA"), ("user", "[Coder]: CODER")]
+        told = "what do you think?\n\n[Anna]: ANNA\n\n[Coder]: CODER"
+        assert said(engine.model.requests[-1]) == [("user", told)]
         assert await spoken(engine, "@Writer, @Anna?", anna.conversation_id) == ["Writer", "Anna"]
         assert notices(engine) == []
 
@@ -242,7 +241,8 @@ async def test_engine_messages_within_a_task_start_no_new_round(tmp_path: Path) 
     done = Reply(calls=(Call("task_complete", {"summary": "done"}),))
 
     def speech(name: str, request: ReceivedRequest) -> Reply:
-        return done if "task_complete" in str(request.messages[-1]["content"]) else Reply(text=f"{name} thinks.")
+        last = str(request.messages[-1]["content"]).rpartition("\n\n")[2]
+        return done if "task_complete" in last else Reply(text=f"{name} thinks.")
 
     async with engine_parts(tmp_path, speaking(speech)) as engine:
         anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
