@@ -25,7 +25,7 @@ from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.recovery.source import ModelSource
 from tests.engine.models.providers import LIBRARY, ONCE, PATIENT, QUICK, stored_key
 from tests.support.company_network import HOST, company_network
-from tests.support.model_replies import final, request_for
+from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import is_alive, until
 from tests.support.warm_library import warm_process
@@ -168,6 +168,17 @@ async def test_refusal_is_quoted_as_the_provider_wrote_it() -> None:
         message = await final(opened.model, GEMINI)
     said = "Google Gemini does not know this model or address (404): no such model. "
     assert message.error == f"{said}Check the model's name and the API base."
+
+
+async def test_a_limit_of_gemini_is_kept_with_its_wait() -> None:
+    details = '[{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37s"}]'
+    body = f'{{"error": {{"code": 429, "message": "Resource has been exhausted.", "details": {details}}}}}'
+    async with library([Reply(status=429, body=body)], row=gemini()) as opened:
+        end = (await collect(opened.model, GEMINI))[-1]
+    assert isinstance(end, ReplyEnd)
+    assert end.retry_later is not None and end.retry_later.at is not None
+    assert (end.message.error or "").startswith("Google Gemini limits how much can be asked (429)")
+    assert "Try again in 37 s" in (end.message.error or "")
 
 
 async def test_a_server_that_is_not_there_is_said_with_its_address() -> None:

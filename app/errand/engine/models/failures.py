@@ -11,7 +11,7 @@ from enum import StrEnum, auto
 import msgspec
 
 from errand.engine.core.messages import AssistantMessage
-from errand.engine.models.rate_limit_reset import retry_after, seconds_to_reset
+from errand.engine.models.rate_limit_reset import asked_wait, seconds_to_reset
 from errand.protocol.base import JsonValue
 from errand.redaction import redact
 
@@ -144,7 +144,7 @@ def failure_from_response(
     if status == 401:  # without the body: providers quote a part of the key in it
         text = f"{title} refused the key (401). {key_help}".strip()
         return AttemptFailure(text, "key refused", FailureKind.NOT_AUTHORISED)
-    wait = seconds_to_reset(headers, body) if status == 429 else retry_after(headers)
+    wait = seconds_to_reset(headers, body) if status == 429 else asked_wait(headers, body)
     # A quota per minute mentions billing too, but names its end.
     is_unpaid = _NO_MONEY.search(said) or (wait is None and _ABOUT_MONEY.search(said))
     if status == 402 or (status == 429 and is_unpaid):

@@ -55,6 +55,12 @@ def seconds_to_reset(headers: Mapping[str, str], body: bytes) -> float | None:
     return None
 
 
+def asked_wait(headers: Mapping[str, str], body: bytes) -> float | None:
+    """The wait that a refusal asks for: in a header, else in a field of the body, such as `retryDelay` of Google."""
+    wait = retry_after(headers)
+    return wait if wait is not None else _from_fields(_decoded(body))
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date."""
     known = _in_lower_case(headers)
@@ -72,15 +78,26 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _from_body(body: bytes) -> float | None:
-    try:
-        value: JsonValue = msgspec.json.decode(body[:100_000])
-    except (ValueError, RecursionError):
+    value = _decoded(body)
+    if value is None:
         return _from_text(body[:_LONGEST_SENTENCES].decode("utf-8", "replace"))
-    named = [wait for wait in map(_date_or_duration, _values_named(value, _FIELDS)) if wait is not None]
-    if named:
-        return max(named)
+    if (named := _from_fields(value)) is not None:
+        return named
     said = (_from_text(text) for text in _texts(value))
     return next((wait for wait in said if wait is not None), None)
+
+
+def _decoded(body: bytes) -> JsonValue:
+    """None for what is not JSON."""
+    try:
+        return msgspec.json.decode(body[:100_000])
+    except (ValueError, RecursionError):
+        return None
+
+
+def _from_fields(value: JsonValue) -> float | None:
+    waits = (_date_or_duration(given) for given in _values_named(value, _FIELDS))
+    return max((wait for wait in waits if wait is not None), default=None)
 
 
 def _from_text(text: str) -> float | None:

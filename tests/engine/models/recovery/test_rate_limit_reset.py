@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import pytest
 
 from errand.engine.models.failures import FailureKind, failure_from_response
-from errand.engine.models.rate_limit_reset import retry_after, seconds_to_reset
+from errand.engine.models.rate_limit_reset import asked_wait, retry_after, seconds_to_reset
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
 
@@ -39,6 +39,15 @@ def said(message: str, **more: object) -> bytes:
 )
 def test_retry_after_is_read_as_seconds_or_as_a_date(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
+
+
+def test_a_server_that_is_overloaded_may_say_when_it_is_not() -> None:
+    busy = said("Overloaded", details=[{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}])
+    assert asked_wait({}, busy) == 7
+    assert asked_wait({"Retry-After": "3"}, busy) == 3
+    assert asked_wait({}, said("Try again in 9 s.")) is None
+    failure = failure_from_response("Test", 503, {}, busy)
+    assert (failure.kind, failure.retry_after_s) == (FailureKind.UNAVAILABLE, 7)
 
 
 @pytest.mark.parametrize(
