@@ -23,3 +23,18 @@ async def test_a_task_of_a_killed_engine_waits_on_by_itself_in_the_next_one(own_
         done = await own_errand.run("resume", again.id)
     assert done.code == 0, done.err
     assert "Here it is." in done.out
+
+
+async def test_a_wait_is_said_once_without_a_terminal(errand: Errand) -> None:
+    limited = Reply(status=429, error="Too many requests.", headers={"Retry-After": "11"})
+    for more in ((), ("--json",)):
+        async with ModelServer(replies=[limited, Reply(text="Here it is.")]) as server:
+            process = await errand.start("run", *more, *MODEL, server.url, "write a report")
+            await server.request(0)
+            waiting = await errand.task("paused")
+            assert (await errand.run("resume", waiting.id)).code == 0
+            out, err = await process.communicate()
+        assert process.returncode == 0, err
+        assert "Here it is." in out.decode()
+        assert err.decode().count("rate limit until ") == 1
+        assert err.decode().count("the task goes on by itself then") == 1

@@ -41,7 +41,10 @@ async def test_successful_test_reports_the_model_and_the_time(engine: EngineServ
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (Reply(status=401, error="Incorrect API key provided"), "refused the key (401). Check the variable"),
+        (
+            Reply(status=401, error="Incorrect API key provided"),
+            "refused the key (401). It is the one in the variable OPENAI_API_KEY",
+        ),
         (Reply(status=404, error="The model does not exist"), "does not know this model or address (404)"),
         (Reply(status=429, error="insufficient_quota"), "no credit left (429)"),
         (Reply(status=402, error="Pay first"), "no credit left (402)"),

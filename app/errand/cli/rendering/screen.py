@@ -46,6 +46,8 @@ class Output(Protocol):
     def style(self) -> Style: ...
     @property
     def width(self) -> int: ...
+    @property
+    def shows_status(self) -> bool: ...
     def write(self, text: str) -> None: ...
     def line(self, text: str = "") -> None: ...
     def note(self, text: str) -> None: ...
@@ -70,13 +72,35 @@ class Screen(Protocol):
         ...
 
 
+class _LimitNotes:
+    """Says once for each wait that a task waits for a provider's limit, where no status line says it."""
+
+    def __init__(self, terminal: Output) -> None:
+        self._terminal = terminal
+        self._waiting: set[str] = set()
+
+    def see(self, message: ShownMessage) -> None:
+        if self._terminal.shows_status or not isinstance(message, EventRecord):
+            return
+        if not isinstance(message.event, TaskUpdate):
+            return
+        task = message.event.task
+        if task.retry_at is None or task.stopping or task.ended_at is not None:
+            self._waiting.discard(task.id)
+        elif task.id not in self._waiting:
+            self._waiting.add(task.id)
+            self._terminal.note(f"errand: {plain(task.activity)}; the task goes on by itself then")
+
+
 class JsonScreen:
     """Each message in wire format, one per line."""
 
     def __init__(self, terminal: Output) -> None:
         self._terminal = terminal
+        self._limits = _LimitNotes(terminal)
 
     def show(self, conversation_id: str, message: ShownMessage) -> None:
+        self._limits.see(message)
         notice = Notice("event" if isinstance(message, EventRecord) else "delta", message)
         self._terminal.line(msgspec.json.encode(notice).decode())
 
@@ -96,6 +120,7 @@ class TextScreen:
     def __init__(self, terminal: Output, *, thinking: bool = False) -> None:
         self._terminal = terminal
         self._shows_thinking = thinking
+        self._limits = _LimitNotes(terminal)
         self._transcripts: dict[str, tuple[str, TranscriptRenderer]] = {}
 
     def add(self, conversation_id: str, label: str = "", *, streams: bool = True) -> None:
@@ -115,6 +140,7 @@ class TextScreen:
         entry = self._transcripts.get(conversation_id)
         if entry is None:
             return
+        self._limits.see(message)
         label, transcript = entry
         self._terminal.write(with_label(_text(transcript, message), label))
         self.tick()
@@ -199,6 +225,7 @@ class AgentEventScreen(JsonScreen):
         self._view = view
 
     def show(self, conversation_id: str, message: ShownMessage) -> None:
+        self._limits.see(message)
         for event in self._events(message):
             self._output.line(msgspec.json.encode(event).decode())
 

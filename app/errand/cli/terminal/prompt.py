@@ -81,6 +81,10 @@ class LivePrompt:
         self._above.write(self.style.printable(whole + newline))
         self._session.app.invalidate()
 
+    @property
+    def shows_status(self) -> bool:
+        return True
+
     def line(self, text: str = "") -> None:
         self.write(text + "\n")
 

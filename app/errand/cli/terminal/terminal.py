@@ -49,6 +49,11 @@ class Terminal:
         """Columns; 80 if unknown."""
         return max(20, shutil.get_terminal_size().columns)
 
+    @property
+    def shows_status(self) -> bool:
+        """True if a status line can be shown."""
+        return self._rewrites
+
     def write(self, text: str) -> None:
         """Write text above the status line."""
         if not text:

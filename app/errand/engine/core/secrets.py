@@ -45,11 +45,11 @@ class ClientEnvironments:
         if new:
             self._clients = [new, *(old for old in self._clients if old != new)][:_MOST]
 
-    def values(self, names: Sequence[str], together_with: Variable | None = None) -> Iterator[str]:
-        """Values of the variables, newest environment first, or only from those that set `together_with`."""
+    def values(self, names: Sequence[str], together_with: Variable | None = None) -> Iterator[Variable]:
+        """The variables that are set, newest environment first, or only from those that set `together_with`."""
         for environment in self._all():
             if together_with is None or _value(environment, together_with[0]) == together_with[1]:
-                yield from filter(None, (_value(environment, name) for name in names))
+                yield from ((name, value) for name in names if (value := _value(environment, name)))
 
     def value_set_with(self, name: str, others: Sequence[str]) -> str:
         """The variable in the newest environment that sets it or one of `others`; empty if unset there."""
@@ -69,10 +69,11 @@ def _value(environment: Mapping[str, str], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key and its source; its repr never includes the value."""
+    """A key and its source, with the name of its variable; its repr never includes the value."""
 
     value: str = field(repr=False)
     source: KeySource
+    variable: str = ""
 
 
 def check_key(key: str) -> None:
@@ -120,8 +121,8 @@ class KeyStore:
 
         With `together_with`, only environments in which that variable has that value are searched.
         """
-        for value in self.environments.values(variables, together_with):
-            return Key(value, "environment")
+        for variable, value in self.environments.values(variables, together_with):
+            return Key(value, "environment", variable)
         if provider in self._read:
             return self._read[provider]
         async with self._lock:

@@ -16,22 +16,30 @@ class Timeouts:
     between_s: float = 60.0
 
 
+def _unknown() -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
     """`key` is called for each request.
 
     `base_url` may be empty if the library knows the address. Everything that the server sends passes the `redactor`,
-    which knows each sent key: some servers quote it.
+    which knows each sent key: some servers quote it. `origin` says where the newest key was set, empty if that is not
+    known.
     """
 
     provider: Provider
     base_url: str
     key: Callable[[], Awaitable[str | None]]
     redactor: Redactor = field(default_factory=Redactor)
+    origin: Callable[[], str] = _unknown
 
     @property
     def key_help(self) -> str:
-        """Where to set the key."""
+        """Where the key was set, or is to be set."""
+        if origin := self.origin():
+            return origin
         if self.provider.own:
             return f"Check the key of {self.provider.title} in the settings, under Models and keys."
         if not self.provider.key_variables:

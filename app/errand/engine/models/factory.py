@@ -53,9 +53,8 @@ class ModelFactory:
         address_variable = (
             None if api_base or self._address_from_settings(provider) else self._address_variable(provider)
         )
-        endpoint = ModelEndpoint(
-            provider, base, _KeySource(self._keys, provider, api_key, address_variable), self._keys.redactor
-        )
+        key = _KeySource(self._keys, provider, api_key, address_variable)
+        endpoint = ModelEndpoint(provider, base, key, self._keys.redactor, key.origin)
         match provider.kind:
             case "litellm":
                 return self._open_library(endpoint)
@@ -160,11 +159,28 @@ class _KeySource:
         self._provider = provider
         self._given = given
         self._address_variable = address_variable
+        self._found: Key | None = None
 
     async def __call__(self) -> str | None:
         if self._given:
             return self._given
         if not self._provider.takes_key:
             return None
-        found = await self._keys.get(self._provider.name, self._provider.key_variables, self._address_variable)
-        return found.value if found else None
+        provider = self._provider
+        self._found = await self._keys.get(provider.name, provider.key_variables, self._address_variable)
+        return self._found.value if self._found else None
+
+    def origin(self) -> str:
+        """Where the newest key was set and is replaced, in words; empty without a key."""
+        if self._given:
+            return "It was given for this task alone, with --api-key-env or by a program: check it there."
+        replace_it = f"Replace it with `errand keys set {self._provider.name}`, or in the settings."
+        match self._found:
+            case Key(source="environment", variable=variable):
+                return f"It is the one in the variable {variable}, which goes before a stored key: check it there."
+            case Key(source="keyring"):
+                return f"It is the one in the system's keyring. {replace_it}"
+            case Key(source="file"):
+                return f"It is the one in Errand's encrypted key file. {replace_it}"
+            case _:
+                return ""

@@ -51,6 +51,7 @@ _NO_THOUGHTS = re.compile(
     r"|invalid .?signature.{0,20}thinking|item .{0,80}of type .?reasoning.{0,40}without its required",
     re.IGNORECASE,
 )
+_BAD_KEY = re.compile(r"api key not valid|api_key_invalid|(incorrect|invalid) api key", re.IGNORECASE)
 _NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)", re.IGNORECASE)
 _ABOUT_MONEY = re.compile(r"billing", re.IGNORECASE)
 _USAGE_LIMIT = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
@@ -141,8 +142,10 @@ def failure_from_response(
     quoted = f": {said}{_full_stop(said)}" if said else "."
     if (failure := _request_failure(title, status, said, quoted)) is not None:
         return failure
-    if status == 401:  # without the body: providers quote a part of the key in it
-        text = f"{title} refused the key (401). {key_help}".strip()
+    if status == 401 or (
+        status == 400 and _BAD_KEY.search(said)
+    ):  # without the body: providers quote a part of the key in it
+        text = f"{title} refused the key ({status}). {key_help}".strip()
         return AttemptFailure(text, "key refused", FailureKind.NOT_AUTHORISED)
     wait = seconds_to_reset(headers, body) if status == 429 else asked_wait(headers, body)
     # A quota per minute mentions billing too, but names its end.

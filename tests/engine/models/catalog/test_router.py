@@ -21,6 +21,8 @@ from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import ModelServer, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 
+KEY = "key-of-the-test-0123456789"
+
 
 def router(folder: Path, environment: dict[str, str] | None = None) -> ModelRouter:
     keys = KeyStore(folder / "keys", {**NO_LOCAL_SERVERS, **(environment or {})}, lambda: None)
@@ -120,6 +122,29 @@ async def test_a_key_in_the_environment_makes_its_provider_ready(tmp_path: Path)
     assert listed.default == "groq/openai/gpt-oss-120b"
     assert "gsk_123456789" not in repr(listed)
     assert any(model.id == "groq/openai/gpt-oss-120b" and model.input_price for model in listed.models)
+
+
+@pytest.mark.parametrize("place", ["variable", "second variable", "file", "given"])
+async def test_a_refused_key_names_where_it_was_set(place: str, tmp_path: Path) -> None:
+    variables = {"variable": {"TOGETHER_API_KEY": KEY}, "second variable": {"TOGETHERAI_API_KEY": KEY}}
+    keys = KeyStore(tmp_path / "keys", {**NO_LOCAL_SERVERS, **variables.get(place, {})}, lambda: None)
+    if place == "file":
+        await keys.set("together", KEY)
+    models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
+    refusals = [Reply(status=401, error="Incorrect key"), Reply(status=400, error="API key not valid")]
+    async with ModelServer(refusals) as server:
+        model = models.open("together/a/b", server.url, KEY if place == "given" else None)
+        said = [(await final(model, request_for("together/a/b"))).error for _ in refusals]
+        await models.close()
+    goes_first = "which goes before a stored key: check it there."
+    replace_it = "Replace it with `errand keys set together`, or in the settings."
+    where = {
+        "variable": f"It is the one in the variable TOGETHER_API_KEY, {goes_first}",
+        "second variable": f"It is the one in the variable TOGETHERAI_API_KEY, {goes_first}",
+        "file": f"It is the one in Errand's encrypted key file. {replace_it}",
+        "given": "It was given for this task alone, with --api-key-env or by a program: check it there.",
+    }[place]
+    assert said == [f"Together refused the key (401). {where}", f"Together refused the key (400). {where}"]
 
 
 async def test_closing_the_router_ends_streams_and_connections(tmp_path: Path) -> None:

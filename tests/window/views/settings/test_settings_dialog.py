@@ -186,7 +186,7 @@ async def test_a_provider_is_tested_with_a_real_call_and_can_be_tested_again(
         await until(lambda: "Test OpenAI" in settings.buttons())
         assert "Test Mistral" not in settings.buttons()
         settings.buttons()["Test OpenAI"].click()
-        await settings.see("OpenAI refused the key (401). Check the variable OPENAI_API_KEY")
+        await settings.see("OpenAI refused the key (401). It is the one in the variable OPENAI_API_KEY")
         settings.buttons()["Test OpenAI"].click()
         await settings.see("Asking one of its models …")
         settings.buttons()["Test OpenAI"].click()
