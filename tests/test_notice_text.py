@@ -30,6 +30,7 @@ from errand.protocol.notices import (
     TaskStopped,
     TaskStuck,
     TemperatureLeftOut,
+    ThinkingNotSent,
     ToolsAsText,
     UnknownPrice,
 )
@@ -135,6 +136,15 @@ OTHERS: dict[str, NoticeData] = {
     "The temperature 0.2 is left out: a/b does not take it.": TemperatureLeftOut(model="a/b", temperature=0.2),
     "The temperature 1 is left out: a model that thinks has its own.": (
         TemperatureLeftOut(model="a/b", temperature=1.0, thinks=True)
+    ),
+    "The thinking level high is left out: a/b does not think.": (
+        ThinkingNotSent(model="a/b", level="high", why="no_thinking")
+    ),
+    "The thinking level low is not sent, since how a/b is told is not known: it thinks as much as it does by itself.": (
+        ThinkingNotSent(model="a/b", level="low", why="no_way")
+    ),
+    "a/b cannot be told not to think: it thinks as much as it does by itself.": (
+        ThinkingNotSent(model="a/b", level="off", why="always")
     ),
     "The limit of 1 reply in a row is reached. Write something and they go on.": (
         RoundEnded(reason="limit", next_agent="Ann", replies=1)

@@ -32,6 +32,7 @@ from errand.protocol.notices import (
     TaskStopped,
     TaskStuck,
     TemperatureLeftOut,
+    ThinkingNotSent,
     ToolsAsText,
     UnknownPrice,
 )
@@ -75,7 +76,7 @@ def data_text(data: NoticeData) -> str:
             return f"The same calls were made {_COUNTS.get(count, count)} times in turn: {calls}"
         case ContextNearlyFull() | ContextTruncated() | NoSummary():
             return _context_text(data)
-        case ReplyCut() | ModelChanged() | ToolsAsText() | TemperatureLeftOut() | UnknownPrice():
+        case ReplyCut() | ModelChanged() | ToolsAsText() | TemperatureLeftOut() | ThinkingNotSent() | UnknownPrice():
             return _reply_text(data)
         case RoundEnded():
             return _round_text(data)
@@ -262,6 +263,15 @@ def _reply_text(data: ReplyNotice) -> str:
         case TemperatureLeftOut(model=model, temperature=temperature, thinks=thinks):
             reason = "a model that thinks has its own" if thinks else f"{model} does not take it"
             return f"The temperature {temperature:g} is left out: {reason}."
+        case ThinkingNotSent(model=model, level=level, why="no_thinking"):
+            return f"The thinking level {level} is left out: {model} does not think."
+        case ThinkingNotSent(model=model, why="always"):
+            return f"{model} cannot be told not to think: it thinks as much as it does by itself."
+        case ThinkingNotSent(model=model, level=level):
+            return (
+                f"The thinking level {level} is not sent, since how {model} is told is not known: it thinks as much as "
+                "it does by itself."
+            )
         case UnknownPrice(model=model):
             return (
                 f"The price of {model} is not known, so the budget cannot be kept: only turns and minutes limit this "

@@ -204,6 +204,12 @@ class ReceivedRequest:
         return [entry for entry in messages if isinstance(entry, dict)] if isinstance(messages, list) else []
 
     @property
+    def last_said(self) -> str:
+        """The last paragraph of the user: what a person says in a row is one message."""
+        said = [str(message["content"]) for message in self.messages if message.get("role") == "user"]
+        return said[-1].rpartition("\n\n")[2] if said else ""
+
+    @property
     def turn(self) -> int:
         """The number of assistant replies in the conversation."""
         if "input" not in self.body:

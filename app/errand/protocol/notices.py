@@ -9,6 +9,7 @@ from errand.protocol.tasks import LimitKind
 # `no_answer`: no answer follows the schema; `internal`: an error of the engine.
 FailureCause = Literal["reply", "summary", "nothing_to_summarise", "no_answer", "internal"]
 PromptRemarkCode = Literal["too_long", "no_text", "unreadable", "no_front_matter", "too_many_skills", "too_many_facts"]
+ThinkingObstacle = Literal["no_thinking", "no_way", "always"]
 RoundEndReason = Literal["limit", "budget", "failed", "not_started"]
 
 
@@ -159,6 +160,17 @@ class TemperatureLeftOut(Wire, frozen=True, kw_only=True, omit_defaults=True, ta
     thinks: bool = False
 
 
+class ThinkingNotSent(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="thinkingNotSent"):
+    """The chosen thinking level does not reach the model.
+
+    `no_thinking`: it does not think; `no_way`: how it is told is not known; `always`: it cannot be told not to think.
+    """
+
+    model: str
+    level: str
+    why: ThinkingObstacle
+
+
 class UnknownPrice(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="unknownPrice"):
     """The budget of the task cannot be enforced for this model."""
 
@@ -211,7 +223,7 @@ class SummaryForgotten(Wire, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 
 ContextNotice: TypeAlias = ContextNearlyFull | ContextTruncated | NoSummary
-ReplyNotice: TypeAlias = ReplyCut | ModelChanged | ToolsAsText | TemperatureLeftOut | UnknownPrice
+ReplyNotice: TypeAlias = ReplyCut | ModelChanged | ToolsAsText | TemperatureLeftOut | ThinkingNotSent | UnknownPrice
 NoticeData: TypeAlias = (
     TaskEndNotice
     | LimitsNear

@@ -8,9 +8,11 @@ from errand.engine.core.addresses import check_address
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.secrets import Key, KeyStore, Variable
 from errand.engine.core.settings import SettingValues
-from errand.engine.models.base import ModelProvider
+from errand.engine.models.base import ModelProvider, ModelRequest
+from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider
 from errand.engine.models.endpoint import ModelEndpoint
+from errand.protocol.notices import ThinkingObstacle
 
 if TYPE_CHECKING:
     from errand.engine.models.http_pool import HttpPool
@@ -91,6 +93,25 @@ class ModelFactory:
         scheme, _, place = base.rstrip("/").removesuffix("/v1").partition("://")
         host, _, port = place.partition(":")
         return f"{scheme}://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port or provider.local_port}/v1"
+
+    def obstacle_to_thinking(self, request: ModelRequest, provider: Provider, base: str) -> ThinkingObstacle | None:
+        """Why the thinking level of a request does not reach the model; None if it does."""
+        if provider.kind in ("proxy", "scripted"):
+            return None
+        from errand.engine.models.openai.request import effort_fields
+        from errand.engine.models.openai.responses_api import reasons
+
+        known = model_facts.facts(request.model)
+        if request.options.thinking_level == "off":
+            is_forced = provider.name == "openai" and reasons(request.model) and known and "none" not in known.efforts
+            return "always" if is_forced or (known is not None and known.always_thinks) else None
+        if known is not None and known.thinks is False:
+            return "no_thinking"
+        if provider.name == "openai":
+            return None if reasons(request.model) or effort_fields(request, provider) else "no_thinking"
+        if provider.kind != "openai_compatible" or base.rstrip("/").endswith(RESPONSES_PATH):
+            return None if known is None or known.reasons else "no_thinking"
+        return None if effort_fields(request, provider) else "no_way"
 
     async def key(self, provider: Provider) -> Key | None:
         """The key for the provider's `base_url`. Raises `ConfigurationError` if it cannot be read."""

@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.messages import ThinkingLevel
 from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import Settings, SettingValues
 from errand.engine.models.available_models import AvailableModels
-from errand.engine.models.base import ChatModel
+from errand.engine.models.base import ChatModel, ModelOptions, ModelRequest
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
 from errand.engine.models.catalog.model_lists import ModelListCache
 from errand.engine.models.catalog.providers import REACT, Provider, provider_name
 from errand.engine.models.factory import ModelFactory
 from errand.engine.models.recovery.retry import RetryPolicy
+from errand.protocol.notices import ThinkingObstacle
 
 if TYPE_CHECKING:
     from errand.engine.models.recovery.driver import RecoveringModel
@@ -141,6 +143,14 @@ class ModelRouter:
             return True
         known = model_facts.facts(model_id)
         return known is not None and known.prices.input is not None and known.prices.output is not None
+
+    def obstacle_to_thinking(
+        self, model_id: str, level: ThinkingLevel, api_base: str | None
+    ) -> ThinkingObstacle | None:
+        """Why a thinking level does not reach the model at this address; None if it does."""
+        provider = self._provider(model_id)
+        request = ModelRequest(model_id.removeprefix(REACT), "", (), options=ModelOptions(thinking_level=level))
+        return self._factory.obstacle_to_thinking(request, provider, api_base or self._factory.base_url(provider))
 
     async def close(self) -> None:
         """End all streams as aborted and close the connections."""

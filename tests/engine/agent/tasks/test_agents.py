@@ -16,18 +16,13 @@ from errand.protocol.events import AgentDeleted, AgentUpdate, ConversationUpdate
 from errand.protocol.tasks import TaskRetryParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
-from tests.support.model_server import ModelServer, ReceivedRequest, Reply
+from tests.support.model_server import ModelServer, Reply
 from tests.support.records import NOW, conversation
 
 
 def talking() -> ModelServer:
     """Answers each message with its own text."""
-    return ModelServer(answer=lambda request: Reply(text=f"re: {_last(request)}"))
-
-
-def _last(request: ReceivedRequest) -> str:
-    """What was said last: all that a person said in a row is one message."""
-    return str(request.messages[-1]["content"]).rpartition("\n\n")[2]
+    return ModelServer(answer=lambda request: Reply(text=f"re: {request.last_said}"))
 
 
 async def chat(engine: EngineParts, agent: Agent, prompt: str, **seen: int | str | None) -> AgentChatResult:

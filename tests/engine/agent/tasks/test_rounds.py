@@ -241,8 +241,7 @@ async def test_engine_messages_within_a_task_start_no_new_round(tmp_path: Path) 
     done = Reply(calls=(Call("task_complete", {"summary": "done"}),))
 
     def speech(name: str, request: ReceivedRequest) -> Reply:
-        last = str(request.messages[-1]["content"]).rpartition("\n\n")[2]
-        return done if "task_complete" in last else Reply(text=f"{name} thinks.")
+        return done if "task_complete" in request.last_said else Reply(text=f"{name} thinks.")
 
     async with engine_parts(tmp_path, speaking(speech)) as engine:
         anna, *_ = await company(engine, TurnTaking(rule="round_robin"))

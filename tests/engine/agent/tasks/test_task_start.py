@@ -38,6 +38,33 @@ async def test_model_is_told_when_the_workspace_disappears_during_a_task(tmp_pat
         assert "is gone" in str(engine.model.requests[1].messages[-1]["content"])
 
 
+async def test_a_chosen_thinking_level_that_is_not_sent_is_said_once(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda _: Reply(text="Hello."))) as engine:
+        place: str | None = None
+        for level in ("high", "high", "low"):
+            given = msgspec.structs.replace(params(engine, thinking_level=level), conversation_id=place, mode="chat")
+            given = msgspec.structs.replace(given, workspace=None) if place else given
+            task = await engine.services.runner.start(given)
+            place = task.conversation_id
+            await engine.watcher.end(task.id)
+        assert notices(engine) == [
+            f"The thinking level {level} is not sent, since how openai_compatible/test-model is told is not known: it "
+            "thinks as much as it does by itself."
+            for level in ("high", "low")
+        ]
+
+
+async def test_nothing_is_said_of_the_thinking_level_of_a_personality(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
+        task = await engine.start(personality_id="coder", mode="chat")
+        assert (await engine.watcher.end(task.id)).thinking_level == "medium"
+        assert notices(engine) == []
+
+
+def notices(engine: EngineParts) -> list[str]:
+    return [notice_text(b) for node in engine.watcher.nodes() for b in node.blocks if isinstance(b, NoticeBlock)]
+
+
 async def test_a_password_in_the_api_base_is_refused_before_it_is_stored(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(InvalidParams, match="password"):

@@ -208,6 +208,30 @@ def test_thinking_levels_in_the_words_of_each_provider() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "level", "why"),
+    [
+        ("openai/gpt-5.4", "high", None),
+        ("openai/gpt-5.4", "off", None),
+        ("openai/o3", "off", "always"),
+        ("openai/gpt-4.1", "low", "no_thinking"),
+        ("anthropic/claude-sonnet-4-5", "low", None),
+        ("anthropic/claude-sonnet-5-5", "off", "always"),
+        ("anthropic/claude-of-tomorrow", "low", None),
+        ("gemini/gemini-3.8-flash", "high", None),
+        ("openrouter/a/b", "low", None),
+        ("ollama/llama3", "high", "no_way"),
+        ("react/ollama/llama3", "high", "no_way"),
+        ("ollama/gpt-oss:20b", "high", None),
+        ("scripted/tour", "high", None),
+    ],
+)
+def test_whether_a_thinking_level_reaches_the_model(
+    model: str, level: ThinkingLevel, why: str | None, tmp_path: Path
+) -> None:
+    assert router(tmp_path).obstacle_to_thinking(model, level, None) == why
+
+
+@pytest.mark.parametrize(
     ("name", "thinks"),
     [
         ("gpt-5.4", True),

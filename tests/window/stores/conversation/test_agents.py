@@ -69,8 +69,7 @@ async def company(stack: AsyncExitStack, home: Path, model: ModelServer) -> Comp
 
 def echo(request: ReceivedRequest) -> Reply:
     """Repeats the last text."""
-    said = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
-    return Reply(text=f"You said {said[-1]}.")
+    return Reply(text=f"You said {request.last_said}.")
 
 
 async def test_an_added_agent_is_selected_and_names_appear_above_replies(tmp_path: Path) -> None:
@@ -94,8 +93,7 @@ async def test_two_agents_working_at_once_have_separate_branches_and_stop_separa
     gate = asyncio.Event()
 
     def answer(request: ReceivedRequest) -> Reply:
-        said = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
-        return Reply(text="At last.", gate=gate) if said[-1] in ("one", "two") else Reply(text="Hello.")
+        return Reply(text="At last.", gate=gate) if request.last_said in ("one", "two") else Reply(text="Hello.")
 
     async with AsyncExitStack() as stack:
         people = await company(stack, tmp_path, ModelServer(answer=answer))

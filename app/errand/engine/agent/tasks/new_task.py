@@ -1,6 +1,7 @@
 """The record of a new task: checks the params, settles model and limits, publishes the first events."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from errand.engine.agent.history.branch import BranchWriter
@@ -16,7 +17,7 @@ from errand.engine.tools.answer_schema import check_answer_schema
 from errand.protocol.agents import Personality, ThinkingLevel
 from errand.protocol.blocks import Block, NoticeBlock
 from errand.protocol.events import TaskUpdate
-from errand.protocol.notices import UnknownPrice
+from errand.protocol.notices import ReplyNotice
 from errand.protocol.tasks import Task, TaskStartParams
 
 NOTHING_CONFIGURED = (
@@ -100,16 +101,16 @@ def publish_task(task: Task, target: TaskTarget, log: EventLog) -> BranchWriter:
 
 
 def publish_message(
-    task: Task, blocks: tuple[Block, ...], branch: BranchWriter, target: TaskTarget, *, has_price: bool
+    task: Task,
+    blocks: tuple[Block, ...],
+    branch: BranchWriter,
+    target: TaskTarget,
+    about_model: Sequence[ReplyNotice] = (),
 ) -> None:
-    """Add the task's message to the branch, followed by notices about the task.
-
-    Without `has_price`, a notice says that the budget cannot be enforced for this model.
-    """
+    """Add the task's message to the branch, followed by notices about the task, and by those about its model."""
     branch.append(branch.draft("user", target.author, blocks, task_id=task.id))
     notices = [NoticeBlock(kind="info", data=target.remark)] if target.remark is not None else []
-    if task.budget_usd is not None and not has_price:
-        notices.append(NoticeBlock(kind="model", data=UnknownPrice(model=task.model)))
+    notices += [NoticeBlock(kind="model", data=data) for data in about_model]
     for notice in notices:
         branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
     branch.announce_head()

@@ -1,6 +1,6 @@
 """Creates stored, ready-to-run tasks: new, retried, resumed, summary, next speaker."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -30,7 +30,7 @@ from errand.engine.agent.tasks.task_target import (
     with_personality,
 )
 from errand.engine.core.errors import Conflict, IllegalMove, InvalidParams, NotFound, StorageError
-from errand.engine.core.messages import AssistantMessage, ModelMessage, UserMessage, user_text
+from errand.engine.core.messages import AssistantMessage, ModelMessage, ThinkingLevel, UserMessage, user_text
 from errand.engine.models.base import ChatModel
 from errand.engine.models.router import ModelRouter
 from errand.engine.tools.base import SubAgentOrder
@@ -39,7 +39,7 @@ from errand.protocol.blocks import TextBlock
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.conversations import Node
 from errand.protocol.events import TaskUpdate
-from errand.protocol.notices import NoticeData
+from errand.protocol.notices import NoticeData, ReplyNotice, ThinkingNotSent, UnknownPrice
 from errand.protocol.tasks import Task, TaskRetryParams, TaskSetModeParams, TaskStartParams, TodoItem
 
 
@@ -56,6 +56,8 @@ class TaskStarter:
         self._builder = builder
         self._models = models
         self._modes = modes
+        # Of the conversations: the models whose user was told that a thinking level is not sent.
+        self._told: set[tuple[str, str, ThinkingLevel]] = set()
 
     async def new(
         self, params: TaskStartParams, target: TaskTarget, agent: Agent, *, is_again: bool = False
@@ -77,12 +79,22 @@ class TaskStarter:
         target = replace(target, conversation=self._modes.current(target.conversation))
         branch = publish_task(task, target, self._builder.log)
         branch.position = branch.position.advance(after)
-        has_price = self._models.has_price(task.model)
-        publish_message(task, message, branch, target, has_price=has_price)
+        chosen = None if is_again else params.thinking_level
+        publish_message(task, message, branch, target, tuple(self._about_model(task, chosen)))
         await self._store(task)
         personality = participants.with_introduction(target.personality)
         run = self._builder.build(task, branch, personality, model, history, 1, participants.as_messages)
         return StartedTask(run, user_message(message))
+
+    def _about_model(self, task: Task, chosen: ThinkingLevel | None) -> Iterator[ReplyNotice]:
+        """What the model cannot be held to: the budget, and once for each conversation the chosen thinking level."""
+        if task.budget_usd is not None and not self._models.has_price(task.model):
+            yield UnknownPrice(model=task.model)
+        if chosen is None or (task.conversation_id, task.model, chosen) in self._told:
+            return
+        if (why := self._models.obstacle_to_thinking(task.model, chosen, task.api_base)) is not None:
+            self._told.add((task.conversation_id, task.model, chosen))
+            yield ThinkingNotSent(model=task.model, level=chosen, why=why)
 
     async def sub_agent(
         self, params: TaskStartParams, target: TaskTarget, agent: Agent, order: SubAgentOrder, calling: Calling
@@ -95,7 +107,7 @@ class TaskStarter:
         target = replace(target, conversation=self._modes.current(target.conversation))
         branch = publish_task(task, target, self._builder.log)
         given = TextBlock(text=order.prompt, task_from=target.caller)
-        publish_message(task, (given,), branch, target, has_price=True)
+        publish_message(task, (given,), branch, target)
         await self._store(task)
         participants = await participants_of(target.agent, self._builder.database)
         personality = with_sub_agent_prompt(task, target.personality)
