@@ -3,9 +3,12 @@
 import base64
 from pathlib import Path
 
+import msgspec
+
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
 from errand.paths import Paths
+from errand.protocol.base import JsonObject
 from errand.protocol.tasks import TASK_FOLLOW_UP, TASK_STEER, Task, TaskMessageParams
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import ModelServer, Reply
@@ -29,12 +32,12 @@ async def test_words_and_pictures_that_waited_when_the_engine_was_killed_are_rea
         await rest(running)
         resumed = await own_errand.run("resume", task.id)
         said = [str(message["content"]) for message in server.requests[2].messages if message["role"] == "user"]
-        pictures = [request.messages[-1]["content"] for request in server.requests[1:2]]
+        parts = msgspec.convert(server.requests[1].messages[-1]["content"], list[JsonObject])
     assert resumed.code == 0, resumed.err
     assert "It is done.\n✓ answered as a chat" in resumed.out
     assert [sum(words in text for text in said) for words in ("look at this", "and then that")] == [1, 1]
     url = f"data:image/gif;base64,{base64.b64encode(GIF).decode()}"
-    assert pictures == [[{"type": "text", "text": "look at this"}, {"type": "image_url", "image_url": {"url": url}}]]
+    assert parts[-2:] == [{"type": "text", "text": "look at this"}, {"type": "image_url", "image_url": {"url": url}}]
 
 
 async def _say(errand: Errand, task: Task, picture: str) -> Task:
