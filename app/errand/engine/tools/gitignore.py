@@ -123,7 +123,8 @@ class GitIgnore:
             if _leaves_out(files, folder, is_folder=True):
                 files = tuple((file, 0) for file, _ in files)  # they match nothing more, but count for the bounds
             files = self._inside(files, folder)
-        self._files = {str(root): files}
+        # The folders from `root` down to that of the last path. A walk does not come back to the others.
+        self._above = [(str(root), files)]
         # Those of the last path: most have the same folder.
         self._folder: str = str(root)
         self._in_force = files
@@ -138,12 +139,12 @@ class GitIgnore:
         return found
 
     def _files_for(self, folder: str) -> _Files:
-        files = self._files.get(folder)
-        if files is None:
+        while not (folder + os.sep).startswith(os.path.join(self._above[-1][0], "")):
+            self._above.pop()
+        above, files = self._above[-1]
+        if above != folder:
             files = self._inside(self._files_for(os.path.dirname(folder)), folder)
-            # Only the folders above: a walk does not come back to the others, and their rules take up memory.
-            above = {known: kept for known, kept in self._files.items() if folder.startswith(os.path.join(known, ""))}
-            self._files = above | {folder: files}
+            self._above.append((folder, files))
         return files
 
     def _inside(self, files: _Files, folder: str) -> _Files:

@@ -33,9 +33,26 @@ _PASSWORD_SIGNS = re.compile(
     r"Permission denied \([^)]*(?:publickey|password|keyboard)|[Aa]uthentication token manipulation|su: Authentication"
 )
 # Without arguments they read a program, or a text, from their input.
-_READERS = re.compile(
-    r"\s*(?:\S*/)?(?:python[\d.]*|ipython|pypy3?|node|deno|bun|irb|ruby|php|perl|lua|ghci|julia|R|scala|bash|sh|zsh|fish|"
-    r"psql|sqlite3|mysql|mongosh|redis-cli|bc|gdb)(?:\s+-i)?\s*"
+_READERS = frozenset(
+    (
+        *(
+            "python",
+            "ipython",
+            "pypy",
+            "node",
+            "deno",
+            "bun",
+            "irb",
+            "ruby",
+            "php",
+            "perl",
+            "lua",
+            "ghci",
+            "julia",
+            "R",
+        ),
+        *("scala", "bash", "sh", "zsh", "fish", "psql", "sqlite", "mysql", "mongosh", "redis-cli", "bc", "gdb"),
+    )
 )
 # Programs for the whole screen. They do not look whether there is one, and wait for keys.
 _FULL_SCREEN = frozenset(
@@ -82,10 +99,15 @@ def exit_remark(exit_code: int) -> str:
 def input_remark(line: str, exit_code: int | None, output: str) -> str:
     """How to go on after a command that read or asked for what nobody typed; empty for others."""
     if exit_code == 0:
-        return _EMPTY_INPUT if not output and _READERS.fullmatch(line) else ""
+        return _EMPTY_INPUT if not output and _reads_its_input(line) else ""
     if _PASSWORD_SIGNS.search(output):
         return _NO_PASSWORD
     return NOBODY_TYPES if _INPUT_SIGNS.search(output) else ""
+
+
+def _reads_its_input(line: str) -> bool:
+    name, *options = line.split(maxsplit=2) or [""]
+    return os.path.basename(name).rstrip("0123456789.") in _READERS and options in ([], ["-i"])
 
 
 def waits_for_keys(command_line: str) -> str:
