@@ -32,8 +32,6 @@ from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.provider_servers import sharing
 from tests.support.warm_library import warm_process
 
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
-
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 _ONCE = RetryPolicy(attempts=1)
 _SMALL = ReplyLimits(

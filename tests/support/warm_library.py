@@ -16,7 +16,7 @@ from typing import Any
 
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.litellm import library_child
-from errand.engine.models.litellm.library_process import IDLE_S, LEAVE_S, LibraryProcess
+from errand.engine.models.litellm.library_process import IDLE_S, LEAVE_S, STABLE_S, LibraryProcess
 from errand.engine.models.litellm.model import practice_request
 from tests.support.processes import is_alive, until
 
@@ -44,9 +44,9 @@ class _Fork:
 _parents: list[_Parent] = []
 
 
-def warm_process(idle_s: float = IDLE_S, leave_s: float = LEAVE_S) -> LibraryProcess:
+def warm_process(idle_s: float = IDLE_S, leave_s: float = LEAVE_S, stable_s: float = STABLE_S) -> LibraryProcess:
     """One whose process starts in no time."""
-    return LibraryProcess(idle_s=idle_s, leave_s=leave_s, start=_fork)
+    return LibraryProcess(idle_s=idle_s, leave_s=leave_s, stable_s=stable_s, start=_fork)
 
 
 def warm_pids() -> list[int]:

@@ -21,8 +21,6 @@ from tests.engine.models.providers import FAST, ONCE, PATIENT, QUICK, OpenWay, a
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply
 
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
-
 KEY = "sk-secret-key-123456"
 
 

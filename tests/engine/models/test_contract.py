@@ -15,10 +15,6 @@ from tests.engine.models.providers import OpenWay, anthropic, fast, library, pro
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply
 
-# The library's use of pydantic, not ours.
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
-
-
 NATIVE = {
     "openai_compatible": fast,
     "responses": responses,

@@ -116,6 +116,15 @@ async def test_the_process_ends_when_it_is_not_used_and_starts_again() -> None:
             await until(lambda: opened.process.pid is None)
 
 
+async def test_a_process_that_dies_is_replaced_before_the_next_request() -> None:
+    async with library([HELLO] * 2, warm_process(stable_s=0.0)) as opened:
+        assert (await final(opened.model, REQUEST)).text == "Hello."
+        dead = opened.pid
+        os.kill(dead, signal.SIGKILL)
+        await until(lambda: opened.process.pid not in (None, dead))
+        assert (await final(opened.model, REQUEST)).text == "Hello."
+
+
 async def test_streams_of_others_go_on_while_one_does_not_read() -> None:
     async with library([Reply(text="x" * 900_000, piece_length=300), HELLO]) as opened:
         async with aclosing(opened.model.stream(REQUEST, CancelSignal())) as events:

@@ -29,8 +29,6 @@ from tests.support.model_replies import final, request_for
 from tests.support.provider_servers import StreamPlayer
 from tests.support.warm_library import warm_process
 
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
-
 FOLDER = Path(__file__).parent / "streams"
 
 

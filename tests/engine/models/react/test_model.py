@@ -23,9 +23,6 @@ from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 from tests.support.warm_library import warm_process
 
-# The library's use of pydantic, not ours.
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
-
 LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'
 DONE = ToolDefinition("task_complete", "End the task.", {"type": "object", "required": ["summary"]})
 NAME = "openai_compatible/plain"

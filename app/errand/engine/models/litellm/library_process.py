@@ -21,6 +21,7 @@ from errand.engine.tools.processes.helper import start_helper
 
 IDLE_S = 300.0
 LEAVE_S = 20.0
+STABLE_S = 30.0
 _PACKAGE = "litellm"
 _SUBCOMMAND = "model-library"
 _HEAD = struct.Struct(">IIc")
@@ -29,8 +30,6 @@ _COUNT = struct.Struct(">I")
 _START_LIMIT_S = 120.0
 # A frame has at most a chunk, or the start of a refusal's body.
 _LARGEST_FRAME = 8 * 1024 * 1024
-# One that ends sooner is not started again by itself.
-_STABLE_S = 30.0
 
 _logger = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ class LibraryProcess:
     """One for the engine. Several requests stream at once; the process ends `idle_s` after the last one.
 
     `ca_file` gives the setting of that name. The process has to say within `leave_s` that it has left a stream:
-    otherwise it hangs, and is ended.
+    otherwise it hangs, and is ended. One that dies is replaced at once, unless it has lived for less than `stable_s`.
     """
 
     def __init__(
@@ -104,11 +103,13 @@ class LibraryProcess:
         ca_file: Callable[[], str] = _no_file,
         idle_s: float = IDLE_S,
         leave_s: float = LEAVE_S,
+        stable_s: float = STABLE_S,
         start: Callable[[], Awaitable[Helper]] = start_library,
     ) -> None:
         self._ca_file = ca_file
         self._idle_s = idle_s
         self._leave_s = leave_s
+        self._stable_s = stable_s
         self._start_helper = start
         self._connection: _Connection | None = None
         self._starting: asyncio.Task[_Connection] | None = None
@@ -232,7 +233,7 @@ class LibraryProcess:
             return
         _logger.warning("the process of litellm has ended")
         self._end()
-        if connection.age_s >= _STABLE_S and not self._is_closed:
+        if connection.age_s >= self._stable_s and not self._is_closed:
             self._started()
 
     def _touch(self) -> None:
