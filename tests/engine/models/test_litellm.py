@@ -196,6 +196,14 @@ async def test_a_server_that_is_not_there_is_said_with_its_address() -> None:
     assert message.error == ("Cannot reach Google Gemini at http://127.0.0.1:9: check the network and the API base.")
 
 
+async def test_without_the_library_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    async with library([], LibraryProcess(), retry=QUICK) as opened:
+        message = await final(opened.model, REQUEST)
+    said = "Test library is asked through the package litellm, which is not installed. Install Errand again."
+    assert message.error == said
+
+
 async def test_what_the_library_itself_says_is_not_shown() -> None:
     row = Provider("bedrock", "Amazon Bedrock", "litellm", price_prefix="bedrock")
     async with library([], row=row) as opened:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import struct
+import sys
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -61,7 +62,7 @@ class LibraryEnded(Exception):
 
 
 class LibraryUnusable(Exception):
-    """The library is not there, or cannot be imported: "is not installed"."""
+    """The library is not there, or cannot be imported: "is not installed. Install …"."""
 
 
 class Helper(Protocol):
@@ -80,9 +81,11 @@ class Helper(Protocol):
 
 async def start_library() -> Helper:
     """Start the process; it imports the library then. Raises `LibraryUnusable`, OSError or ValueError."""
+    if sys.platform == "win32":
+        raise LibraryUnusable("does not run on Windows yet. Choose a model of another provider.")
     found = await asyncio.to_thread(find_spec, _PACKAGE)
     if found is None or found.origin is None:
-        raise LibraryUnusable("is not installed")
+        raise LibraryUnusable("is not installed. Install Errand again.")
     folders = (str(Path(file).parents[1]) for file in (found.origin, errand.__file__))
     return await start_helper("library", library_child.__file__, _SUBCOMMAND, tuple(folders))
 
@@ -363,7 +366,7 @@ class _Connection(asyncio.Protocol):
         if kind == b"i" and not self.ready.done():
             if data:
                 _logger.warning("litellm cannot be loaded: %s", msgspec.json.decode(data, type=str))
-                self.ready.set_exception(LibraryUnusable("cannot be loaded; the log says why"))
+                self.ready.set_exception(LibraryUnusable("cannot be loaded; the log says why. Install Errand again."))
             else:
                 self.ready.set_result(None)
         elif kind == b"e":

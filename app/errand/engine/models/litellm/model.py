@@ -160,7 +160,7 @@ class LiteLLMModel:
                 )
                 return AttemptFailure(text, "process ended", FailureKind.UNAVAILABLE)
             case LibraryUnusable():
-                text = f"{title} is asked through the package litellm, which {error}. Install Errand again."
+                text = f"{title} is asked through the package litellm, which {error}"
                 return AttemptFailure(text, "litellm not usable", FailureKind.NOT_USABLE)
             case LibraryFailure():
                 return self._failure_of_library(error.report)
