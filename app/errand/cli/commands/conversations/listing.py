@@ -31,6 +31,7 @@ from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
 
 _PAGE = 500  # the engine's maximum
 _WIDEST_FOLDER = 30
+_NARROWEST_FOLDER = 12
 _NARROWEST_TITLE = 16
 _AT_WORK = ("running", "thinking", "tool_executing")
 _EXAMPLES = """\
@@ -146,7 +147,8 @@ def format_conversation(conversation: Conversation, task: Task | None, width: in
     """One conversation in one line: id, state, age, title, folder."""
     age = time_ago((datetime.now(UTC) - conversation.updated_at).total_seconds())
     head = f"{short_id(conversation.id)}  {conversation_state(task):<13} {age:>10}  "
-    folder = cut_start(escape_hidden_line(short_path(conversation.workspace)), _WIDEST_FOLDER)
+    room_of_folder = min(_WIDEST_FOLDER, max(_NARROWEST_FOLDER, (width - columns(head)) // 3))
+    folder = cut_start(escape_hidden_line(short_path(conversation.workspace)), room_of_folder)
     pin = "pinned" if conversation.pinned else ""
     tail = style.join(*filter(None, (pin, folder)))
     room = max(_NARROWEST_TITLE, width - columns(head) - columns(tail) - 2)
