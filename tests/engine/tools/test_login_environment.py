@@ -50,6 +50,14 @@ async def test_what_start_up_files_set_is_added(tmp_path: Path) -> None:
     assert found["PATH"].startswith(f"{tmp_path}/.nvm/bin:")
 
 
+async def test_what_the_shell_only_passes_on_stays_that_of_each_client(tmp_path: Path) -> None:
+    environment = write(tmp_path, profile="export A=b")
+    login = LoginEnvironment(lambda: True, lambda work, name: asyncio.create_task(work, name=name))
+    login.read(environment)
+    other = {"DISPLAY": ":8", "HOME": str(tmp_path)}
+    assert {"A": "b", "DISPLAY": ":8"}.items() <= (await login.added_to(other, wait=True)).items()
+
+
 async def test_secrets_are_left_out(tmp_path: Path) -> None:
     found = await read(write(tmp_path, profile="export GITHUB_TOKEN=abcdefghijk COPY=abcdefghijk OPENAI_API_KEY=a A=b"))
     assert found["A"] == "b" and not {"GITHUB_TOKEN", "COPY", "OPENAI_API_KEY"} & found.keys()

@@ -69,8 +69,11 @@ class LoginEnvironment:
         for arguments, limit_s in zip(_commands(shell), self._limits_s, strict=True):
             printed = await _printed(arguments, environment, limit_s)
             if printed is not None:
-                shown = for_commands(printed)
-                self._found = {name: value for name, value in shown.items() if not name.startswith("ERRAND_")}
+                self._found = {
+                    name: value
+                    for name, value in for_commands(printed).items()
+                    if environment.get(name) != value and not name.startswith("ERRAND_")
+                }
                 _log.info("the login shell %s sets %d variables", shell, len(self._found))
                 return
         _log.warning("the login shell %s shows no environment; commands get that of the desktop", shell)
