@@ -165,3 +165,26 @@ async def test_nothing_that_a_model_says_steers_the_terminal_of_a_conversation(e
         await screen.shows("task ", then="\x04")
         await screen.ended()
     assert [code for code in ("\x1b]52", "\x1b]0", "\x1b[8m", "\x9b", "\u202e") if code in screen.seen] == []
+
+
+async def test_what_is_typed_while_a_reply_streams_stands_below_it(errand: Errand) -> None:
+    words = " ".join(f"word{number}" for number in range(30))
+    replies = [Reply(text=words, piece_length=12, piece_delay_s=0.1), Reply(text="Noted.")]
+    async with ModelServer(replies=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
+        await screen.shows("Ctrl+D leaves", then="tell me\r")
+        await screen.shows("word3", then="note this\r")
+        await screen.shows("it reads this next")
+        await screen.shows("Noted.", then="/app\tpl\t\r")
+        await screen.shows("Only reading", then="\x04")
+        assert await screen.ended() == 0
+    whole = screen.seen[: screen.seen.rindex("Noted.")]
+    assert whole.rindex("word29") < whole.rindex("> note this"), "the reply is not cut"
+
+
+async def test_a_conversation_that_goes_on_begins_with_what_was_said(errand: Errand) -> None:
+    async with ModelServer(replies=[Reply(text="It is blue.")]) as server:
+        assert (await errand.run("run", *MODEL, server.url, "which colour?")).code == 0
+        async with terminal(errand, "chat", "--continue", *MODEL, server.url) as screen:
+            await screen.shows("> which colour?")
+            await screen.shows("It is blue.", then="\x04")
+            assert await screen.ended() == 0

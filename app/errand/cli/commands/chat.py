@@ -19,7 +19,7 @@ from errand.cli.rendering.asks import AskInput, InvalidReply, hint
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.prompt import LivePrompt, SendMode
 from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import wrapped
+from errand.cli.terminal.text import short_id, wrapped
 from errand.client.connection import Connection
 from errand.client.display_text import APPROVAL_MODES, approve_mode
 from errand.client.errors import CallError
@@ -61,6 +61,12 @@ HELP = """\
 =TEXT         as an answer: exactly this text, also where it looks like a number of the list or a command
 Enter sends or steers, Alt+Enter queues a follow-up,
 Ctrl+C stops the task, Ctrl+D leaves."""
+
+_COMMANDS: dict[str, tuple[str, ...]] = {
+    **{line[1:].split()[0]: () for line in HELP.splitlines() if line.startswith("/")},
+    "approve": tuple(APPROVAL_MODES),
+    "as": ("task", "chat"),
+}
 
 WELCOME = (
     "Type what to do; Enter sends. While a task works, Enter steers it and Alt+Enter queues a follow-up. "
@@ -116,6 +122,8 @@ class SlashCommands:
 class TypedAnswerer:
     """Takes the next line typed at the prompt as the answer to an ask."""
 
+    is_person = True
+
     def __init__(self, prompt: LivePrompt) -> None:
         self._prompt = prompt
         self._reply: asyncio.Future[AskAnswerParams] | None = None
@@ -125,8 +133,10 @@ class TypedAnswerer:
     def ask(self) -> Ask | None:
         return self._typing.ask if self._typing is not None else None
 
-    async def answer(self, ask: Ask) -> AskAnswerParams:
+    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
         self._typing, self._reply = AskInput(ask), asyncio.get_running_loop().create_future()
+        if about:
+            self._prompt.note(about)
         self._prompt.note(f"  {hint(ask)}")
         self._show_hint(self._typing)
         try:
@@ -170,7 +180,8 @@ class Chat:
         """Read lines until the person leaves."""
         if self._conversation is not None:
             self._screen.add(self._conversation)
-            await self._watch.follow(self._conversation)
+            if await self._watch.follow(self._conversation):
+                self._prompt.note(f"What came before is shown by: errand show {short_id(self._conversation)}")
         with suppress(CallError):
             await self._connection.call(MEMORY_WARM_UP, MemoryWarmUpParams())
             await self._connection.call(MODEL_WARM_UP, ModelWarmUpParams(model=self._first.model))
@@ -213,6 +224,7 @@ class Chat:
             await self._start(line)
         else:
             method = TASK_FOLLOW_UP if queued else TASK_STEER
+            self._screen.said(task.conversation_id, line)
             await self._connection.call(method, TaskMessageParams(task_id=task.id, text=line))
             self._prompt.note("queued for when the work at hand is done" if queued else "it reads this next")
 
@@ -221,11 +233,14 @@ class Chat:
         model = self._slash.model or self._first.model
         params = _next_params(self._first, prompt, self._conversation, model)
         params = msgspec.structs.replace(params, approve=self._approve if self._task_id is None else None)
+        if self._conversation is not None:
+            self._screen.said(self._conversation, prompt)
         task = (await self._connection.call(TASK_START, params)).task
         self._task_id = task.id
         if task.conversation_id != self._conversation:
             self._conversation = task.conversation_id
             self._screen.add(task.conversation_id)
+            self._screen.said(task.conversation_id, prompt)
             await self._watch.follow(task.conversation_id, after=before.head, epoch=before.epoch)
 
     async def _command(self, line: str) -> None:
@@ -317,7 +332,7 @@ async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:
         raise UsageError("A conversation needs a terminal to type in. Without one use: errand run 'what to do'")
     async with await connect(paths, "errand chat") as connection:
         terminal.line(terminal.style.dim(wrapped(WELCOME, terminal.width)))
-        prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history")
+        prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history", _COMMANDS)
         params = start_params("", options.target, options.task, attended=True)
         first = await resolve_target(connection, params, options.target, options.task.workspace)
         await confirm_workspace(connection, first, terminal)

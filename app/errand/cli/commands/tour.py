@@ -24,10 +24,12 @@ _COLOURS = {"fix": "36", "note": "35", "clean": "34"}
 class TourAnswerer:
     """Answers in place of a person, and says so."""
 
+    is_person = False
+
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
-    async def answer(self, ask: Ask) -> AskAnswerParams:
+    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
         if ask.kind == "question":
             text = ask.choices[0] if ask.choices else "friendly"
             self._say(f"the tour answers its question itself: {plain(text)}")

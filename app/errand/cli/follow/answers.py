@@ -14,21 +14,30 @@ NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
 
 
 class Answerer(Protocol):
-    """Settles asks, one at a time."""
+    """Settles asks, one at a time. `is_person`: somebody reads the ask, so that it is shown when it is its turn."""
 
-    async def answer(self, ask: Ask) -> AskAnswerParams:
-        """May take as long as a person takes; cancelled when the ask is settled elsewhere."""
+    is_person: bool
+
+    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
+        """May take as long as a person takes; cancelled when the ask is settled elsewhere.
+
+        `about` names the task if several ask at once.
+        """
         ...
 
 
 class PersonAnswerer:
     """Reads answers at the prompt. The transcript has already shown the ask."""
 
+    is_person = True
+
     def __init__(self, terminal: Terminal, interrupts: Interrupts) -> None:
         self._terminal = terminal
         self._interrupts = interrupts
 
-    async def answer(self, ask: Ask) -> AskAnswerParams:
+    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
+        if about:
+            self._terminal.line(self._terminal.style.dim(f"  {about}"))
         self._terminal.line(self._terminal.style.dim(f"  {hint(ask)}"))
         typing = AskInput(ask)
         while True:
@@ -49,12 +58,14 @@ class PersonAnswerer:
 class OtherClientsAnswerer:
     """For read-only clients: tells the person that the task waits for an answer elsewhere."""
 
+    is_person = False
+
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
-    async def answer(self, ask: Ask) -> AskAnswerParams:
+    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
         name = short_id(ask.task_id)
-        self._terminal.note(f"errand: the task waits for an answer; give it in a terminal: errand attach {name}")
+        self._terminal.note(f"errand: the task waits for an answer; give it in a terminal: errand answer {name}")
         await asyncio.Event().wait()  # until it is settled elsewhere, which cancels this
         raise AssertionError("nothing ends the wait but that")
 
@@ -65,10 +76,12 @@ class NoAnswerer:
     A call with an unknown outcome is not repeated; the model is told and can check what happened.
     """
 
+    is_person = False
+
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
-    async def answer(self, ask: Ask) -> AskAnswerParams:
+    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
         if ask.kind == "question":
             self._terminal.note(f"errand: nobody is there to answer {ask.text!r}; the agent decides itself")
             return AskAnswerParams(ask_id=ask.id, text=NOBODY)

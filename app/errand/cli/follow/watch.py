@@ -8,6 +8,7 @@ import msgspec
 from errand.cli.follow.answers import Answerer
 from errand.cli.rendering.screen import Screen, ShownMessage, conversation_of
 from errand.cli.rendering.transcript import history
+from errand.cli.terminal.text import one_line, short_id
 from errand.client.connection import Connection
 from errand.client.errors import ConnectionLost
 from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
@@ -33,6 +34,7 @@ class TaskWatcher:
         self._followed: dict[str, str | None] = {}
         self._settled: set[str] = set()
         self._asking: dict[str, asyncio.Task[None]] = {}
+        self._later: dict[str, EventRecord] = {}  # asks that are not shown yet
         self._one_at_a_time = asyncio.Lock()
         self._unsubscribe = connection.subscribe(self._take)
         self.tasks: dict[str, Task] = {}
@@ -129,7 +131,8 @@ class TaskWatcher:
         conversation_id = conversation_of(message)
         if conversation_id not in self._followed:
             return
-        self._screen.show(conversation_id, message)
+        if not self._is_for_later(message):
+            self._screen.show(conversation_id, message)
         if isinstance(message, EventRecord):
             match message.event:
                 case TaskUpdate(task=task):
@@ -138,6 +141,18 @@ class TaskWatcher:
                     self._on_ask(ask, group)
                 case _:
                     pass
+
+    def _is_for_later(self, message: ShownMessage) -> bool:
+        """A further ask to a person: it is shown when those before it are answered."""
+        if not isinstance(message, EventRecord) or not isinstance(message.event, AskUpdate):
+            return False
+        ask = message.event.ask
+        if ask.status != "waiting":
+            return self._later.pop(ask.id, None) is not None
+        is_new = ask.id not in self._asking and ask.id not in self._settled
+        if is_new and self._asking and self._answers.is_person:
+            self._later[ask.id] = message
+        return ask.id in self._later
 
     def _on_ask(self, ask: Ask, group: asyncio.TaskGroup) -> None:
         if ask.status != "waiting":
@@ -150,11 +165,19 @@ class TaskWatcher:
 
     async def _answer(self, ask: Ask) -> None:
         async with self._one_at_a_time:
-            reply = await self._answers.answer(ask)
+            later = self._later.pop(ask.id, None)
+            if later is not None:
+                self._screen.show(ask.conversation_id, later)
+            about = self._about(ask) if later is not None or len(self._asking) > 1 else ""
+            reply = await self._answers.answer(ask, about)
         if ask.approval is not None:  # bound to what was shown
             reply = msgspec.structs.replace(reply, basis=ask.approval.basis)
         self._asking.pop(ask.id, None)  # from here on the update about this answer must not cancel the call
         await self._connection.call(ASK_ANSWER, reply)
+
+    def _about(self, ask: Ask) -> str:
+        task = self.tasks.get(ask.task_id)
+        return f"Task {short_id(task.id)} asks: {one_line(task.title or task.prompt, 60)}" if task is not None else ""
 
     async def _tick(self) -> None:
         while True:

@@ -80,6 +80,7 @@ class TranscriptRenderer:
         self._said: list[str] = []  # messages that are on the screen already
         self._is_empty = True
         self._prose: MarkdownStream | None = None
+        self._is_dim = False
         self._streamed: dict[tuple[str, int], str] = {}
         self._nodes: set[str] = set()
         self._calls: dict[str, ToolCallBlock] = {}
@@ -159,7 +160,7 @@ class TranscriptRenderer:
         if delta.kind == "text":
             return self._streamed_text(delta.text)
         head = self._thinking_head() if len(self._streamed[delta.node_id, delta.block]) == len(delta.text) else ""
-        return self._track_open_line(head + self._dimmed(plain(delta.text)))
+        return self._streamed_text(head + delta.text, thinking=True)
 
     def _thinking_head(self) -> str:
         """What tells thinking from an answer where nothing can be dim."""
@@ -309,7 +310,7 @@ class TranscriptRenderer:
             return ""
         if shown:  # the text after it may be open
             is_last = not any(streamed == node_id for streamed, _ in self._streamed)
-            return self._dimmed(plain(text[len(shown) :])) + self._end_line() if is_last else ""
+            return self._streamed_text(text[len(shown) :], thinking=True) + self._end_line() if is_last else ""
         rows = [self._dimmed(line) for line in self._wrapped(self._thinking_head() + plain(text).strip()).splitlines()]
         return self._end_line() + _lines(rows)
 
@@ -403,11 +404,13 @@ class TranscriptRenderer:
         self._speaker = agent_id
         return self._end_line() + self.style.bold(f"{plain(self._names[agent_id])}:") + "\n"
 
-    def _streamed_text(self, text: str) -> str:
+    def _streamed_text(self, text: str, *, thinking: bool = False) -> str:
         """The next piece of a streaming text, as far as it can be shown already."""
         if self._prose is None:
-            self._prose = MarkdownStream(self.style, self.width)
-        return self._track_open_line(self._prose.feed(plain(text)))
+            style = Style(colour=False, unicode=self.style.unicode) if thinking else self.style
+            self._prose, self._is_dim = MarkdownStream(style, self.width), thinking
+        shown = self._prose.feed(plain(text))
+        return self._track_open_line(self._dimmed(shown) if self._is_dim else shown)
 
     def _track_open_line(self, text: str) -> str:
         if text:
@@ -417,7 +420,8 @@ class TranscriptRenderer:
     def _end_line(self) -> str:
         """End an open streamed reply with a newline."""
         prose, self._prose = self._prose, None
-        rest = self._track_open_line(prose.end()) if prose else ""
+        rest = prose.end() if prose else ""
+        rest = self._track_open_line(self._dimmed(rest) if self._is_dim else rest)
         was_open, self.is_open = self.is_open, False
         return f"{rest}\n" if was_open else rest
 

@@ -1,18 +1,21 @@
 """The prompt that stays at the bottom while output appears above it (prompt-toolkit)."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.shortcuts import CompleteStyle
 
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.text import cut, visible_columns
+from errand.cli.terminal.text import cut, wrapped
 
 SendMode: TypeAlias = Literal["enter", "alt_enter", "interrupt", "end"]
 
@@ -39,13 +42,34 @@ class OutputAbovePrompt:
         self._application.invalidate()
 
 
+class _CommandCompleter(Completer):
+    """Completes `/co` to a command, and the word after it to one of its words."""
+
+    def __init__(self, commands: Mapping[str, Sequence[str]]) -> None:
+        self._commands = commands
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        typed = document.text_before_cursor
+        name, blank, word = typed[1:].partition(" ")
+        if not typed.startswith("/") or " " in word:
+            return
+        begun = word if blank else name
+        for one in self._commands.get(name, ()) if blank else self._commands:
+            if one.startswith(begun):
+                yield Completion(one if blank else f"{one} ", -len(begun), display=one)
+
+
 class LivePrompt:
     """Output above, then a status line while a task runs, then the input line.
 
-    Text without a newline appears right above the prompt, so that a streaming reply is readable.
+    Text without a newline appears right above the prompt, so that a streaming reply is readable. What is typed and
+    noted while it streams stands below it, and moves above the prompt with its end. `commands` are completed by Tab,
+    each with its words.
     """
 
-    def __init__(self, style: Style, width: Callable[[], int], history: Path) -> None:
+    def __init__(
+        self, style: Style, width: Callable[[], int], history: Path, commands: Mapping[str, Sequence[str]]
+    ) -> None:
         self.style = style
         self._width = width
         self._tail = ""
@@ -53,10 +77,17 @@ class LivePrompt:
         self._hint = ""
         self._question = ""
         self._queued = False
+        self._is_open = False
+        self._held: list[str] = []
         self._session: PromptSession[str] = PromptSession(
             message=self._message,
             history=FileHistory(str(history)),
             key_bindings=self._keys(),
+            completer=_CommandCompleter(commands),
+            complete_while_typing=False,
+            complete_style=CompleteStyle.READLINE_LIKE,
+            reserve_space_for_menu=0,  # else the prompt begins eight lines higher, over what was said
+            erase_when_done=True,
         )
         self._above = OutputAbovePrompt(self._session.app)
 
@@ -74,11 +105,13 @@ class LivePrompt:
         """Show text; text after the last newline waits above the prompt until its line is full."""
         whole, newline, tail = (self._tail + text).rpartition("\n")
         self._tail = tail
-        if visible_columns(tail) > self.width and " " in tail:
-            # Emit a full line at a blank, so that a long paragraph does not grow above the prompt.
-            head, _, self._tail = tail.rpartition(" ")
-            whole, newline = whole + newline + head, "\n"
-        self._above.write(self.style.printable(whole + newline))
+        self._is_open = not text.endswith("\n") if text else self._is_open
+        lines = wrapped(tail, self.width).split("\n")
+        if len(lines) > 1:  # full lines, so that a long paragraph does not grow above the prompt
+            whole, newline, self._tail = whole + newline + "\n".join(lines[:-1]), "\n", lines[-1]
+        held = "".join(self._held) if not self._is_open else ""
+        self._held = [] if held else self._held
+        self._above.write(self.style.printable(whole + newline + held))
         self._session.app.invalidate()
 
     @property
@@ -89,9 +122,8 @@ class LivePrompt:
         self.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """On a separate line, also within a streaming reply."""
-        self.write("\n" if self._tail else "")
-        self.line(self.style.dim(text))
+        """On a separate line, after a reply that is streaming."""
+        self._below_reply(self.style.dim(text))
 
     def status(self, text: str) -> None:
         self._status = text
@@ -114,13 +146,22 @@ class LivePrompt:
             return "end", ""
         finally:
             self._question = ""
+        if text.strip():
+            rows = text.strip().split("\n")
+            self._below_reply("\n".join(f"{self.style.bold('>')} {row}" for row in rows))
         return ("alt_enter" if self._queued else "enter"), text.strip()
+
+    def _below_reply(self, text: str) -> None:
+        """Lines that a streaming reply does not run into."""
+        if self._is_open:
+            self._held.append(f"{text}\n")
+            self._session.app.invalidate()
+        else:
+            self.write(f"{text}\n")
 
     def _message(self) -> ANSI:
         prompt = f"{self._question or self._hint}{self.style.bold('> ')}"
-        if self._session.app.is_done:  # only the line itself stays on the screen
-            return ANSI(self.style.printable(prompt))
-        tail = f"{self._tail}\n" if self._tail else ""
+        tail = (f"{self._tail}\n" if self._tail else "") + "".join(self._held)
         # Not prompt_toolkit's toolbar: it stays hidden in terminals that do not report the cursor position.
         status = self.style.dim(cut(self._status, self.width - 1)) + "\n" if self._status else ""
         return ANSI(self.style.printable(f"{tail}{status}{prompt}"))
