@@ -42,7 +42,7 @@ async def test_agents_are_added_addressed_listed_and_removed(errand: Errand) -> 
         second = await errand.run(*chat, "--agent", "coder", "and you?")
         assert (second.code, "Coder:\nCoder speaking." in second.out) == (0, True)
         said = [str(one["content"]) for one in server.requests[1].messages if one["role"] != "system"]
-        assert said == ["hello", "[Anna]: Anna speaking.", "and you?"]
+        assert said == ["hello\n\n[Anna]: Anna speaking.\n\nand you?"]
     listed = await errand.run("agents", place)
     assert [line.split()[0] for line in listed.out.splitlines()] == ["Anna", "Coder"]
     heads = [msgspec.json.decode(line)["headId"] for line in (await errand.run("agents", place, "--json")).out.split()]
@@ -147,7 +147,7 @@ async def test_a_conversation_without_agents_is_still_read_and_goes_on(errand: E
             assert shown is not None and len(shown.nodes) == 2
         assert "Two." in (await errand.run(*run, "second")).out
         said = [str(one["content"]) for one in server.requests[1].messages if one["role"] != "system"]
-        assert said == ["first", "[Anna]: One.", "second"]
+        assert said == ["first\n\n[Anna]: One.\n\nsecond"]
     for form in ("markdown", "html"):
         file = errand.folder / f"conversation.{form}"
         assert (await errand.run("export", place, "--format", form, "--to", str(file))).code == 0
