@@ -8,5 +8,4 @@ from errand.printable import printable
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.print_usage()
         self.exit(2, f"errand: {printable(message)}\nTry: {self.prog} --help\n")

@@ -60,7 +60,8 @@ def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[s
     if command.actions and not command.takes_others and words:
         names = [name for action in command.actions for name in action.names]
         if (word := words[0]) not in names:
-            parser.error(f"there is no {entry.name} {word!r}.{did_you_mean(word, names)}")
+            near = did_you_mean(word, names) or f" There is: {', '.join(names)}."
+            parser.error(f"there is no {entry.name} {word!r}.{near}")
     return command.invocation(values)
 
 

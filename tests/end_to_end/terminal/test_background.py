@@ -43,6 +43,6 @@ async def test_they_are_listed_read_typed_into_and_stopped(own_errand: Errand) -
 
 async def test_wrong_words_say_what_there_is_to_do(own_errand: Errand) -> None:
     wrong = await own_errand.run("background", "halt")
-    assert (wrong.code, wrong.out) == (2, "") and "errand background stop ID | all" in wrong.err
+    assert (wrong.code, wrong.out) == (2, "") and "There is: list, " in wrong.err
     missing = await own_errand.run("background", "stop", "9")
     assert missing.code == 2 and "There is no background command '9'." in missing.err
