@@ -144,4 +144,5 @@ async def test_how_a_task_ends(tmp_path: Path, replies: list[Reply], turns: int 
         view = ThoughtView(task.id)
         seen = [event for told in engine.watcher.events for event in view.record(told)]
         assert type(seen[-1]).__name__ == last
+        assert seen.count(seen[-1]) == 1, "nothing is said twice"
         assert isinstance(seen[-1], thought_events.Error | FinalResponse) and seen[-1].text

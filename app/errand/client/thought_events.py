@@ -56,6 +56,7 @@ class ThoughtView:
     def __init__(self, task_id: str) -> None:
         self._task_ids = {task_id}
         self._shown: set[str] = set()
+        self._failure: Error | None = None  # of the last failed reply, which is not said again at the end
         self._completions: set[str] = set()  # ids of the calls that end a task: its response is the end itself
 
     def record(self, event: told.Event) -> tuple[ThoughtEvent, ...]:
@@ -65,7 +66,8 @@ class ThoughtView:
             case told.TaskMessage(node=node) if node.task_id in self._task_ids and node.status != "streaming":
                 return tuple(self._node(node)) if self._is_new(node.id) else ()
             case told.TaskUpdate(task=task) if task.id in self._task_ids and task.ended_at is not None:
-                return (_end(task),) if self._is_new(task.id) else ()
+                end = _end(task)
+                return (end,) if self._is_new(task.id) and end != self._failure else ()
             case _:
                 return ()
 
@@ -94,7 +96,8 @@ class ThoughtView:
                 case _:
                     pass
         if node.status == "failed":
-            yield Error(text=node.error or "The reply failed.")
+            self._failure = Error(text=node.error or "The reply failed.")
+            yield self._failure
 
 
 def _end(task: Task) -> ThoughtEvent:
