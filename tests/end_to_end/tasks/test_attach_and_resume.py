@@ -44,7 +44,7 @@ async def test_a_task_whose_terminal_was_killed_is_answered_from_another_one(err
         watched = await rest(onlooker)
         told = server.requests[2].messages[-1]["content"]
     assert (code, told) == (0, "friendly")
-    assert f"the task waits for an answer; give it in a terminal: errand attach {task_id[-8:]}" in noted
+    assert f"the task waits for an answer; give it in a terminal: errand answer {task_id[-8:]}" in noted
     assert (watched.code, watched.lines[-1]["stopReason"]) == (0, "completed")
 
 
