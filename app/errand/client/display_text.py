@@ -11,7 +11,7 @@ from errand.protocol.blocks import MemoryRole, SummaryBlock, TextBlock, ToolCall
 from errand.protocol.changes import ChangedFile
 from errand.protocol.context import ContextPart, PromptPartName
 from errand.protocol.conversations import Node
-from errand.protocol.data import DataImportResult
+from errand.protocol.data import DataImportResult, FoundSessions
 from errand.protocol.engine import SandboxStatus
 from errand.protocol.tasks import ApproveMode, LimitKind, Task, TodoItem, TodoStatus
 from errand.protocol.usage import UsageReportParams, UsageRow
@@ -203,6 +203,12 @@ def import_text(done: DataImportResult) -> tuple[str, ...]:
     if done.left:
         words.append(f"Left: {', '.join(f'{one.kind} ({one.count:,})' for one in done.left)}.")
     return tuple(words)
+
+
+def found_counts_text(found: FoundSessions) -> str:
+    """`12 new, 3 grown, 40 here already`."""
+    counts = ((found.new, "new"), (found.grown, "grown"), (found.present, "here already"))
+    return ", ".join(f"{amount:,} {what}" for amount, what in counts if amount)
 
 
 def limit_unit(kind: LimitKind) -> str:

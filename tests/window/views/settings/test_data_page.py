@@ -1,9 +1,12 @@
 """The data page on a real engine server."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+import pytest
+from PySide6.QtWidgets import QCheckBox
 
 from errand.engine.storage.records import nodes
 from errand.protocol.events import AgentUpdate, ConversationUpdate
@@ -98,3 +101,50 @@ async def test_conversations_without_an_agent_are_listed_with_sizes_before_delet
     assert await engine.database.conversations.get("c1") is not None
     settings.buttons()["List conversations without an agent"].click()
     await settings.see("Every conversation has an agent.")
+
+
+_REAL = Path(__file__).parents[3] / "engine" / "data" / "importers" / "files" / "real"
+
+
+async def _programs(settings: Settings) -> dict[str, QCheckBox]:
+    """The boxes of the programs that were found, by name."""
+    shown: dict[str, QCheckBox] = {}
+
+    def look() -> bool:
+        boxes = [box for box in settings.dialog.findChildren(QCheckBox) if box.isVisible()]
+        shown.update({box.text().partition(" ·")[0]: box for box in boxes})
+        return {"Codex", "pi"} <= shown.keys()
+
+    await until(look)
+    return shown
+
+
+async def test_sessions_of_other_programs_are_found_and_taken_in_by_choice(
+    settings: Settings, engine: EngineServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "person"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    settings.dialog.open_page("data")
+    await until(lambda: "Find sessions of other programs" in settings.buttons())
+    find = settings.buttons()["Find sessions of other programs"]
+    find.click()
+    await settings.see("No sessions of other programs were found. These places were looked into:")
+    shutil.copytree(_REAL / "codex", home / ".codex" / "sessions")
+    shutil.copytree(_REAL / "pi", home / ".pi" / "agent" / "sessions")
+    find.click()
+    await settings.see(str(home / ".codex" / "sessions"))
+    boxes = await _programs(settings)
+    assert "4 sessions · 4 new" in boxes["Codex"].text()
+    boxes["Codex"].click()
+    settings.buttons()["Import these"].click()
+    await settings.see("1 conversation with")
+    assert len((await engine.database.conversations.page()).conversations) == 1
+    await until(find.isEnabled)
+    find.click()
+    boxes = await _programs(settings)
+    assert "1 here already" in boxes["pi"].text() and not boxes["pi"].isEnabled()
+    settings.buttons()["Not now"].click()
+    assert not any(box.isVisible() for box in boxes.values())

@@ -14,7 +14,7 @@ from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain, short_path, time_ago, wrapped
 from errand.client.connection import Connection
-from errand.client.display_text import import_text
+from errand.client.display_text import found_counts_text, import_text
 from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.client.number_format import count, file_size
@@ -86,12 +86,10 @@ def program_name(found: FoundSessions) -> str:
 
 def found_lines(number: int, found: FoundSessions, width: int, style: Style) -> list[str]:
     """The program with its counts, then its folder and what could not be looked at."""
-    counts = [(found.new, "new"), (found.grown, "grown"), (found.present, "here already")]
-    text = ", ".join(f"{amount:,} {what}" for amount, what in counts if amount)
     age = ""
     if found.newest_at is not None:
         age = f"newest {time_ago((datetime.now(UTC) - found.newest_at).total_seconds())}"
-    about = style.join(count(found.sessions, "session"), text, file_size(found.bytes), age)
+    about = style.join(count(found.sessions, "session"), found_counts_text(found), file_size(found.bytes), age)
     lines = [f"{number}  {style.bold(f'{plain(found.program):<12}')} {about}"]
     lines.append(f"   {style.dim(plain(short_path(found.path)))}")
     if found.not_looked_at:

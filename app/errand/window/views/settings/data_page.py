@@ -25,6 +25,7 @@ from errand.protocol.data import (
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.cleanup import OrphansView, PruneView
+from errand.window.views.settings.found_sessions import FoundSessionsView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import ElidedLabel, TextLabel
@@ -35,7 +36,7 @@ _TEXT = "Everything Errand keeps is in one folder on this computer. Only keys ma
 _MOVE = (
     "The export for keeping holds all branches, records and pictures, and can be taken in on another computer. It "
     "holds no keys and no permissions. Pages and Markdown are for reading. Import also takes what ChatGPT, Claude, "
-    "Codex, Claude Code, OpenCode, goose and pi keep or export, in a file, a zip or a folder."
+    "Codex, Claude Code, OpenCode, gemini-cli, goose and pi keep or export, in a file, a zip or a folder."
 )
 _FORMS: dict[ExportFormat, str] = {"json": "JSON", "markdown": "Markdown", "html": "HTML"}
 _MEMORY = "What is remembered across conversations: search it, forget parts of it, see its size, leave folders out."
@@ -112,6 +113,7 @@ class DataPageView(SettingsPageView):
         self._export_markdown.setAccessibleName("Export everything as Markdown …")
         self._import = push_button("Import …")
         self._folder_import = push_button("Import a folder …")
+        self._found = FoundSessionsView(theme, calls)
         self._memory = push_button("Open memory")
         self._memory.clicked.connect(self.memory_requested)
         self._progress = TextLabel(theme, tone="muted")
@@ -127,6 +129,8 @@ class DataPageView(SettingsPageView):
         self._folder_import.clicked.connect(self._on_folder_import)
         self._prune.confirmation_shown.connect(partial(self.bring_into_view, self._prune))
         self._prune.pruned.connect(self._on_pruned)
+        self._found.shown.connect(partial(self.bring_into_view, self._found))
+        self._found.imported.connect(self._on_pruned)
         self._orphans.confirmation_shown.connect(partial(self.bring_into_view, self._orphans))
         self._orphans.done.connect(self._on_pruned)
 
@@ -158,6 +162,7 @@ class DataPageView(SettingsPageView):
                 buttons.addWidget(button)
             buttons.addStretch(1)
             self.rows.addLayout(buttons)
+        self.rows.addWidget(self._found)
         self.rows.addWidget(self._progress)
         self._add_section("Memory", _MEMORY)
         self.rows.addWidget(self._memory, 0, Qt.AlignmentFlag.AlignLeft)

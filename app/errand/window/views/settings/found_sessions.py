@@ -1,0 +1,154 @@
+"""Sessions of other programs on this machine: found, shown, and taken in by choice."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
+
+from errand.client.display_text import found_counts_text, import_text
+from errand.client.errors import CallError
+from errand.client.number_format import count, file_size
+from errand.client.safe_text import escape_hidden_line
+from errand.protocol.base import EmptyParams
+from errand.protocol.data import (
+    DATA_FIND,
+    DATA_IMPORT,
+    DataFindResult,
+    DataImportParams,
+    FoundSessions,
+)
+from errand.window.theme.style import push_button
+from errand.window.theme.theme import Theme
+from errand.window.views.settings.page import EngineCalls
+from errand.window.widgets.containers import clear_layout
+from errand.window.widgets.labels import TextLabel
+
+# Of what is below a box, to the text of the box.
+_INDENT = 30
+
+
+class FoundSessionsView(QWidget):
+    """`shown` is emitted when there is something new to see; `imported` gives the results as sentences."""
+
+    shown = Signal()
+    imported = Signal(str)
+
+    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+        super().__init__()
+        self._theme = theme
+        self._calls = calls
+        self._choices: list[tuple[QCheckBox, FoundSessions]] = []
+        self.find_button = push_button("Find sessions of other programs")
+        self._import = push_button("Import these", "primary")
+        self._cancel = push_button("Not now")
+        self._said = TextLabel(theme, tone="muted", wrap=True)
+        self._rows = QVBoxLayout()
+        self._buttons = QWidget()
+        self._lay_out()
+        self.find_button.clicked.connect(self._on_find)
+        self._import.clicked.connect(self._on_import)
+        self._cancel.clicked.connect(self._close)
+        self._close()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self._rows.setSpacing(tokens.space_close)
+        buttons = QHBoxLayout(self._buttons)
+        buttons.setContentsMargins(0, 0, 0, 0)
+        buttons.setSpacing(tokens.space_close)
+        buttons.addWidget(self._import)
+        buttons.addWidget(self._cancel)
+        buttons.addStretch(1)
+        first = QHBoxLayout()
+        first.addWidget(self.find_button)
+        first.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_normal)
+        column.addLayout(first)
+        column.addWidget(self._said)
+        column.addLayout(self._rows)
+        column.addWidget(self._buttons)
+
+    def _close(self) -> None:
+        self._choices.clear()
+        clear_layout(self._rows)
+        self._said.hide()
+        self._buttons.hide()
+        self.find_button.setEnabled(True)
+
+    def _on_find(self) -> None:
+        self._close()
+        self._say("Looking …")
+        self.find_button.setEnabled(False)
+        self._calls.spawn(self._find(), self._on_failed)
+
+    async def _find(self) -> None:
+        found = await self._calls.call(DATA_FIND, EmptyParams())
+        self.find_button.setEnabled(True)
+        if not found.found:
+            self._say(_nothing_text(found))
+        else:
+            for one in found.found:
+                self._add(one)
+            can_take = any(choice.isEnabled() for choice, _ in self._choices)
+            self._say("" if can_take else "All that can be read is here already.")
+            self._buttons.setVisible(can_take)
+            self._import.setFocus()
+        self.shown.emit()
+
+    def _add(self, one: FoundSessions) -> None:
+        facts = (count(one.sessions, "session"), found_counts_text(one), file_size(one.bytes))
+        choice = QCheckBox(f"{escape_hidden_line(one.program)} · {' · '.join(filter(None, facts))}")
+        choice.setEnabled(bool(one.new or one.grown))
+        choice.setChecked(choice.isEnabled())
+        choice.toggled.connect(self._on_toggled)
+        self._choices.append((choice, one))
+        view = QWidget()
+        row = QVBoxLayout(view)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(self._theme.tokens.space_tight)
+        row.addWidget(choice)
+        notes = [one.path]
+        if one.not_looked_at:
+            notes.append(f"{count(one.not_looked_at, 'older file')} could not be looked at in time")
+        for text in filter(None, (*notes, one.problem)):
+            label = TextLabel(self._theme, escape_hidden_line(text), tone="muted", wrap=True)
+            label.setContentsMargins(_INDENT, 0, 0, 0)
+            row.addWidget(label)
+        self._rows.addWidget(view)
+
+    def _on_toggled(self) -> None:
+        self._import.setEnabled(any(choice.isChecked() for choice, _ in self._choices))
+
+    def _on_import(self) -> None:
+        chosen = [one for choice, one in self._choices if choice.isChecked()]
+        self._close()
+        self.find_button.setEnabled(False)
+        self._calls.spawn(self._take(chosen), self._on_failed)
+
+    async def _take(self, chosen: list[FoundSessions]) -> None:
+        """Each after the other; the fault of one stops no other."""
+        said: list[str] = []
+        for number, one in enumerate(chosen, 1):
+            self._say(f"Reading {escape_hidden_line(one.program)} … ({number} of {len(chosen)})")
+            try:
+                done = await self._calls.call(DATA_IMPORT, DataImportParams(path=one.path))
+            except CallError as error:
+                said.append(str(error))
+            else:
+                said += import_text(done)
+        self._close()
+        self.imported.emit(" ".join(said))
+
+    def _on_failed(self, text: str) -> None:
+        self._close()
+        self._say(text)
+        self.shown.emit()
+
+    def _say(self, text: str) -> None:
+        self._said.setText(text)
+        self._said.setVisible(bool(text))
+
+
+def _nothing_text(found: DataFindResult) -> str:
+    places = "\n".join(map(escape_hidden_line, found.searched))
+    return f"No sessions of other programs were found. These places were looked into:\n{places}"
