@@ -134,7 +134,7 @@ class Forgetter:
             stack.enter_context(self._recalls.forgetting(plan.forgotten.conversations, plan.forgotten.quoted))
             files = plan.outputs | plan.pictures | frozenset(file for one in earlier for file in one.files)
             await self._begin(plan, files, by)
-            await self._drop_background(plan)
+            self._drop_background(plan)
             await self._rewrite(plan)
             for fact in plan.facts:
                 with suppress(NotFound):  # declined meanwhile
@@ -178,9 +178,9 @@ class Forgetter:
                     "first (errand background)."
                 )
 
-    async def _drop_background(self, plan: ForgetPlan) -> None:
+    def _drop_background(self, plan: ForgetPlan) -> None:
         for commands, one in tuple(self._background(plan)):
-            await commands.forget(one)
+            commands.forget(one)
             self._log.publish(BackgroundUpdate(conversation_id=one.shown.conversation_id, commands=commands.commands()))
 
     async def _begin(self, plan: ForgetPlan, files: frozenset[str], by: str) -> None:
