@@ -16,8 +16,8 @@ _MADE = _HERE / "build" / "share"
 def _share() -> list[tuple[str, Sequence[str]]]:
     """The files below share/, made from the table of commands."""
     sys.path.insert(0, str(_HERE / "app"))
-    from errand.cli.commands.completion import script
-    from errand.cli.commands.manual import page
+    from errand.cli.commands.installation.completion import script
+    from errand.cli.commands.installation.manual import page
 
     files = {
         "share/man/man1/errand.1": page(),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from errand.cli.commands.completion import script
-from errand.cli.commands.manual import page
+from errand.cli.commands.installation.completion import script
+from errand.cli.commands.installation.manual import page
 from errand.cli.table import TABLE
 from tests.support.command_line import Errand
 

@@ -109,7 +109,11 @@ _GROUPS = (
         "What agents are and may",
         (
             Entry("models", "providers and models that were found", "commands.models:MODELS"),
-            Entry("keys", "where the key of each provider comes from; store and remove keys", "commands.keys:KEYS"),
+            Entry(
+                "keys",
+                "where the key of each provider comes from; store and remove keys",
+                "commands.installation.keys:KEYS",
+            ),
             Entry("personalities", "who an agent can be", "commands.personalities:PERSONALITIES"),
             Entry("skills", "what agents can read up on: list, show, install, remove", "commands.skills:SKILLS"),
             Entry("tools", "all tools, where they come from and who has them", "commands.servers:TOOLS"),
@@ -121,12 +125,16 @@ _GROUPS = (
     Group(
         "This installation",
         (
-            Entry("settings", "list, read and change the settings", "commands.settings:SETTINGS"),
-            Entry("help", "the help of a command, or of all", "commands.manual:HELP"),
-            Entry("man", "the manual page", "commands.manual:MANUAL"),
-            Entry("completion", "a script that completes in bash, zsh or fish", "commands.completion:COMPLETION"),
-            Entry("doctor", "what is installed, what is missing, what to do", "commands.doctor:DOCTOR"),
-            Entry("engine", "run the engine here, or end the one that runs", "commands.doctor:ENGINE"),
+            Entry("settings", "list, read and change the settings", "commands.installation.settings:SETTINGS"),
+            Entry("help", "the help of a command, or of all", "commands.installation.manual:HELP"),
+            Entry("man", "the manual page", "commands.installation.manual:MANUAL"),
+            Entry(
+                "completion",
+                "a script that completes in bash, zsh or fish",
+                "commands.installation.completion:COMPLETION",
+            ),
+            Entry("doctor", "what is installed, what is missing, what to do", "commands.installation.doctor:DOCTOR"),
+            Entry("engine", "run the engine here, or end the one that runs", "commands.installation.doctor:ENGINE"),
             Entry("backup", "copy conversations, pictures and settings into one file", "recovery.backup:BACKUP"),
             Entry("restore", "go back to a copy; what is there now is kept aside", "recovery.restore:RESTORE"),
             Entry(
@@ -134,7 +142,11 @@ _GROUPS = (
                 "let other machines use the models whose keys are on this one",
                 "commands.start:START",
             ),
-            Entry("licences", "the libraries Errand is made of, and their licences", "commands.licences:LICENCES"),
+            Entry(
+                "licences",
+                "the libraries Errand is made of, and their licences",
+                "commands.installation.licences:LICENCES",
+            ),
         ),
     ),
 )

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox
 
 from errand.engine.storage.records import nodes
 from errand.protocol.events import AgentUpdate, ConversationUpdate
-from errand.window.views.settings.data_page import DataPageView
+from errand.window.views.settings.data.page import DataPageView
 from tests.support.engine_server import EngineServer
 from tests.support.records import agent, conversation, node
 from tests.support.window import until

@@ -12,7 +12,7 @@ from errand.window.stores.stores import Stores
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.appearance_page import AppearancePageView
-from errand.window.views.settings.data_page import DataPageView
+from errand.window.views.settings.data.page import DataPageView
 from errand.window.views.settings.engine_settings_page import EngineSettingsPageView
 from errand.window.views.settings.grants_page import GrantsPageView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView

@@ -24,8 +24,8 @@ from errand.protocol.data import (
 )
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
-from errand.window.views.settings.cleanup import OrphansView, PruneView
-from errand.window.views.settings.found_sessions import FoundSessionsView
+from errand.window.views.settings.data.cleanup import OrphansView, PruneView
+from errand.window.views.settings.data.found_sessions import FoundSessionsView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import ElidedLabel, TextLabel

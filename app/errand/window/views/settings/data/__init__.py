@@ -1,0 +1,1 @@
+"""The settings page Data: sizes, export, import, other programs' sessions, cleanup. Start at page.py."""
