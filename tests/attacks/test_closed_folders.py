@@ -12,7 +12,7 @@ import pytest
 from errand.engine.agent.prompt.system_prompt import read_parts
 from errand.engine.agent.prompt.workspace import PromptContext
 from errand.engine.tools.code.search import list_files, search
-from errand.engine.tools.file_walk import keep_all
+from errand.engine.tools.files.file_walk import keep_all
 
 _NOBODY = 65_534
 

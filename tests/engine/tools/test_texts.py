@@ -6,7 +6,7 @@ import pytest
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.tools.code.edits import diff_texts
-from errand.engine.tools.file_walk import matches
+from errand.engine.tools.files.file_walk import matches
 from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.engine.tools.registry import bind, common_tools
 from errand.engine.tools.shell.environment import clean_environment

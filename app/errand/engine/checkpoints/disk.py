@@ -9,7 +9,7 @@ from errand.engine.checkpoints.contents import LARGEST, id_of
 from errand.engine.checkpoints.history import CannotRestore, Version
 from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import ToolError
-from errand.engine.tools.real_path import name_in, opened_folder
+from errand.engine.tools.files.real_path import name_in, opened_folder
 from errand.protocol.changes import FOLDER, NOTHING
 from errand.regular_file import NotRegularFile, open_regular, read_at_most, write_atomically
 

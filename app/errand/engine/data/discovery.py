@@ -24,7 +24,7 @@ from errand.engine.data.importers import opencode, opencode_database
 from errand.engine.data.importers.conversation import conversation_id
 from errand.engine.data.importers.registry import HEAD
 from errand.engine.storage.database import Database
-from errand.engine.tools.file_walk import is_file, is_folder
+from errand.engine.tools.files.file_walk import is_file, is_folder
 from errand.paths import Paths
 from errand.protocol.data import DataFindResult, FoundSessions
 from errand.regular_file import open_regular

@@ -11,9 +11,9 @@ import regex
 
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.code.text_file import decode
-from errand.engine.tools.file_walk import LONGEST_S, LeavesOut, TooLong, is_file, is_folder, matches, walk
+from errand.engine.tools.files.file_walk import LONGEST_S, LeavesOut, TooLong, is_file, is_folder, matches, walk
+from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.patterns import compile_pattern
-from errand.engine.tools.quoted_name import quoted
 from errand.regular_file import FileTooLarge, open_regular, read_listed
 
 MOST = 500

@@ -33,12 +33,12 @@ from errand.engine.tools.code.edits import Replacement, replace_text
 from errand.engine.tools.code.preview import Preview, preview_diff, preview_edits, preview_write
 from errand.engine.tools.code.search import list_files, search
 from errand.engine.tools.code.workspace_files import PreparedWrite, WorkspaceFiles
-from errand.engine.tools.file_walk import keep_all
-from errand.engine.tools.git_excludes import personal_excludes
-from errand.engine.tools.gitignore import GitIgnore
+from errand.engine.tools.files.file_walk import keep_all
+from errand.engine.tools.files.git_excludes import personal_excludes
+from errand.engine.tools.files.gitignore import GitIgnore
+from errand.engine.tools.files.quoted_name import quoted
+from errand.engine.tools.files.real_path import named, opened_folder, resolve, with_real_path
 from errand.engine.tools.plain_text import is_text
-from errand.engine.tools.quoted_name import quoted
-from errand.engine.tools.real_path import named, opened_folder, resolve, with_real_path
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, ToolIcon
 from errand.protocol.changes import FOLDER, NOTHING

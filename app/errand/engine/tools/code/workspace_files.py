@@ -16,8 +16,8 @@ from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.code.edits import TextDiff, close_matches, diff_texts
 from errand.engine.tools.code.text_file import LARGEST, LineRange, TextFile, decode, line_range, window_of_large
-from errand.engine.tools.quoted_name import quoted
-from errand.engine.tools.real_path import name_in, opened_folder, with_real_path
+from errand.engine.tools.files.quoted_name import quoted
+from errand.engine.tools.files.real_path import name_in, opened_folder, with_real_path
 from errand.engine.tools.sessions import WorkingFolder
 from errand.regular_file import NotRegularFile, open_regular, read_at_most, write_atomically
 

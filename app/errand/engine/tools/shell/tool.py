@@ -26,8 +26,8 @@ from errand.engine.tools.base import (
     text_result,
 )
 from errand.engine.tools.checkpoints import CommandFiles
+from errand.engine.tools.files.real_path import resolve, with_real_path
 from errand.engine.tools.plain_text import clean_name
-from errand.engine.tools.real_path import resolve, with_real_path
 from errand.engine.tools.sessions import WorkingFolder
 from errand.engine.tools.shell.background import BackgroundCommands
 from errand.engine.tools.shell.background_results import (

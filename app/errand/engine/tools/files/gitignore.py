@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from errand.engine.tools.git_excludes import repository_excludes
+from errand.engine.tools.files.git_excludes import repository_excludes
 from errand.regular_file import read_regular
 
 _NAME = ".gitignore"
