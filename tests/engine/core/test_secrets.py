@@ -78,7 +78,7 @@ async def test_unresponsive_keyring_does_not_block_other_threads(tmp_path: Path)
 async def test_the_environment_comes_first(tmp_path: Path) -> None:
     keys = store(tmp_path, {"OPENAI_API_KEY": f" {SECRET}\n"})
     await keys.set("openai", "sk-stored-0123456789")
-    assert await keys.get("openai", VARIABLES) == Key(SECRET, "environment")
+    assert await keys.get("openai", VARIABLES) == Key(SECRET, "environment", "OPENAI_API_KEY")
 
 
 async def test_unknown_key_is_none_and_does_not_open_the_keyring(tmp_path: Path) -> None:

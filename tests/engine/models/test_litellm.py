@@ -198,6 +198,7 @@ async def test_a_server_that_is_not_there_is_said_with_its_address() -> None:
 
 async def test_without_the_library_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
+    monkeypatch.delitem(sys.modules, "litellm", raising=False)  # tests of prices import it
     async with library([], LibraryProcess(), retry=QUICK) as opened:
         message = await final(opened.model, REQUEST)
     said = "Test library is asked through the package litellm, which is not installed. Install Errand again."

@@ -13,14 +13,14 @@ def make_odd_file(folder: Path) -> None:
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt")).write_text("a needle")
 
 
-async def test_undecodable_file_names_are_shown_with_replacements(tmp_path: Path) -> None:
+async def test_undecodable_file_names_are_quoted_so_that_they_can_be_read(tmp_path: Path) -> None:
     calls = (Call("code", {"action": "list"}), Call("code", {"action": "search", "pattern": "needle"}))
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=calls), DONE])) as engine:
         make_odd_file(engine.workspace)
         assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
         blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
         listed, found, _ = [block.text for block in blocks if isinstance(block, ToolResultBlock)]
-        assert (listed, found) == ("\ufffd.txt", "\ufffd.txt:1: a needle")
+        assert (listed, found) == (r'"\377.txt"', r'"\377.txt":1: a needle')
 
 
 async def test_odd_arguments_are_reported_to_the_model_and_the_task_continues(tmp_path: Path) -> None:
