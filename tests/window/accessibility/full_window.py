@@ -113,7 +113,7 @@ async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: T
 
 def _answer(request: ReceivedRequest, gate: asyncio.Event) -> Reply:
     said = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
-    match said[0] if said else "":
+    match said[0].partition("\n")[0] if said else "":  # what was added meanwhile comes with it
         case "Work":
             return Reply(text="At work.", gate=gate)
         case "Ask me":
