@@ -247,6 +247,18 @@ async def test_without_a_network_it_fails_at_once_and_says_what_to_do(tmp_path: 
     await pool.close()
 
 
+async def test_a_proxy_that_cannot_be_used_is_named_and_not_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    pool = HttpPool()
+    download = ModelDownload(lambda: "", Paths(tmp_path), pool, ModelSource("https://hub.test/files"))
+    download.start()
+    await until(lambda: download.state.status == "failed")
+    assert download.state.reason.startswith("The environment names a socks5 proxy for hub.test")
+    await pool.close()
+
+
 async def test_nothing_is_downloaded_for_a_folder_that_a_person_set(hub: Hub, tmp_path: Path) -> None:
     hub.setting = str(tmp_path / "mine")
     hub.download.start(by_person=True)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from errand.engine.core.outgoing import proxy_of
+from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.memory.embedding import MODEL_FILES, MODEL_SOURCE, folder_of_model, is_installed
 from errand.engine.models.http_pool import HttpPool
 from errand.paths import Paths
@@ -233,6 +233,8 @@ class ModelDownload:
             ) as response:
                 self._arrived[file.name] = have = self._begin(file, have, response)
                 await self._store(file, part, response, "ab" if have else "wb")
+        except UnusableRoute as error:
+            raise _Failed(str(error)) from error
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise _Failed(
                 f"{self._host} cannot be reached ({error}). Start the download again when the machine is online, or "
