@@ -195,6 +195,29 @@ class TreeNode(Wire, frozen=True, kw_only=True):
     task_from: str = ""
 
 
+class FoundNode(Wire, frozen=True, kw_only=True):
+    """A node that was looked for by its id. `text` is the beginning of its text in one line, empty for tool results."""
+
+    id: str
+    conversation_id: str
+    role: Role
+    created_at: Timestamp
+    text: str
+
+
+class ConversationFindNodesParams(Wire, frozen=True, kw_only=True):
+    """Nodes whose id contains `id_part`, newest first: of all branches of one conversation, or of all conversations."""
+
+    id_part: str = ""
+    conversation_id: str | None = None
+    limit: int = 50
+
+
+class ConversationFindNodesResult(Wire, frozen=True, kw_only=True):
+    nodes: tuple[FoundNode, ...]
+    has_more: bool
+
+
 class TreeHead(Wire, frozen=True, kw_only=True):
     """The position of an agent in the tree: its head, or the nearest listed node above it."""
 
@@ -405,6 +428,14 @@ CONVERSATION_NODES = Method(
     "Get a page of a branch.",
 )
 
+CONVERSATION_FIND_NODES = Method(
+    "conversation/find_nodes",
+    ConversationFindNodesParams,
+    ConversationFindNodesResult,
+    False,
+    "Find nodes by a part of their id.",
+)
+
 CONVERSATION_SEARCH = Method(
     "conversation/search",
     ConversationSearchParams,
@@ -452,6 +483,7 @@ METHODS = (
     CONVERSATION_GET,
     CONVERSATION_NODES,
     CONVERSATION_TREE,
+    CONVERSATION_FIND_NODES,
     CONVERSATION_SEARCH,
     CONVERSATION_CHANGE,
     CONVERSATION_COMPARE,

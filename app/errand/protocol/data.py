@@ -9,13 +9,17 @@ ExportFormat = Literal["json", "markdown", "html"]
 
 
 class DataPart(Wire, frozen=True, kw_only=True):
-    """`path` is absolute; `about` describes the content in plain words. `files` is 1 for a single file."""
+    """`path` is absolute; `about` describes the content in plain words. `files` is 1 for a single file.
+
+    `server` names the database and its host for what a PostgreSQL server keeps; `path` is empty then.
+    """
 
     name: str
     path: str
     about: str
     bytes: int
     files: int
+    server: str = ""
 
 
 class DataSummaryResult(Wire, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ KeySource = Literal["environment", "keyring", "file", "none", "not_needed"]
 class Setting(Wire, frozen=True, kw_only=True):
     """One declared setting. `kind` is the JSON type of `value`.
 
-    If `choices` are given, the value is one of them. A number is not below `minimum`.
+    If `choices` are given, the value is one of them. A number is not below `minimum`. `advanced`: few people change it.
     """
 
     name: str
@@ -21,6 +21,7 @@ class Setting(Wire, frozen=True, kw_only=True):
     default: JsonValue
     choices: tuple[str, ...] = ()
     minimum: float | None = None
+    advanced: bool = False
 
 
 class SettingsGetParams(Wire, frozen=True, kw_only=True):
@@ -57,6 +58,9 @@ class Model(Wire, frozen=True, kw_only=True):
     """A model with the id `provider/model`. Prices are US dollars per million tokens; null means unknown.
 
     `tools`, `images` and `thinking` say whether it calls tools, accepts pictures, and supports a thinking level.
+    `for_chat` is false for models whose name says that they do something else, such as embeddings. `own`: the person
+    described it with `model/save`, with `name` if it has one of its own. `shown` is false for models that the person
+    chose not to be offered.
     """
 
     id: str
@@ -67,6 +71,10 @@ class Model(Wire, frozen=True, kw_only=True):
     tools: bool | None = None
     images: bool | None = None
     thinking: bool | None = None
+    for_chat: bool = True
+    name: str = ""
+    own: bool = False
+    shown: bool = True
 
 
 class Provider(Wire, frozen=True, kw_only=True):
@@ -74,7 +82,7 @@ class Provider(Wire, frozen=True, kw_only=True):
 
     `listed_at` is the time its model list was last fetched, null for never; `list_error` is the reason the last
     fetch failed. `in_the_clear`: traffic to `api_base`, a key included, is not encrypted. `own` is a server that the
-    person added: `model_server/save` changes it.
+    person added: `model_server/save` changes it. `kind` is what it was added as, else its `name`.
     """
 
     name: str
@@ -88,6 +96,7 @@ class Provider(Wire, frozen=True, kw_only=True):
     list_error: str = ""
     in_the_clear: bool = False
     own: bool = False
+    kind: str = ""
 
 
 class ModelListParams(Wire, frozen=True, kw_only=True):
@@ -134,14 +143,18 @@ class ModelWarmUpParams(Wire, frozen=True, kw_only=True):
 
 
 class ModelServerTestParams(Wire, frozen=True, kw_only=True):
-    """Ask a server with an OpenAI-compatible interface for its models. Nothing is stored.
+    """Ask a server for its models. Nothing is stored.
 
-    `key` null uses the stored key of the server `id`, which is sent only to that server's address.
+    `key` null uses the stored key of the server `id`, which is sent only to that server's address. `kind` is as in
+    `model_server/save`. With `calls`, one of its models (`model`, if that is not empty) is asked for a word, for real.
     """
 
     address: str
     key: str | None = None
     id: str | None = None
+    kind: str = "openai_compatible"
+    calls: bool = False
+    model: str = ""
 
 
 class ModelServerTestResult(Wire, frozen=True, kw_only=True):
@@ -154,15 +167,19 @@ class ModelServerTestResult(Wire, frozen=True, kw_only=True):
 
 
 class ModelServerSaveParams(Wire, frozen=True, kw_only=True):
-    """Add a custom server, or change the one with this `id`. It is a provider: its models are `id/model`.
+    """Add a provider, or change the one with this `id`. Its models are `id/model`.
 
-    `key` null keeps the stored key unless the server moves to another machine or port; an empty key removes it.
+    `kind` is `openai_compatible`, `anthropic_compatible`, or the name of a provider of the catalog, for which `address`
+    may be empty. The first one of the catalog's that is added under its own title is the catalog's own, with this key.
+    A changed provider keeps its kind. `key` null keeps the stored key unless the server moves to another machine or
+    port; an empty key removes it.
     """
 
     name: str
     address: str
     key: str | None = None
     id: str | None = None
+    kind: str = "openai_compatible"
 
 
 class ModelServerSaveResult(Wire, frozen=True, kw_only=True):
@@ -181,6 +198,36 @@ class ModelServerRemoveParams(Wire, frozen=True, kw_only=True):
 
 class ModelServerRemoveResult(Wire, frozen=True, kw_only=True):
     text: str
+
+
+class ModelSaveParams(Wire, frozen=True, kw_only=True):
+    """Describe a model `provider/model` that no list has, or correct what a list says. Prices as in `Model`.
+
+    `name` is shown in place of the id. `replaces` is the id that it had before.
+    """
+
+    id: str
+    name: str = ""
+    context_tokens: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+    tools: bool = False
+    images: bool = False
+    thinking: bool = False
+    replaces: str = ""
+
+
+class ModelRemoveParams(Wire, frozen=True, kw_only=True):
+    """Remove the description that `model/save` stored."""
+
+    id: str
+
+
+class ModelChooseParams(Wire, frozen=True, kw_only=True):
+    """Offer only the models with these names of a provider; null for all, also those that it lists later."""
+
+    provider: str
+    models: tuple[str, ...] | None
 
 
 MODEL_LIST = Method("model/list", ModelListParams, ModelListResult, False, "List providers and models.")
@@ -203,6 +250,12 @@ MODEL_SERVER_REMOVE = Method(
     "model_server/remove", ModelServerRemoveParams, ModelServerRemoveResult, True, "Remove a model server and its key."
 )
 
+MODEL_SAVE = Method("model/save", ModelSaveParams, EmptyResult, True, "Describe a model.")
+
+MODEL_REMOVE = Method("model/remove", ModelRemoveParams, EmptyResult, True, "Remove the description of a model.")
+
+MODEL_CHOOSE = Method("model/choose", ModelChooseParams, EmptyResult, True, "Choose the models that are offered.")
+
 SETTINGS_GET = Method("settings/get", SettingsGetParams, SettingsGetResult, False, "Get all settings.")
 
 SETTINGS_SET = Method("settings/set", SettingsSetParams, SettingsSetResult, True, "Change a setting.")
@@ -216,6 +269,9 @@ METHODS = (
     MODEL_SERVER_TEST,
     MODEL_SERVER_SAVE,
     MODEL_SERVER_REMOVE,
+    MODEL_SAVE,
+    MODEL_REMOVE,
+    MODEL_CHOOSE,
     SETTINGS_GET,
     SETTINGS_SET,
     KEY_SET,

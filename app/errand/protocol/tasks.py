@@ -63,11 +63,20 @@ class Allowance(Wire, frozen=True, kw_only=True):
     tokens: int | None = None
 
 
+class CallProgress(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """A call of the current turn that has begun. Its result may follow later, with those of the calls beside it."""
+
+    call_id: str
+    started_at: Timestamp
+    ended_at: Timestamp | None = None
+
+
 class Task(Wire, frozen=True, kw_only=True):
     """One run with its full state; sent with every change.
 
     `status` is the state, `activity` describes it for people ("retrying in 3 s: rate limit", "stopping, 2 processes
-    left"). `step_count` counts turns. `ask_id` is set while the task waits for a person. `queue` holds messages that
+    left"). `attempt` is above 0 while a failed model call is about to be sent again: how often it has failed.
+    `step_count` counts turns. `ask_id` is set while the task waits for a person. `queue` holds messages that
     the agent has not read yet, in reading order within each kind. `worked_s` is the working time in seconds, without
     waiting for a person or for an engine. `max_minutes` and `max_tokens` null are those of the settings. `allowance`
     is set once a person has raised the task's limits. `near`
@@ -86,7 +95,8 @@ class Task(Wire, frozen=True, kw_only=True):
     (`refused`); a last reply cut off at the model's output limit (`cut`). `refused_calls` counts refused calls,
     `acting_calls` the allowed calls that do more than read. `approve` is the approval mode, which may change while
     the task runs. `attended`: a person can be asked; without one, what needs approval is denied unless the mode
-    allows it. `todo` is the agent's plan as it last wrote it; empty if it wrote none.
+    allows it. `calls` are the calls of the current turn that have begun, in this order; the end of the last one comes
+    with the next turn. `todo` is the agent's plan as it last wrote it; empty if it wrote none.
 
     A sub-agent's task has the `parent_id` of the task that gave it the work in turn `call_turn` by the call `call_id`,
     a `title`, and `depth` from 1 to 3. `tools` limits its tools; empty is no limit. `delegated` and `delegated_turns`
@@ -118,7 +128,9 @@ class Task(Wire, frozen=True, kw_only=True):
     stopping: bool = False
     step_count: int = 0
     current_tool: str | None = None
+    calls: tuple[CallProgress, ...] = ()
     activity: str = ""
+    attempt: int = 0
     ask_id: str | None = None
     queue: tuple[Queued, ...] = ()
     summary: str = ""

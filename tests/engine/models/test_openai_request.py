@@ -1,6 +1,8 @@
 """Model messages as the body of a chat completion."""
 
+import gc
 import json
+from weakref import ref
 
 from errand.engine.core.messages import (
     AssistantMessage,
@@ -15,18 +17,19 @@ from errand.engine.core.messages import (
 )
 from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog import providers
-from errand.engine.models.message_cache import MessageCache
-from errand.engine.models.openai.request import chat_messages
+from errand.engine.models.message_cache import BeginningCache
+from errand.engine.models.openai.request import ConvertedMessages, chat_messages
 from errand.engine.models.reply.content import encode
 from errand.protocol.base import JsonValue
 
 PICTURE = Image("image/png", "AAAA")
+OPENAI = next(row for row in providers.PROVIDERS if row.name == "openai")
 
 
 def converted(*messages: ModelMessage, provider: str = "openai") -> list[JsonValue]:
     row = providers.find(provider)
     assert row is not None
-    return chat_messages(ModelRequest(f"{provider}/x", "", messages), row, MessageCache())
+    return chat_messages(ModelRequest(f"{provider}/x", "", messages), row, BeginningCache())
 
 
 def test_complete_turn_is_sent_unchanged() -> None:
@@ -42,7 +45,7 @@ def test_complete_turn_is_sent_unchanged() -> None:
     )
     row = providers.find("openai")
     assert row is not None
-    assert chat_messages(request, row, MessageCache()) == [
+    assert chat_messages(request, row, BeginningCache()) == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "list"},
         {
@@ -132,16 +135,53 @@ def test_text_that_is_not_unicode_can_be_sent() -> None:
     assert encode({"text": "a\udcffb"}) == b'{"text": "a?b"}'
 
 
-def test_converted_message_is_cached_during_its_lifetime() -> None:
-    row = providers.find("openai")
-    assert row is not None
-    kept: MessageCache[list[JsonValue]] = MessageCache()
+def test_turns_before_the_last_one_are_converted_once() -> None:
+    kept: BeginningCache[ConvertedMessages] = BeginningCache()
     call = AssistantMessage((Text("I look."), ToolCall("1", "shell", {"command": "true"})), "tool_use")
-    result = ToolResultMessage("1", "shell", (Text("done"),))
-    unanswered = ModelRequest("openai/x", "", (user_text("go"), call))
-    whole = ModelRequest("openai/x", "", (user_text("go"), call, result))
-    first = chat_messages(unanswered, row, kept)
-    second = chat_messages(whole, row, kept)
-    assert second == chat_messages(whole, row, MessageCache())
-    assert second[1] is chat_messages(whole, row, kept)[1]
-    assert first[-1] != second[-1]
+    turn = (user_text("go"), call, ToolResultMessage("1", "shell", (Text("done"),)))
+    unanswered = chat_messages(ModelRequest("openai/x", "", turn[:2]), OPENAI, kept)
+    whole = chat_messages(ModelRequest("openai/x", "", turn), OPENAI, kept)
+    assert unanswered[-1] != whole[-1]
+    more = (*turn, AssistantMessage((Text("So."),)), user_text("and?"))
+    first = chat_messages(ModelRequest("openai/x", "", more), OPENAI, kept)
+    second = chat_messages(ModelRequest("openai/x", "", (*more, AssistantMessage((Text("Well."),)))), OPENAI, kept)
+    assert all(one is other for one, other in zip(first[:3], second[:3], strict=True))
+    assert first[:3] == whole
+
+
+def test_a_request_is_the_same_whatever_was_sent_before() -> None:
+    call = ToolCall("1", "shell", {"command": "true"})
+    conversation = (
+        ToolResultMessage("0", "shell", (Text("of an earlier conversation"),)),
+        user_text("go"),
+        AssistantMessage((Text("I look."), call, ToolCall("2", "shell", {})), "tool_use"),
+        ToolResultMessage("1", "shell", (Text("seen"), PICTURE)),
+        ToolResultMessage("2", "shell", (Text("done"),)),
+        user_text("look again"),
+        user_text("soon"),
+        AssistantMessage((call,), "tool_use"),
+        ToolResultMessage("1", "shell", (Text("seen again"),)),
+        AssistantMessage((call,), "aborted"),
+        user_text("go on"),
+        AssistantMessage((), "error"),
+        user_text("once more"),
+        AssistantMessage((call,), "tool_use"),
+        AssistantMessage((Text("That is all."),)),
+    )
+    kept: BeginningCache[ConvertedMessages] = BeginningCache()
+    whole = [conversation[:length] for length in range(1, len(conversation) + 1)]
+    without = [(*conversation[:at], *conversation[at + 1 :]) for at in range(len(conversation))]
+    for messages in (*whole, *without, *reversed(whole)):
+        for prompt in ("", "Be brief."):
+            request = ModelRequest("openai/x", prompt, messages)
+            assert chat_messages(request, OPENAI, kept) == chat_messages(request, OPENAI, BeginningCache())
+
+
+def test_what_was_converted_does_not_keep_a_conversation() -> None:
+    kept: BeginningCache[ConvertedMessages] = BeginningCache()
+    messages = (user_text("go"), AssistantMessage((Text("a"),)), user_text("and?"), AssistantMessage((Text("b"),)))
+    chat_messages(ModelRequest("openai/x", "", messages), OPENAI, kept)
+    first = ref(messages[1])
+    del messages
+    gc.collect()
+    assert first() is None

@@ -20,8 +20,8 @@ from errand.engine.core.messages import (
 from errand.engine.models.anthropic.request import messages_with_marks
 from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog.providers import PROVIDERS, Provider
-from errand.engine.models.message_cache import MessageCache
-from errand.engine.models.openai.request import chat_messages
+from errand.engine.models.message_cache import BeginningCache
+from errand.engine.models.openai.request import ConvertedMessages, chat_messages
 from errand.engine.models.react.history import to_text_history
 from errand.protocol.base import JsonObject, JsonValue
 from tests.support.provider_servers import calls_of, entries_of, text_in
@@ -62,7 +62,7 @@ def history(row: Provider) -> tuple[ModelMessage, ...]:
 
 
 def sent(row: Provider, messages: tuple[ModelMessage, ...]) -> list[JsonObject]:
-    return entries_of(chat_messages(ModelRequest(f"{row.name}/model", "Be brief.", messages), row, MessageCache()))
+    return entries_of(chat_messages(ModelRequest(f"{row.name}/model", "Be brief.", messages), row, BeginningCache()))
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
@@ -166,7 +166,7 @@ def test_invented_results_are_not_sent_as_reasoning_to_other_models() -> None:
 def test_model_without_image_input_is_told_that_there_was_a_picture() -> None:
     row = next(row for row in ROWS if row.name == "deepseek")
     request = ModelRequest("deepseek/deepseek-v4-pro", "", (UserMessage((Text("what is it?"), PICTURE)),))
-    assert chat_messages(request, row, MessageCache()) == [
+    assert chat_messages(request, row, BeginningCache()) == [
         {"role": "user", "content": "what is it?\n\n[A picture stood here, which this model cannot see.]"}
     ]
 
@@ -183,7 +183,7 @@ def test_result_without_its_call_is_sent_as_text() -> None:
 def test_ids_stay_the_same_from_turn_to_turn_so_that_the_prompt_can_be_cached() -> None:
     for one, other in itertools.product(ROWS, repeat=2):
         whole = history(one)
-        kept: MessageCache[list[JsonValue]] = MessageCache()
+        kept: BeginningCache[ConvertedMessages] = BeginningCache()
         before: list[JsonValue] = []
         for length in (4, 7, 10, 12):
             request = ModelRequest(f"{other.name}/model", "", whole[:length])

@@ -12,6 +12,7 @@ from errand.protocol.events import ConversationDeleted, ConversationUpdate
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import conversation, node
+from tests.support.stored_records import on_both
 
 
 async def fill(engine: EngineServer) -> None:
@@ -56,6 +57,20 @@ async def test_a_dry_run_changes_nothing(engine: EngineServer) -> None:
         assert error_of(await client.ask("data/prune", 4, days=0))[1] == "invalid_params"
 
 
+@on_both
+async def test_the_size_of_the_records_is_told_wherever_they_are(engine: EngineServer) -> None:
+    await fill(engine)
+    async with raw_client(engine) as client:
+        summed = msgspec.convert((await client.ask("data/summary", 1))["result"], DataSummaryResult)
+    (records,) = [part for part in summed.parts if part.name == "Records"]
+    assert records.bytes > 100_000 and records.files == 1
+    if engine.services.settings.values.database_url:
+        assert (records.path, records.server[:7]) == ("", "errand_")
+    else:
+        assert (records.path, records.server) == (str(engine.services.paths.database), "")
+
+
+@on_both
 async def test_export_can_be_imported_after_a_deletion(engine: EngineServer, tmp_path: Path) -> None:
     await fill(engine)
     path = str(tmp_path / "one.jsonl")

@@ -277,7 +277,7 @@ async def test_invalid_key_is_refused_before_anything_is_sent(client: Asking) ->
 async def test_unlisted_models_of_a_server_can_be_named_in_the_settings(client: Asking, engine: EngineServer) -> None:
     async with own_server(base="/nowhere") as server:
         saved = await client.save("Lab", f"{server.url}/v1")
-        assert "name its models in the setting Own models" in saved.text
+        assert "add its models yourself" in saved.text
         engine.services.settings.set("own_models", "lab/hidden 32000 0 0 tools")
         assert await client.models_of("lab") == ("lab/hidden",)
 

@@ -20,6 +20,7 @@ from errand.protocol.tasks import TaskStartParams
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import agent, conversation, grant, node, task
+from tests.support.stored_records import on_both
 
 
 def subscribed(answer: JsonObject) -> SubscribeResult:
@@ -124,6 +125,7 @@ async def test_overlapping_scopes_deliver_each_event_once(engine: EngineServer) 
         assert [record.sequence for record in await read_events(client, 2)] == [6, 7]
 
 
+@on_both
 async def test_no_event_is_lost_or_duplicated_between_snapshot_or_replay_and_live_events(engine: EngineServer) -> None:
     await with_task(engine)
     count = 600

@@ -15,6 +15,7 @@ from tests.support.engine_parts import engine_parts
 from tests.support.engine_server import EngineServer
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.records import NOW, conversation, task
+from tests.support.stored_records import on_both
 
 PRICED = "openai/gpt-5.4"
 UNPRICED = "openai_compatible/mine"
@@ -75,6 +76,7 @@ async def report(client: RawClient, **params: object) -> UsageReportResult:
     return msgspec.convert((await client.ask("usage/report", 1, **params))["result"], UsageReportResult)
 
 
+@on_both
 async def test_a_report_sums_by_day_model_and_conversation_and_counts_what_has_no_price(engine: EngineServer) -> None:
     await store(engine)
     first, second, failed, other = used(1000, 0.25), used(2000, 0.5), used(0, None), used(100, None)

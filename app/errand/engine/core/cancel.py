@@ -28,7 +28,7 @@ class CancelSignal:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-        self._callbacks = Listeners[[]]()
+        self._callbacks: Listeners[[]] = Listeners()
         self.cause: StopCause | None = None
 
     @property

@@ -74,7 +74,7 @@ UserContent: TypeAlias = Text | Image
 AssistantContent: TypeAlias = Text | Thinking | ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class UserMessage:
     """`kind` is set if the engine wrote it during a task."""
 

@@ -21,12 +21,25 @@ from errand.regular_file import atomic_writer, read_regular
 _ABILITIES = ("tools", "images", "thinking")
 _UNKNOWN = "-"
 
+# What people change in the first days; clients show the rest on request.
+_EVERYDAY = frozenset(
+    {
+        "default_model",
+        "fallback_models",
+        "thinking_level",
+        "max_turns",
+        "max_minutes",
+        "budget_usd",
+        "day_budget_usd",
+        "command_sandbox",
+    }
+)
 _LARGEST = 1_000_000
 _MOST_MINUTES = 1_000_000
 _Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 _Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
-_SERVERS = ("model_servers", "mcp_servers")
+_SEPARATE = ("model_servers", "mcp_servers", "chosen_models")
 _ADDRESSES = ("default_api_base", "proxy_url", "vector_server")
 _KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -40,12 +53,29 @@ class OwnModel:
     input_price: float | None
     output_price: float | None
     abilities: frozenset[str] | None
+    name: str = ""
 
 
 def parse(text: str) -> tuple[OwnModel, ...]:
-    """Parse the setting's rows, separated by newlines or `;`. Raises `InvalidParams` that names the row."""
-    rows = (words for row in re.split(r"[\n;]", text) if (words := row.partition("#")[0].split()))
-    return tuple(_model(words) for words in rows)
+    """Parse the setting's rows, separated by newlines or `;`. Raises `InvalidParams` that names the row.
+
+    What stands after `#` is the name that is shown.
+    """
+    rows = (row.partition("#") for row in re.split(r"[\n;]", text))
+    return tuple(_model(words, " ".join(name.split())) for row, _, name in rows if (words := row.split()))
+
+
+def format_own_models(models: tuple[OwnModel, ...]) -> str:
+    """The text of the setting, as `parse` reads it."""
+    return "; ".join(map(_own_model_row, models))
+
+
+def _own_model_row(model: OwnModel) -> str:
+    numbers = (model.context_tokens, model.input_price, model.output_price)
+    words = [model.id, *(_UNKNOWN if number is None else f"{number:.9f}".rstrip("0").rstrip(".") for number in numbers)]
+    if model.abilities is not None:
+        words += [ability for ability in _ABILITIES if ability in model.abilities] or ["text"]
+    return " ".join((*words, f"# {model.name}") if model.name else words)
 
 
 def hosts_of(text: str) -> tuple[str, ...]:
@@ -76,9 +106,9 @@ def _is_of_the_system(folder: Path) -> bool:
     return any(folder.is_relative_to(one) for one in ("/etc", "/sys", "/proc", "/boot", "/dev", "/usr", "/bin", "/lib"))
 
 
-def _model(words: list[str]) -> OwnModel:
-    provider, _, name = words[0].partition("/")
-    if not provider or not name:
+def _model(words: list[str], name: str) -> OwnModel:
+    provider, _, model = words[0].partition("/")
+    if not provider or not model:
         raise _invalid_row(words, "it begins with an id such as ollama/qwen3")
     if len(words) < 4:
         raise _invalid_row(words, "after the id come context tokens and two prices, or - for what is not known")
@@ -92,6 +122,7 @@ def _model(words: list[str]) -> OwnModel:
         _number(words, words[2]),
         _number(words, words[3]),
         frozenset(abilities) if abilities else None,
+        name,
     )
 
 
@@ -112,11 +143,15 @@ def _setting(title: str, text: str) -> msgspec.Meta:
 
 
 class ModelServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A user-defined model server. Its `id` is the provider in the ids of its models, and never changes."""
+    """A provider that the person added. Its `id` is the provider in the ids of its models, and never changes.
+
+    `kind` is an interface (`openai_compatible`, `anthropic_compatible`) or the name of a provider of the catalog.
+    """
 
     id: str
     name: str
     address: str
+    kind: str = "openai_compatible"
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -140,10 +175,14 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings with their defaults. `model_servers` and `mcp_servers` have separate wire methods."""
+    """All settings with their defaults. `model_servers`, `mcp_servers` and `chosen_models` have separate wire methods.
+
+    `chosen_models` has the names of the models to offer, for each provider of which a person chose some.
+    """
 
     model_servers: tuple[ModelServer, ...] = ()
     mcp_servers: tuple[McpServer, ...] = ()
+    chosen_models: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
     default_model: Annotated[
         str, _setting("Default model", "Model id `provider/model`; empty picks the first found.")
     ] = ""
@@ -341,16 +380,17 @@ class Settings:
                 default=_as_json(getattr(defaults, field.name)),
                 choices=_choices(field.name),
                 minimum=_minimum(field.name),
+                advanced=field.name not in _EVERYDAY,
             )
             for field in msgspec.structs.fields(SettingValues)
-            if field.name not in _SERVERS
+            if field.name not in _SEPARATE
         )
 
     def set(self, name: str, value: JsonValue) -> None:
         """Validate, store atomically, then apply. `InvalidParams` names the problem."""
         current: JsonObject = msgspec.to_builtins(self.values)
-        if name not in current or name in _SERVERS:
-            names = ", ".join(other for other in current if other not in _SERVERS)
+        if name not in current or name in _SEPARATE:
+            names = ", ".join(other for other in current if other not in _SEPARATE)
             raise InvalidParams(f"There is no setting {name!r}. Settings are: {names}.")
         try:
             values = msgspec.convert({**current, name: value}, SettingValues)
@@ -372,6 +412,9 @@ class Settings:
 
     def set_model_servers(self, servers: tuple[ModelServer, ...]) -> None:
         self._store(msgspec.structs.replace(self.values, model_servers=servers))
+
+    def set_chosen_models(self, chosen: dict[str, tuple[str, ...]]) -> None:
+        self._store(msgspec.structs.replace(self.values, chosen_models=chosen))
 
     def set_mcp_servers(self, servers: tuple[McpServer, ...]) -> None:
         self._store(msgspec.structs.replace(self.values, mcp_servers=servers))

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from errand.engine.core.addresses import display_address, is_in_the_clear
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError, EngineError
@@ -15,7 +17,7 @@ from errand.engine.core.settings import SettingValues
 from errand.engine.models.base import ChatModel, ModelOptions, ModelRequest, ReplyEnd
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
-from errand.engine.models.catalog.model_lists import ListSource
+from errand.engine.models.catalog.model_lists import ListSource, is_for_chat
 from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider
 from errand.engine.models.catalog.server_probe import ProbeResult, ask, probe
 from errand.engine.models.factory import ModelFactory
@@ -98,7 +100,7 @@ class AvailableModels:
         self._model_facts.refresh()
         rows = [await self._describe(provider) for provider in self._providers.all()]
         ready = [row.name for row in rows if row.ready]
-        models = [_describe_model(provider, name) for provider in ready for name in self._names(provider)]
+        models = [self._describe_model(provider, name) for provider in ready for name in self._names(provider)]
         return wire.ModelListResult(providers=tuple(rows), models=tuple(models), default=await self.default_model())
 
     async def default_model(self) -> str | None:
@@ -113,6 +115,8 @@ class AvailableModels:
         if listing is not None and listing.models and self._factory.base_url(self._providers.of("proxy/any")):
             return f"proxy/{listing.models[0].name}"
         for own in self._providers.own():
+            if own.default_model and await self._key(own):
+                return f"{own.name}/{own.default_model}"
             listing = self._model_facts.listings.of(own.name)
             if listing is not None and listing.models:
                 return f"{own.name}/{listing.models[0].name}"
@@ -128,14 +132,17 @@ class AvailableModels:
         if provider.name != provider_name:
             raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
         wanted = model_id or await self._model_to_test(provider)
+        return await self._try(provider, wanted, default_api_base(wanted, self._settings()), None)
+
+    async def _try(self, provider: Provider, model_id: str, base: str | None, key: str | None) -> wire.ModelTestResult:
         from errand.engine.models.recovery.driver import RecoveringModel
         from errand.engine.models.recovery.source import ModelSource
 
-        tried = self._factory.make(provider, default_api_base(wanted, self._settings()), None)
+        tried = self._factory.make(provider, base, key, {})
         source = ModelSource(tried, estimates_usage=provider.kind != "scripted")
         model = RecoveringModel(source, RetryPolicy(attempts=1))
         try:
-            return await try_model(model, wanted)
+            return await try_model(model, model_id)
         finally:
             await model.close()
 
@@ -155,9 +162,15 @@ class AvailableModels:
             raise ConfigurationError(f"{provider.title} does not answer at {base}: {provider.start_hint}.")
         raise ConfigurationError(f"{provider.title}: no model is known to try. Name one.")
 
-    async def probe(self, address: str, key: str | None) -> ProbeResult:
-        """Fetch the model list of an address; stores nothing."""
-        return await probe(self._factory.connections, address, key)
+    async def probe(self, provider: Provider, key: str | None) -> ProbeResult:
+        """Fetch the model list of a provider, which need not be stored; stores nothing."""
+        base = provider.base_url if provider.own else self._factory.base_url(provider)
+        base = f"{base.rstrip('/').removesuffix('/api')}/api" if provider.kind == "proxy" else base
+        return await probe(self._factory.connections, ListSource(provider, base, key or ""))
+
+    async def try_provider(self, provider: Provider, key: str | None, name: str) -> wire.ModelTestResult:
+        """Send one real request to a model of a provider, which need not be stored. Without retries."""
+        return await self._try(provider, f"{provider.name}/{name}", None, key)
 
     def store_answer(self, provider: str, answer: ProbeResult) -> None:
         """Store the newest answer of a custom server."""
@@ -178,7 +191,7 @@ class AvailableModels:
         """Fetch the model lists of the custom servers. A server that does not answer in time keeps its list."""
         pool = self._factory.connections
         rows = [(row, await self._key(row)) for row in self._providers.own()]
-        asked = (ask(pool, row.base_url, key.value if key else None, longest_s) for row, key in rows)
+        asked = (ask(pool, ListSource(row, row.base_url, key.value if key else ""), longest_s) for row, key in rows)
         for (row, _), answer in zip(rows, await asyncio.gather(*asked), strict=True):
             if row in self._providers.own():  # it may have been changed during the request
                 self.store_answer(row.name, answer)
@@ -235,6 +248,7 @@ class AvailableModels:
             list_error=self._model_facts.listings.errors.get(provider.name, ""),
             in_the_clear=is_in_the_clear(base),
             own=provider.own,
+            kind=self._providers.kind_of(provider),
         )
 
     def _is_ready(self, provider: Provider, key: Key | None) -> bool:
@@ -243,15 +257,24 @@ class AvailableModels:
         has_key = provider.needs_key and key is not None
         return provider.own or has_key or self._server(provider.name) is not None or provider.kind == "scripted"
 
+    def _describe_model(self, provider: str, name: str) -> wire.Model:
+        model_id = f"{provider}/{name}"
+        own, chosen = self._model_facts.own(model_id), self._settings().chosen_models.get(provider)
+        plain = wire.Model(
+            id=model_id,
+            provider=provider,
+            name=own.name if own is not None else "",
+            own=own is not None,
+            shown=own is not None or chosen is None or name in chosen,
+            for_chat=is_for_chat(name),
+        )
+        known = model_facts.facts(model_id)
+        return plain if known is None else _with_facts(plain, known)
 
-def _describe_model(provider: str, name: str) -> wire.Model:
-    model_id = f"{provider}/{name}"
-    known = model_facts.facts(model_id)
-    if known is None:
-        return wire.Model(id=model_id, provider=provider)
-    return wire.Model(
-        id=model_id,
-        provider=provider,
+
+def _with_facts(model: wire.Model, known: model_facts.ModelFacts) -> wire.Model:
+    return msgspec.structs.replace(
+        model,
         context_tokens=known.context_tokens,
         input_price=None if known.prices.input is None else known.prices.input * _MILLION,
         output_price=None if known.prices.output is None else known.prices.output * _MILLION,

@@ -11,8 +11,17 @@ from errand.engine.models.failures import FailedAttempt, FailureKind
 from errand.protocol.base import JsonObject
 from errand.protocol.notices import NoticeData
 
+# The most tokens of thought of each level, about as providers that take both give them.
+_BUDGETS: tuple[tuple[ThinkingLevel, int], ...] = (
+    ("off", 0),
+    ("minimal", 1_024),
+    ("low", 4_096),
+    ("medium", 10_000),
+    ("high", 32_000),
+)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ToolDefinition:
     """A tool as described to the model; `parameters` is a JSON Schema of type object."""
 
@@ -26,7 +35,8 @@ class ModelOptions:
     """Settings of one model call.
 
     `session_id` lets a provider keep its prompt cache for a conversation. `thinking_summary` asks for what people can
-    read of encrypted thoughts, where a provider gives that.
+    read of encrypted thoughts, where a provider gives that. `thinking_budget` is how many tokens the model may think,
+    for models that take a number; `thinking_level` is what the others are told.
     """
 
     api_key: str | None = field(default=None, repr=False)
@@ -35,6 +45,15 @@ class ModelOptions:
     max_tokens: int | None = None
     session_id: str | None = None
     thinking_summary: bool = True
+    thinking_budget: int | None = None
+
+
+def level_for(thinking_budget: int) -> ThinkingLevel:
+    """The level that comes nearest to a number of tokens."""
+    for level, most in _BUDGETS:
+        if thinking_budget <= most:
+            return level
+    return "xhigh"
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

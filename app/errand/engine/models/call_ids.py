@@ -29,18 +29,21 @@ class CallIdMapper:
         self._numbers: dict[str, int] = {}
         self._open: dict[str, list[str]] = {}
 
-    def of_reply(self, message: AssistantMessage) -> tuple[list[tuple[ToolCall, str]], bool]:
-        """The calls of a reply with their ids, and whether the ids are independent of the reply's position."""
+    def copy(self) -> "CallIdMapper":
+        """Another one, to follow the messages from the next reply on."""
+        other = CallIdMapper(self._provider)
+        other._used, other._numbers = set(self._used), dict(self._numbers)
+        return other
+
+    def of_reply(self, message: AssistantMessage) -> list[tuple[ToolCall, str]]:
+        """The calls of a reply with their ids."""
         named: list[tuple[ToolCall, str]] = []
-        is_independent = True
         self._open = {}
         for call in message.tool_calls:
-            formed = self._in_provider_form(call.id, message.model)
-            given = self._unique(call.id, formed, message.model)
-            is_independent = is_independent and given == formed
+            given = self._unique(call.id, self._in_provider_form(call.id, message.model), message.model)
             self._open.setdefault(call.id, []).append(given)
             named.append((call, given))
-        return named, is_independent
+        return named
 
     def of_result(self, message: ToolResultMessage) -> str | None:
         """The id of the call that a result answers; None if the last reply has no such call."""

@@ -1,11 +1,38 @@
 """The address, API key and timeouts of one provider."""
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from errand.engine.core.errors import ConfigurationError
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError
 from errand.redaction import Redactor
+
+# What may carry a key in place of ours.
+_KEY_HEADERS = frozenset(("authorization", "x-api-key", "api-key"))
+
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")  # a token of RFC 9110
+_OF_A_SECRET = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+# They belong to the connection and to the form of a request.
+_OURS = frozenset(("content-type", "content-length", "host", "connection", "transfer-encoding", "accept"))
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raises `ConfigurationError` for headers that cannot be sent, or that are ours to set."""
+    for name, value in headers.items():
+        if not _NAME.fullmatch(name) or name.lower() in _OURS:
+            raise ConfigurationError(f"The request header {name[:100]!r} cannot be set: leave it out.")
+        if not value.isascii() or not value.isprintable():
+            raise ConfigurationError(
+                f"The request header {name!r} has characters that no header has, such as a line break."
+            )
+
+
+def secret_values(headers: Mapping[str, str]) -> list[str]:
+    """What may be keys in the headers, which nobody is shown: `Bearer` and the like are not."""
+    return [value.rpartition(" ")[2] for name, value in headers.items() if _OF_A_SECRET.search(name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +53,7 @@ class ModelEndpoint:
 
     `base_url` may be empty if the library knows the address. Everything that the server sends passes the `redactor`,
     which knows each sent key: some servers quote it. `origin` says where the newest key was set, empty if that is not
-    known.
+    known. `headers` are sent with each request, in place of ours of the same names.
     """
 
     provider: Provider
@@ -34,10 +61,13 @@ class ModelEndpoint:
     key: Callable[[], Awaitable[str | None]]
     redactor: Redactor = field(default_factory=Redactor)
     origin: Callable[[], str] = _unknown
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     @property
     def key_help(self) -> str:
         """Where the key was set, or is to be set."""
+        if header := self._key_header:
+            return f"It is the one in the request header {header}, which a program has set: check it there."
         if origin := self.origin():
             return origin
         if self.provider.own:
@@ -48,10 +78,15 @@ class ModelEndpoint:
             return f"Check the key given with --api-key-env, or {self.provider.key_variables[0]}."
         return f"Check the variable {self.provider.key_variables[0]}, or store a key in the settings."
 
+    @property
+    def _key_header(self) -> str:
+        """The name of the given header that carries a key in place of ours; empty without one."""
+        return next((name for name in self.headers if name.lower() in _KEY_HEADERS), "")
+
     async def key_for(self, given: str | None) -> str | None:
         """The key to send: the one given for this call, else the stored one. Raises `ProviderError` for none."""
         key = given or await self.key()
-        if key is None and self.provider.needs_key:
+        if key is None and self.provider.needs_key and not self._key_header:
             text = f"There is no key for {self.provider.title}. {self.key_help.replace('Check', 'Set', 1)}"
             raise ProviderError(AttemptFailure(text, "no key", FailureKind.NOT_AUTHORISED))
         if key is not None and (not key.isascii() or not key.isprintable()):
@@ -60,6 +95,11 @@ class ModelEndpoint:
         if key is not None:
             self.redactor.add(key)
         return key
+
+    def with_headers(self, own: Mapping[str, str]) -> dict[str, str]:
+        """The headers of a request: ours, and those that were given."""
+        given = {name.lower() for name in self.headers}
+        return {name: value for name, value in own.items() if name.lower() not in given} | dict(self.headers)
 
     def redacted(self, failure: AttemptFailure) -> AttemptFailure:
         """The failure with keys redacted, as it may be stored and shown."""

@@ -1,6 +1,6 @@
 """Creates the provider for an id; implementations and their libraries are imported on first use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from errand.engine.core.settings import SettingValues
 from errand.engine.models.base import ModelProvider, ModelRequest
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider
-from errand.engine.models.endpoint import ModelEndpoint
+from errand.engine.models.endpoint import ModelEndpoint, check_headers, secret_values
 from errand.protocol.notices import ThinkingObstacle
 
 if TYPE_CHECKING:
@@ -29,12 +29,41 @@ class ModelFactory:
         self._pool: HttpPool | None = None
         self._library: LibraryProcess | None = None
 
-    def make(self, provider: Provider, api_base: str | None, api_key: str | None) -> ModelProvider:
-        """Raises `ConfigurationError` if the address is missing or not a web address."""
+    def make(
+        self, provider: Provider, api_base: str | None, api_key: str | None, headers: Mapping[str, str]
+    ) -> ModelProvider:
+        """Raises `ConfigurationError` if the address is missing or not a web address, or a header cannot be sent."""
         if provider.kind == "scripted":
             from errand.engine.models.scripted import ScriptedModel
 
             return ScriptedModel(self._scripts)
+        base = self._checked_base(provider, api_base)
+        check_headers(headers)
+        # An explicit address uses the newest key; an address from an environment only the key of the same environment.
+        address_variable = (
+            None if api_base or self._address_from_settings(provider) else self._address_variable(provider)
+        )
+        key = _KeySource(self._keys, provider, api_key, address_variable)
+        for value in secret_values(headers):
+            self._keys.redactor.add(value)
+        endpoint = ModelEndpoint(provider, base, key, self._keys.redactor, key.origin, headers)
+        match provider.kind:
+            case "litellm":
+                return self._open_library(endpoint)
+            case "proxy":
+                from errand.engine.models.proxy.model import ProxyModel
+
+                return ProxyModel(endpoint, self.connections)
+            case "anthropic":
+                from errand.engine.models.anthropic.messages_api import MessagesApi
+                from errand.engine.models.http_model import HttpModel
+
+                return HttpModel(endpoint, MessagesApi, self.connections)
+            case _:
+                return self._open_fast(endpoint)
+
+    def _checked_base(self, provider: Provider, api_base: str | None) -> str:
+        """The address to ask, empty if the library knows it."""
         if provider.own and api_base:
             raise ConfigurationError(f"{provider.title} has an address of its own: leave out --api-base.")
         base = api_base or ("" if provider.kind == "litellm" else self.base_url(provider))
@@ -51,26 +80,7 @@ class ModelFactory:
         check_address(base)
         if base and not base.startswith(("http://", "https://")):
             raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
-        # An explicit address uses the newest key; an address from an environment only the key of the same environment.
-        address_variable = (
-            None if api_base or self._address_from_settings(provider) else self._address_variable(provider)
-        )
-        key = _KeySource(self._keys, provider, api_key, address_variable)
-        endpoint = ModelEndpoint(provider, base, key, self._keys.redactor, key.origin)
-        match provider.kind:
-            case "litellm":
-                return self._open_library(endpoint)
-            case "proxy":
-                from errand.engine.models.proxy.model import ProxyModel
-
-                return ProxyModel(endpoint, self.connections)
-            case "anthropic":
-                from errand.engine.models.anthropic.messages_api import MessagesApi
-                from errand.engine.models.http_model import HttpModel
-
-                return HttpModel(endpoint, MessagesApi, self.connections)
-            case _:
-                return self._open_fast(endpoint)
+        return base
 
     def prepare(self, provider: Provider, model_id: str) -> None:
         """Start the process that the model needs, if it needs one, so that the first request does not wait for it."""
@@ -103,11 +113,11 @@ class ModelFactory:
 
         known = model_facts.facts(request.model)
         if request.options.thinking_level == "off":
-            is_forced = provider.name == "openai" and reasons(request.model) and known and "none" not in known.efforts
+            is_forced = provider.family == "openai" and reasons(request.model) and known and "none" not in known.efforts
             return "always" if is_forced or (known is not None and known.always_thinks) else None
         if known is not None and known.thinks is False:
             return "no_thinking"
-        if provider.name == "openai":
+        if provider.family == "openai":
             return None if reasons(request.model) or effort_fields(request, provider) else "no_thinking"
         if provider.kind != "openai_compatible" or base.rstrip("/").endswith(RESPONSES_PATH):
             return None if known is None or known.reasons else "no_thinking"
@@ -140,7 +150,7 @@ class ModelFactory:
         if endpoint.base_url.rstrip("/").endswith(RESPONSES_PATH):
             return HttpModel(endpoint, ResponsesApi, self.connections)
         chat = HttpModel(endpoint, ChatCompletions, self.connections)
-        if endpoint.provider.name != "openai":
+        if endpoint.provider.family != "openai":
             return chat
         responses = HttpModel(endpoint, ResponsesApi, self.connections)
         is_gateway = endpoint.base_url != endpoint.provider.base_url

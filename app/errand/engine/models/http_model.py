@@ -139,7 +139,8 @@ class HttpModel:
 
     async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
         key = await self._endpoint.key_for(request.options.api_key)
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **self._format.headers(key)}
+        own = {"Content-Type": "application/json", "Accept": "text/event-stream", **self._format.headers(key)}
+        headers = self._endpoint.with_headers(own)
         if len(request.messages) > _MANY:
             body = await asyncio.to_thread(lambda: encode(self._format.body(request)))
         else:

@@ -2,9 +2,10 @@
 
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from errand.engine.core.errors import ConfigurationError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _RETRY = RetryPolicy()
 _SCRIPT_NAME = re.compile(r"\w[\w.-]*")
 _MILLION = 1_000_000
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class ModelRouter:
@@ -52,16 +54,22 @@ class ModelRouter:
         self._sources: dict[tuple[str, str], ModelSource] = {}
         self._recovering: dict[ModelSource, RecoveringModel] = {}
         self._learned: dict[tuple[str, str], LearnedLimits] = {}
-        self._with_own_key: weakref.WeakSet[ModelSource] = weakref.WeakSet()
+        self._own: weakref.WeakSet[ModelSource] = weakref.WeakSet()
 
-    def open(self, model_id: str, api_base: str | None = None, api_key: str | None = None) -> ChatModel:
+    def open(
+        self,
+        model_id: str,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> ChatModel:
         """The model for an id `provider/model`, with retries, key look-up for each call, and cost.
 
         If its provider fails, the models of the setting `fallback_models` are tried. Raises `ConfigurationError` that
         says what to set. `api_base` is an address that the user has just given: it is remembered as trusted. `api_key`
-        stays in memory with the returned model.
+        and `headers`, which go with each request to this provider, stay in memory with the returned model.
         """
-        model = self._open(model_id, api_base, api_key)
+        model = self._open(model_id, api_base, api_key, headers)
         if api_base is not None:
             self._keys.allow_address(self._provider(model_id).name, api_base)
         return model
@@ -79,24 +87,24 @@ class ModelRouter:
                 f"Nobody on this machine has chosen the address {api_base} for {provider.title}, so nothing is sent "
                 "there. Send a message with --api-base to choose it, or choose another model."
             )
-        return self._open(model_id, api_base, api_key)
+        return self._open(model_id, api_base, api_key, _NO_HEADERS)
 
     def prepare(self, model_id: str) -> None:
         """Get ready for a request that may follow soon, in the background; an invalid id changes nothing."""
         with suppress(ConfigurationError):
             self._factory.prepare(self._provider(model_id), model_id.removeprefix(REACT))
 
-    def _open(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
+    def _open(self, model_id: str, api_base: str | None, api_key: str | None, headers: Mapping[str, str]) -> ChatModel:
         from errand.engine.models.recovery.driver import RecoveringModel
         from errand.engine.models.recovery.fallback import FallbackModels
 
         self._known.refresh()
         self.prepare(model_id)
-        source = self._source(model_id, api_base, api_key)
+        source = self._source(model_id, api_base, api_key, headers)
         if source in self._recovering:
             return self._recovering[source]
         model = RecoveringModel(FallbackModels(source, self._fallbacks, self._fallback_source), self._retry)
-        if not api_key:
+        if source not in self._own:
             self._recovering[source] = model
         return model
 
@@ -107,26 +115,33 @@ class ModelRouter:
         return self._providers.of(model_id.removeprefix(REACT))
 
     def _fallback_source(self, model_id: str) -> "ModelSource":
-        return self._source(model_id, default_api_base(model_id, self._settings()), None)
+        return self._source(model_id, default_api_base(model_id, self._settings()), None, _NO_HEADERS)
 
-    def _source(self, model_id: str, api_base: str | None, api_key: str | None) -> "ModelSource":
+    def _source(
+        self, model_id: str, api_base: str | None, api_key: str | None, headers: Mapping[str, str]
+    ) -> "ModelSource":
         provider = self._provider(model_id)
         place = (provider.name, api_base or self._factory.base_url(provider))
-        if api_key:
-            source = self._make(place, provider, api_base, api_key)
-            self._with_own_key.add(source)
+        if api_key or headers:
+            source = self._make(place, provider, api_base, api_key, headers)
+            self._own.add(source)
             return source
         if place not in self._sources:
-            self._sources[place] = self._make(place, provider, api_base, None)
+            self._sources[place] = self._make(place, provider, api_base, None, _NO_HEADERS)
         return self._sources[place]
 
     def _make(
-        self, key: tuple[str, str], provider: Provider, api_base: str | None, api_key: str | None
+        self,
+        key: tuple[str, str],
+        provider: Provider,
+        api_base: str | None,
+        api_key: str | None,
+        headers: Mapping[str, str],
     ) -> "ModelSource":
         from errand.engine.models.recovery.request_adaptation import LearnedLimits
         from errand.engine.models.recovery.source import ModelSource
 
-        made = self._factory.make(provider, api_base, api_key)
+        made = self._factory.make(provider, api_base, api_key, headers)
         if provider.kind == "scripted":
             return ModelSource(made, estimates_usage=False)
         return ModelSource(made, self._learned.setdefault(key, LearnedLimits()))
@@ -139,7 +154,9 @@ class ModelRouter:
     def has_price(self, model_id: str) -> bool:
         """True if the price of this model is known; otherwise `cost_usd` of its usage is meaningless."""
         provider = self._providers.find(provider_name(model_id))
-        if provider is not None and (provider.is_local or provider.kind == "scripted" or provider.name == "openrouter"):
+        if provider is not None and (
+            provider.is_local or provider.kind == "scripted" or provider.family == "openrouter"
+        ):
             return True
         known = model_facts.facts(model_id)
         return known is not None and known.prices.input is not None and known.prices.output is not None
@@ -154,7 +171,7 @@ class ModelRouter:
 
     async def close(self) -> None:
         """End all streams as aborted and close the connections."""
-        for source in (*self._sources.values(), *self._with_own_key):
+        for source in (*self._sources.values(), *self._own):
             source.streams.close()
         await self._factory.close()
 

@@ -20,6 +20,7 @@ from errand.engine.event_log import EventLog
 from errand.engine.memory.facts import Facts
 from errand.engine.memory.memory import Memory
 from errand.engine.models.custom_servers import CustomServers
+from errand.engine.models.own_models import OwnModels
 from errand.engine.models.router import ModelRouter
 from errand.engine.permissions.grants import Grants
 from errand.engine.skills.skills import Skills
@@ -100,6 +101,7 @@ class Services:
     comparison: ModelComparison
     models: ModelRouter
     custom_servers: CustomServers
+    own_models: OwnModels
     keys: KeyStore
     settings: Settings
     grants: Grants

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from errand.engine.core.errors import Conflict, InvalidParams
-from errand.engine.event_log import EventLog, Frame, event_frame
+from errand.engine.event_log import EventLog, Frame
 from errand.engine.server.endpoint_file import new_token
 from errand.engine.server.outbox import MessageKind, Outbox
 from errand.engine.storage.records.events import conversation_of
@@ -185,7 +185,7 @@ class ClientSession:
         if len(missed) > self.outbox.free_messages // 2:
             return None
         for record in missed:
-            self._send(event_frame(record))
+            self._send(Frame(record))
         return len(missed)
 
     def go_live_after_reply(self, subscription: Subscription) -> None:

@@ -35,7 +35,7 @@ def _as_interrupted(task: Task, why: str) -> Task:
     """A task left by an earlier engine is interrupted, although that cannot be stored yet."""
     if task.ended_at is not None or task.status == "interrupted":
         return task
-    return msgspec.structs.replace(task, status="interrupted", ask_id=None, current_tool=None, activity=why)
+    return msgspec.structs.replace(task, status="interrupted", ask_id=None, current_tool=None, calls=(), activity=why)
 
 
 async def _all_conversations(database: Database, sequence: int) -> Snapshot:

@@ -57,16 +57,16 @@ class MessagesApi:
 
 def _thinking_fields(request: ModelRequest, known: ModelFacts | None, max_tokens: int) -> JsonObject:
     """How much the model is to think: an effort for newer models and unknown ones, a number of tokens for older."""
-    level = request.options.thinking_level
+    level, wanted = request.options.thinking_level, request.options.thinking_budget
     if level == "off" or (known is not None and not known.reasons):
         return {}
-    if known is None or known.takes_effort:
+    if known.takes_effort if known is not None else wanted is None:
         # Without `display` the thoughts come without their text.
         return {
             "thinking": {"type": "adaptive", "display": "summarized"},
             "output_config": {"effort": _effort(level, known)},
         }
-    budget = min(_BUDGETS[level], max_tokens - 1)
+    budget = min(wanted or _BUDGETS[level], max_tokens - 1)
     if budget < _LEAST_BUDGET or not _may_think(request):
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}

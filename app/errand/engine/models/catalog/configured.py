@@ -3,13 +3,14 @@
 import difflib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from errand.engine.core import settings
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.settings import ModelServer, OwnModel, SettingValues
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.model_lists import ModelListCache
-from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider, find
+from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider, addable, find
 
 _SCRIPT_NAME = re.compile(r"\w[\w.-]*")
 
@@ -28,6 +29,11 @@ class ProviderDirectory:
 
     def find(self, name: str) -> Provider | None:
         return next((row for row in self.own() if row.name == name), None) or find(name)
+
+    def kind_of(self, provider: Provider) -> str:
+        """What it was added as; its own name if it is one of the catalog."""
+        added = (server.kind for server in self._settings().model_servers if server.id == provider.name)
+        return next(added, provider.name)
 
     def of(self, model_id: str) -> Provider:
         """The provider of a model id. Raises `ConfigurationError`, with advice, for an invalid id."""
@@ -50,7 +56,21 @@ class ProviderDirectory:
 
 
 def custom_provider(server: ModelServer) -> Provider:
-    return Provider(server.id, server.name, "openai_compatible", base_url=server.address, own=True)
+    """A provider that the person added: another one of the catalog, or a server with one of the two interfaces."""
+    row = addable(server.kind)
+    if row is None:
+        kind = "anthropic" if server.kind == "anthropic_compatible" else "openai_compatible"
+        return Provider(server.id, server.name, kind, base_url=server.address, own=True)
+    return replace(
+        row,
+        name=server.id,
+        title=server.name,
+        key_variables=(),
+        base_url=server.address or row.base_url,
+        base_variable="",
+        own=True,
+        added_as=row.name,
+    )
 
 
 def default_api_base(model_id: str, settings: SettingValues) -> str | None:
@@ -64,22 +84,29 @@ class KnownModelFacts:
     def __init__(self, settings: Callable[[], SettingValues], listings: ModelListCache) -> None:
         self.listings = listings
         self._settings = settings
-        self._own = ""
-        self._own_ids: tuple[tuple[str, str, str], ...] = ()
+        self._applied: tuple[str, tuple[ModelServer, ...]] = ("", ())
+        self._own: dict[str, OwnModel] = {}
         self.refresh(again=True)
 
     def refresh(self, *, again: bool = False) -> None:
         """Apply the current setting and model lists."""
-        text = self._settings().own_models
-        if again or text != self._own:
-            self._own = text
-            own = settings.parse(text)
-            self._own_ids = tuple(model.id.partition("/") for model in own)
-            model_facts.register({model.id: _own_facts(model) for model in own}, self.listings.facts())
+        values = self._settings()
+        wanted = values.own_models, values.model_servers
+        if again or wanted != self._applied:
+            self._applied = wanted
+            self._own = {model.id: model for model in settings.parse(values.own_models)}
+            families = {server.id: server.kind for server in values.model_servers if addable(server.kind) is not None}
+            own_facts = {model.id: _own_facts(model) for model in self._own.values()}
+            model_facts.register(own_facts, self.listings.facts(), families)
+
+    def own(self, model_id: str) -> OwnModel | None:
+        """The description of a model in the setting `own_models`."""
+        return self._own.get(model_id)
 
     def own_names(self, provider: str) -> tuple[str, ...]:
         """The models of a provider that the setting `own_models` describes."""
-        return tuple(name for of, _, name in self._own_ids if of == provider)
+        ids = (model_id.partition("/") for model_id in self._own)
+        return tuple(name for of, _, name in ids if of == provider)
 
 
 def _own_facts(model: OwnModel) -> model_facts.ModelFacts:

@@ -121,6 +121,7 @@ class ModelFacts:
 
 _own: dict[str, ModelFacts] = {}
 _listed: dict[str, ModelFacts] = {}
+_families: dict[str, str] = {}
 
 
 def parse_facts(
@@ -138,19 +139,28 @@ def parse_facts(
     return ModelFacts(context_tokens, None, prices, (), tools, images, bool(thinking), frozenset(), thinking)
 
 
-def register(own: Mapping[str, ModelFacts], listed: Mapping[str, ModelFacts]) -> None:
+def register(
+    own: Mapping[str, ModelFacts], listed: Mapping[str, ModelFacts], families: Mapping[str, str] | None = None
+) -> None:
     """Set the facts from the settings, which override the file, and from model lists, which only complement it.
 
-    Global to the process, like the file.
+    `families` has the provider of the file for each one that a person added. Global to the process, like the file.
     """
-    global _own, _listed
+    global _own, _listed, _families
+    _families = dict(families or {})
     _own, _listed = ({providers.bare_id(name): known for name, known in table.items()} for table in (own, listed))
 
 
 def facts(model_id: str) -> ModelFacts | None:
     """The known facts of `provider/model`. The first call reads the file (about 15 ms)."""
     bare = providers.bare_id(model_id)
-    return _own.get(bare) or _from_file(bare) or _listed.get(bare)
+    return _own.get(bare) or _from_file(_in_file(bare)) or _listed.get(bare)
+
+
+def _in_file(bare: str) -> str:
+    """The id under which the file has a model of a provider that a person added."""
+    provider, slash, name = bare.partition("/")
+    return f"{_families.get(provider, provider)}{slash}{name}"
 
 
 @functools.cache
@@ -175,7 +185,10 @@ def with_cost(model_id: str, usage: Usage) -> Usage:
 
 
 def chat_models(provider: str) -> tuple[str, ...]:
-    """Names of the provider's chat models with tool calls, in the order of the file."""
+    """Names of the provider's chat models with tool calls, in the order of the file, without its rows of prices for
+    fine-tuned models, which are no ids.
+    """
+    provider = _families.get(provider, provider)
     row = providers.find(provider)
     prefix = row.price_prefix if row else provider
     modes = ("chat", "responses") if provider == "openai" else ("chat",)
@@ -183,6 +196,7 @@ def chat_models(provider: str) -> tuple[str, ...]:
         name.removeprefix(f"{prefix}/")
         for name, found in _table().items()
         if found.litellm_provider == prefix and found.mode in modes and found.supports_function_calling is True
+        if not name.startswith("ft:")
     )
     return tuple(dict.fromkeys(names)) if prefix else ()
 

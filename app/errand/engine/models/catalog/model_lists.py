@@ -126,7 +126,7 @@ def _write(file: Path | None, lists: dict[str, ModelList]) -> None:
     os.replace(new, file)
 
 
-def _list_address(source: ListSource) -> str:
+def list_address(source: ListSource) -> str:
     base = source.base_url.rstrip("/").removesuffix(RESPONSES_PATH)
     if source.provider.kind == "anthropic":
         return f"{base.removesuffix('/v1')}/v1/models?limit=1000"
@@ -139,11 +139,11 @@ async def _ask(pool: "HttpPool", source: ListSource) -> ModelList | str:
 
     from errand.engine.models.http_pool import BodyTooLong, read_body
 
-    url = _list_address(source)
+    url = list_address(source)
     try:
         async with (
             asyncio.timeout(_LIMIT_S),
-            pool.session.get(url, headers=_headers(source), proxy=proxy_of(url), allow_redirects=False) as response,
+            pool.session.get(url, headers=list_headers(source), proxy=proxy_of(url), allow_redirects=False) as response,
         ):
             whole = await read_body(response, _MOST_BYTES)
             body = await asyncio.to_thread(Redactor(source.key).hide_bytes, whole)
@@ -162,14 +162,14 @@ async def _ask(pool: "HttpPool", source: ListSource) -> ModelList | str:
     return ModelList(datetime.now(UTC), models[:_MOST_MODELS])
 
 
-def _headers(source: ListSource) -> dict[str, str]:
-    match source.provider.name:
-        case "anthropic":
-            return {"x-api-key": source.key, "anthropic-version": "2023-06-01"}
-        case "gemini":
-            return {"x-goog-api-key": source.key}
-        case _:
-            return {"Authorization": f"Bearer {source.key}"}
+def list_headers(source: ListSource) -> dict[str, str]:
+    if not source.key:
+        return {}
+    if source.provider.kind == "anthropic":
+        return {"x-api-key": source.key, "anthropic-version": "2023-06-01"}
+    if source.provider.family == "gemini":
+        return {"x-goog-api-key": source.key}
+    return {"Authorization": f"Bearer {source.key}"}
 
 
 def models_of(answer: JsonValue) -> tuple[ListedModel, ...]:
@@ -184,7 +184,11 @@ def models_of(answer: JsonValue) -> tuple[ListedModel, ...]:
 
 
 def only_chat_models(models: tuple[ListedModel, ...]) -> tuple[ListedModel, ...]:
-    return tuple(model for model in models if not _NO_CHAT.search(model.name))
+    return tuple(model for model in models if is_for_chat(model.name))
+
+
+def is_for_chat(name: str) -> bool:
+    return _NO_CHAT.search(name) is None
 
 
 def _listed(row: JsonObject) -> ListedModel | None:

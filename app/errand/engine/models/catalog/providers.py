@@ -16,8 +16,8 @@ class Provider:
     An empty `base_url` is known to the library or given by the user. `price_prefix` is the provider's name in litellm's
     price file. `reasoning_field` is set if a model requires its own reasoning to be sent back with its tool calls;
     `cache_field` takes the session id; `call_ids` is the accepted form of call ids; `list_url` is the address of its
-    model list, if that is not beside `base_url`. `own` marks a custom server: its key is a stored one and is sent only
-    to its `base_url`.
+    model list, if that is not beside `base_url`. `own` marks one that the person added: its key is a stored one and is
+    sent only to its `base_url`; `added_as` is the name of the row that it is another one of, if it is.
     """
 
     name: str
@@ -38,6 +38,12 @@ class Provider:
     list_url: str = ""
     key_optional: bool = False
     own: bool = False
+    added_as: str = ""
+
+    @property
+    def family(self) -> str:
+        """The name in this table, also for one that the person added."""
+        return self.added_as or self.name
 
     @property
     def needs_key(self) -> bool:
@@ -203,6 +209,16 @@ REACT = "react/"
 RESPONSES_PATH = "/responses"
 # Prefix of a model on another machine.
 SHARED = "proxy/"
+
+
+# What a person adds by an address: servers that speak one of the two interfaces.
+BY_ADDRESS = {"openai_compatible": "OpenAI-compatible", "anthropic_compatible": "Anthropic-compatible"}
+
+
+def addable(name: str) -> Provider | None:
+    """The row with this name, if a person can add another one of it."""
+    row = find(name)
+    return None if row is None or row.is_local or name in (*BY_ADDRESS, "proxy", "scripted") else row
 
 
 def find(name: str) -> Provider | None:

@@ -11,7 +11,7 @@ import msgspec
 from errand.engine.core.addresses import check_address, is_loopback
 from errand.engine.core.errors import InvalidParams
 from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of
-from errand.engine.models.catalog.model_lists import ListedModel, models_of
+from errand.engine.models.catalog.model_lists import ListedModel, ListSource, list_address, list_headers, models_of
 from errand.engine.models.catalog.providers import PROVIDERS, RESPONSES_PATH, Provider
 from errand.redaction import Redactor
 
@@ -113,15 +113,18 @@ def address_of(typed: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
-async def probe(pool: "HttpPool", address: str, key: str | None, limit_s: float = _PROBE_LIMIT_S) -> ProbeResult:
-    """Query the address as given, and with or without the usual `/v1`. `address` comes from `address_of`."""
+async def probe(pool: "HttpPool", source: ListSource, limit_s: float = _PROBE_LIMIT_S) -> ProbeResult:
+    """Query the address as given, and with or without the usual `/v1`. The address comes from `address_of`."""
+    address = source.base_url
+    if source.provider.kind != "openai_compatible" or source.provider.added_as:
+        return await ask(pool, source, limit_s)
     if address.endswith(RESPONSES_PATH):
-        answer = await probe(pool, address.removesuffix(RESPONSES_PATH), key, limit_s)
+        answer = await probe(pool, replace(source, base_url=address.removesuffix(RESPONSES_PATH)), limit_s)
         return replace(answer, address=answer.address + RESPONSES_PATH)
     places = (f"{address}/v1", address) if not urlsplit(address).path else (address, f"{address}/v1")
     first: ProbeResult | None = None
     for place in places if not address.endswith("/v1") else (address, address.removesuffix("/v1")):
-        answer = await ask(pool, place, key, limit_s)
+        answer = await ask(pool, replace(source, base_url=place), limit_s)
         if answer.models is not None or not answer.may_be_elsewhere:
             return answer if answer.models is not None or first is None else first
         first = first or answer
@@ -129,43 +132,42 @@ async def probe(pool: "HttpPool", address: str, key: str | None, limit_s: float 
     return first
 
 
-async def ask(pool: "HttpPool", address: str, key: str | None, limit_s: float) -> ProbeResult:
+async def ask(pool: "HttpPool", source: ListSource, limit_s: float) -> ProbeResult:
     """Query exactly this address, for its list of models."""
     import aiohttp
 
-    address = address.removesuffix(RESPONSES_PATH)
-    url = f"{address}/models"
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    address, key = source.base_url.removesuffix(RESPONSES_PATH), source.key
+    url = list_address(source)
     try:
         async with (
             asyncio.timeout(limit_s),
-            pool.session.get(url, headers=headers, proxy=proxy_of(url), allow_redirects=False) as response,
+            pool.session.get(url, headers=list_headers(source), proxy=proxy_of(url), allow_redirects=False) as response,
         ):
             body = b""
             while len(body) <= _MOST_BYTES and (piece := await response.content.readany()):
                 body += piece
             target = response.headers.get("Location", "")
-            redactor = Redactor(key or "")
+            redactor = Redactor(key)
             target, body = redactor.hide(target), await asyncio.to_thread(redactor.hide_bytes, body)
-            return _read(address, response.status, target, body, has_key=bool(key))
+            return _read(address, url, response.status, target, body, has_key=bool(key))
     except TimeoutError:
-        return ProbeResult(address, f"{_host(address)} does not answer within {limit_s:g} s.")
+        return ProbeResult(address, f"{_host(url)} does not answer within {limit_s:g} s.")
     except aiohttp.InvalidURL:
         return ProbeResult(address, f"{address} is not an address.")
     except (aiohttp.ClientError, OSError) as error:
-        return ProbeResult(address, _why_unreachable(address, error))
+        return ProbeResult(address, _why_unreachable(url, error))
 
 
-def _read(address: str, status: int, target: str, body: bytes, *, has_key: bool) -> ProbeResult:
+def _read(address: str, url: str, status: int, target: str, body: bytes, *, has_key: bool) -> ProbeResult:
     if status in (401, 403):
         text = "It does not take this key." if has_key else "It requires a key."
-        return ProbeResult(address, f"{text} ({_host(address)}, status {status})")
+        return ProbeResult(address, f"{text} ({_host(url)}, status {status})")
     if status in _REDIRECTS:
         return ProbeResult(address, f"It sends callers on to {target[:200]!r}. Give the address that is meant.")
     if status != 200:
         text = (
-            f"There is no list of models at {address}/models (status {status}). "
-            "If this server has none, name its models in the setting Own models."
+            f"There is no list of models at {url.partition('?')[0]} (status {status}). "
+            "If this server has none, add its models yourself."
         )
         return ProbeResult(address, text, may_be_elsewhere=True)
     try:

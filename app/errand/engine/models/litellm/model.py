@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -33,17 +34,20 @@ from errand.engine.models.litellm.library_process import (
     LibraryProcess,
     LibraryUnusable,
 )
-from errand.engine.models.message_cache import MessageCache
-from errand.engine.models.openai.request import chat_messages, tool_definitions
+from errand.engine.models.message_cache import BeginningCache
+from errand.engine.models.openai.request import ConvertedMessages, chat_messages, tool_definitions
 from errand.engine.models.openai.stream import ChunkReader
 from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
-from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject
 
 _TIMEOUTS = Timeouts()
 # Longer conversations are converted in a thread, off the event loop.
 _MANY = 500
 _LONGEST_LOGGED = 2_000
+# Models that take a number of tokens to think; for all others the library leaves it out.
+_TAKES_BUDGET = re.compile(r"claude|gemini", re.IGNORECASE)
+_LEAST_BUDGET = 1_024
 # The request that the process practises with, which is never sent.
 _PRACTICE_TOOL: JsonObject = {
     "name": "look",
@@ -79,7 +83,7 @@ class LiteLLMModel:
         self._limits = limits
         self._library = library
         self._timeouts = timeouts
-        self._cache: MessageCache[list[JsonValue]] = MessageCache()
+        self._cache: BeginningCache[ConvertedMessages] = BeginningCache()
 
     async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         builder = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
@@ -141,7 +145,8 @@ class LiteLLMModel:
             "api_base": self._endpoint.base_url or None,
             "temperature": options.temperature,
             "max_tokens": options.max_tokens or _room_beside_thinking(request),
-            "reasoning_effort": _effort(request),
+            **_thinking_arguments(request),
+            "extra_headers": dict(self._endpoint.headers) or None,
         }
         return arguments | {name: value for name, value in optional.items() if value is not None}
 
@@ -217,6 +222,16 @@ def _room_beside_thinking(request: ModelRequest) -> int | None:
     if known is None or "claude" not in request.model or _effort(request) is None:
         return None
     return known.output_tokens
+
+
+def _thinking_arguments(request: ModelRequest) -> JsonObject:
+    """A number of tokens for the models that take one, a level for all others."""
+    effort, budget = _effort(request), request.options.thinking_budget
+    known = model_facts.facts(request.model)
+    takes_number = _TAKES_BUDGET.search(request.model) and not (known is not None and known.takes_effort)
+    if effort is not None and budget is not None and takes_number:
+        return {"thinking": {"type": "enabled", "budget_tokens": max(budget, _LEAST_BUDGET)}}
+    return {"reasoning_effort": effort}
 
 
 def _effort(request: ModelRequest) -> str | None:

@@ -8,12 +8,12 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.models.base import AttemptEvent, ModelProvider, ModelRequest
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.failures import FailedAttempt, FailureKind
-from errand.engine.models.message_cache import MessageCache
-from errand.engine.models.openai.request import chat_messages, effort_fields, tool_definitions
+from errand.engine.models.message_cache import BeginningCache
+from errand.engine.models.openai.request import ConvertedMessages, chat_messages, effort_fields, tool_definitions
 from errand.engine.models.openai.responses_api import reasons
 from errand.engine.models.openai.stream import ChunkReader
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject
 
 _PATH = "/chat/completions"
 
@@ -23,7 +23,7 @@ class ChatCompletions:
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
-        self._cache: MessageCache[list[JsonValue]] = MessageCache()
+        self._cache: BeginningCache[ConvertedMessages] = BeginningCache()
 
     def urls(self, base: str) -> tuple[str, ...]:
         base = base.removesuffix(_PATH)

@@ -1,12 +1,15 @@
 """A request in OpenAI's chat format: messages, tools, call ids, reasoning effort by provider."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from errand.engine.core.messages import (
     PICTURE_OMITTED,
     AssistantMessage,
     Image,
+    ModelMessage,
     Text,
     Thinking,
     ThinkingLevel,
@@ -21,7 +24,7 @@ from errand.engine.models.base import ModelRequest, ToolDefinition
 from errand.engine.models.call_ids import NO_RESULT, CallIdMapper, answered_calls, sendable_name
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import Provider
-from errand.engine.models.message_cache import MessageCache
+from errand.engine.models.message_cache import BeginningCache
 from errand.engine.models.reply.content import encode
 from errand.protocol.base import JsonObject, JsonValue
 
@@ -29,20 +32,27 @@ _OPEN_REASONING = re.compile(r"gpt-oss", re.IGNORECASE)
 _GPT = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
 
 
-def chat_messages(request: ModelRequest, provider: Provider, cache: MessageCache[list[JsonValue]]) -> list[JsonValue]:
+def chat_messages(
+    request: ModelRequest, provider: Provider, cache: "BeginningCache[ConvertedMessages]"
+) -> list[JsonValue]:
     """The conversation in the format of the API, whichever models took part.
 
-    `cache` holds converted messages for one provider. Calls of a failed or aborted reply without a result are dropped;
+    `cache` keeps what was converted for one provider. Calls of a failed or aborted reply without a result are dropped;
     other calls without a result get one, since strict providers require it. Reasoning is sent only to the model that
     wrote it, pictures only to models that accept them. What the user says is one message up to the next reply.
     """
-    entries: list[JsonValue] = []
-    for entry in _Conversation(request, provider, cache).entries():
-        if entries and _is_of_user(entries[-1]) and _is_of_user(entry):
-            entries[-1] = _joined(entries[-1], entry)
-        else:
-            entries.append(entry)
-    return entries
+    messages = request.messages
+    known = model_facts.facts(request.model)
+    nothing = ConvertedMessages(provider, request.system_prompt, known is None or known.sees is not False)
+    count, beginning = cache.find(messages) or (0, nothing)
+    goes_on_with_reply = count < len(messages) and isinstance(messages[count], AssistantMessage)
+    if not goes_on_with_reply or not beginning.is_like(nothing):
+        count, beginning = 0, nothing
+    # What is sent for a reply depends on the results that follow it.
+    last = next((at for at in reversed(range(len(messages))) if isinstance(messages[at], AssistantMessage)), 0)
+    beginning = beginning.with_more(messages[count:last])
+    cache.put(messages[:last], beginning)
+    return beginning.with_more(messages[last:]).entries
 
 
 def _is_of_user(entry: JsonValue) -> bool:
@@ -65,43 +75,60 @@ def _as_parts(content: JsonValue) -> list[JsonValue]:
     return [{"type": "text", "text": content}] if content else []
 
 
-class _Conversation:
-    def __init__(self, request: ModelRequest, provider: Provider, cache: MessageCache[list[JsonValue]]) -> None:
-        known = model_facts.facts(request.model)
-        self._request = request
-        self._provider = provider
-        self._cache = cache
-        self._ids = CallIdMapper(provider)
-        self._sees = known is None or known.sees is not False
+@dataclass(frozen=True, slots=True)
+class ConvertedMessages:
+    """The beginning of a conversation as it is sent to one provider. `sees`: the model accepts pictures."""
 
-    def entries(self) -> list[JsonValue]:
-        messages = self._request.messages
-        entries: list[JsonValue] = []
-        if self._request.system_prompt:
-            entries.append({"role": "system", "content": self._request.system_prompt})
+    provider: Provider
+    system_prompt: str
+    sees: bool
+    entries: list[JsonValue] = field(default_factory=list[JsonValue])
+    ids: CallIdMapper | None = None
+
+    def is_like(self, other: "ConvertedMessages") -> bool:
+        """True if the messages are sent in the same form, whatever they are."""
+        return (self.system_prompt, self.sees) == (other.system_prompt, other.sees)
+
+    def with_more(self, messages: tuple[ModelMessage, ...]) -> "ConvertedMessages":
+        """With the next messages: all that there are, or all up to a reply."""
+        ids = self.ids.copy() if self.ids is not None else CallIdMapper(self.provider)
+        entries = list(self.entries)
+        if not entries and self.system_prompt:
+            entries.append({"role": "system", "content": self.system_prompt})
+        for entry in _Converter(self.provider, ids, self.sees).entries(messages):
+            if entries and _is_of_user(entries[-1]) and _is_of_user(entry):
+                entries[-1] = _joined(entries[-1], entry)
+            else:
+                entries.append(entry)
+        return replace(self, entries=entries, ids=ids)
+
+
+class _Converter:
+    def __init__(self, provider: Provider, ids: CallIdMapper, sees: bool) -> None:
+        self._provider = provider
+        self._ids = ids
+        self._sees = sees
+
+    def entries(self, messages: tuple[ModelMessage, ...]) -> Iterator[JsonValue]:
         pending: list[JsonValue] = []  # pictures in results follow the batch: tool messages take only text
         for index, message in enumerate(messages):
             if pending and not isinstance(message, ToolResultMessage):
-                entries += pending
+                yield from pending
                 pending = []
             match message:
                 case UserMessage():
-                    entries.append({"role": "user", "content": _parts(message.content, self._sees)})
+                    yield {"role": "user", "content": _parts(message.content, self._sees)}
                 case AssistantMessage():
-                    entries += self._reply(message, answered_calls(messages, index))
+                    yield from self._reply(message, answered_calls(messages, index))
                 case ToolResultMessage():
-                    entries += self._result(message)
+                    yield from self._result(message)
                     pending += _pictures(message, self._sees)
-        return entries + pending
+        yield from pending
 
     def _reply(self, message: AssistantMessage, answered: set[str]) -> list[JsonValue]:
-        failed = message.stop_reason in ("error", "aborted")
-        named, is_independent = self._ids.of_reply(message)
-        calls = [(call, name) for call, name in named if call.id in answered]
-        if len(calls) == len(named) and is_independent:
-            return self._cache.get(message, lambda: self._entry(message, calls))
-        if failed:
-            return self._entry(message, calls)
+        named = self._ids.of_reply(message)
+        if message.stop_reason in ("error", "aborted"):
+            return self._entry(message, [(call, name) for call, name in named if call.id in answered])
         return self._entry(message, named) + [
             {"role": "tool", "tool_call_id": name, "content": NO_RESULT}
             for call, name in named
@@ -179,16 +206,17 @@ def _part(block: UserContent) -> JsonValue:
 def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
     """The fields that set the reasoning effort, such as `reasoning_effort`."""
     level = request.options.thinking_level
-    if provider.name == "openrouter":
-        return {} if level == "off" else {"reasoning": {"effort": level}}
+    if provider.family == "openrouter":
+        budget = request.options.thinking_budget
+        return {} if level == "off" else {"reasoning": {"max_tokens": budget} if budget else {"effort": level}}
     name = request.model.partition("/")[2]
     if level == "off":
         return _reasoning_off(request, provider)
-    if provider.name == "openai" or _is_openai_name(provider, name):
+    if provider.family == "openai" or _is_openai_name(provider, name):
         return {"reasoning_effort": openai_effort(request.model, level)} if _reasons(request.model) else {}
     if _OPEN_REASONING.search(name) or name.startswith("grok-3-mini"):
         return {"reasoning_effort": _basic_level(level)}
-    if provider.name == "mistral" and _reasons(request.model):
+    if provider.family == "mistral" and _reasons(request.model):
         return {"reasoning_effort": "high"}
     return {}
 
@@ -208,7 +236,7 @@ def is_late_gpt(model: str) -> bool:
 
 def _reasoning_off(request: ModelRequest, provider: Provider) -> JsonObject:
     """Late models refuse tools in chat completions unless they are told not to think."""
-    late = provider.name == "openai" and is_late_gpt(request.model)
+    late = provider.family == "openai" and is_late_gpt(request.model)
     return {"reasoning_effort": "none"} if late and request.tools else {}
 
 

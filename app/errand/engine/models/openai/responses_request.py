@@ -71,7 +71,7 @@ class _Conversation:
                     if content := self._content(message.content):
                         yield _user(content)
                 case AssistantMessage():
-                    named, _ = self._ids.of_reply(message)
+                    named = self._ids.of_reply(message)
                     answered = answered_calls(messages, index)
                     is_whole = message.stop_reason not in ("error", "aborted")
                     sent = [(call, name) for call, name in named if is_whole or call.id in answered]

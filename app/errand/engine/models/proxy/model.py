@@ -119,6 +119,7 @@ class ProxyModel:
         headers = {"Content-Type": "application/json", "Accept": _STREAM}
         if token := await self._endpoint.key_for(request.options.api_key):
             headers["Authorization"] = f"Bearer {token}"
+        headers = self._endpoint.with_headers(headers)
         url = f"{self._base}/api/stream"
         body = BytesIO(encode(msgspec.to_builtins(request_to_wire(request))))
         return await self._connections.session.post(

@@ -94,6 +94,7 @@ class SentOptions(Wire, frozen=True, omit_defaults=True):
     temperature: float | None = None
     max_tokens: int | None = None
     session_id: str | None = None
+    thinking_budget: int | None = None
 
 
 class StreamRequest(Wire, frozen=True):
@@ -208,6 +209,7 @@ def request_to_wire(request: ModelRequest) -> StreamRequest:
             temperature=options.temperature,
             max_tokens=options.max_tokens,
             session_id=options.session_id,
+            thinking_budget=options.thinking_budget,
         ),
     )
 
@@ -219,7 +221,14 @@ def request_from_wire(sent: StreamRequest) -> ModelRequest:
         sent.context.system_prompt,
         tuple(_message_from_wire(message) for message in sent.context.messages),
         tuple(ToolDefinition(tool.name, tool.description, tool.parameters) for tool in sent.context.tools),
-        ModelOptions(None, options.thinking_level, options.temperature, options.max_tokens, options.session_id),
+        ModelOptions(
+            None,
+            options.thinking_level,
+            options.temperature,
+            options.max_tokens,
+            options.session_id,
+            thinking_budget=options.thinking_budget,
+        ),
     )
 
 

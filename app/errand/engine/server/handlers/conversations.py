@@ -16,6 +16,7 @@ from errand.protocol.agents import first_agent
 from errand.protocol.conversations import (
     CONVERSATION_CHANGE,
     CONVERSATION_COMPARE,
+    CONVERSATION_FIND_NODES,
     CONVERSATION_GET,
     CONVERSATION_LIST,
     CONVERSATION_NODES,
@@ -27,6 +28,8 @@ from errand.protocol.conversations import (
     ConversationChangeResult,
     ConversationCompareParams,
     ConversationCompareResult,
+    ConversationFindNodesParams,
+    ConversationFindNodesResult,
     ConversationGetParams,
     ConversationGetResult,
     ConversationListParams,
@@ -102,6 +105,13 @@ async def tree(services: Services, session: ClientSession, params: ConversationT
             for agent_id, head_id in heads
         ),
     )
+
+
+async def find_nodes(
+    services: Services, session: ClientSession, params: ConversationFindNodesParams
+) -> ConversationFindNodesResult:
+    part, limit = part_of("idPart", params.id_part), page_size(params.limit)
+    return await services.database.trees.find(part, params.conversation_id, limit)
 
 
 async def search(
@@ -193,6 +203,7 @@ HANDLERS = (
     Route(CONVERSATION_GET, get),
     Route(CONVERSATION_NODES, nodes),
     Route(CONVERSATION_TREE, tree),
+    Route(CONVERSATION_FIND_NODES, find_nodes),
     Route(CONVERSATION_SEARCH, search),
     Route(CONVERSATION_CHANGE, change),
 )

@@ -9,7 +9,10 @@ from errand.engine.server.session import ClientSession
 from errand.protocol.base import EmptyResult
 from errand.protocol.settings import (
     KEY_SET,
+    MODEL_CHOOSE,
     MODEL_LIST,
+    MODEL_REMOVE,
+    MODEL_SAVE,
     MODEL_SERVER_REMOVE,
     MODEL_SERVER_SAVE,
     MODEL_SERVER_TEST,
@@ -19,8 +22,11 @@ from errand.protocol.settings import (
     SETTINGS_SET,
     KeySetParams,
     KeySetResult,
+    ModelChooseParams,
     ModelListParams,
     ModelListResult,
+    ModelRemoveParams,
+    ModelSaveParams,
     ModelServerRemoveParams,
     ModelServerRemoveResult,
     ModelServerSaveParams,
@@ -98,6 +104,21 @@ async def remove_server(
     return await services.custom_servers.remove(params)
 
 
+async def save_model(services: Services, session: ClientSession, params: ModelSaveParams) -> EmptyResult:
+    services.own_models.save(params)
+    return EmptyResult()
+
+
+async def remove_model(services: Services, session: ClientSession, params: ModelRemoveParams) -> EmptyResult:
+    services.own_models.remove(params)
+    return EmptyResult()
+
+
+async def choose_models(services: Services, session: ClientSession, params: ModelChooseParams) -> EmptyResult:
+    services.own_models.choose(params)
+    return EmptyResult()
+
+
 MODEL_HANDLERS = (
     Route(MODEL_LIST, list_models),
     Route(MODEL_TEST, test),
@@ -105,4 +126,7 @@ MODEL_HANDLERS = (
     Route(MODEL_SERVER_TEST, test_server),
     Route(MODEL_SERVER_SAVE, save_server),
     Route(MODEL_SERVER_REMOVE, remove_server),
+    Route(MODEL_SAVE, save_model),
+    Route(MODEL_REMOVE, remove_model),
+    Route(MODEL_CHOOSE, choose_models),
 )
