@@ -141,24 +141,23 @@ def _replaces(delta: Delta) -> bool:
 
 
 class Frame:
-    """The notice of an event for the wire, encoded on first use and shared by all clients."""
+    """The notice of a stored event for the wire, where each call has its display.
 
-    __slots__ = ("_data", "_notice")
+    Made on first use and shared by all clients.
+    """
 
-    def __init__(self, notice: Notice) -> None:
-        self._notice = notice
+    __slots__ = ("_data", "_record")
+
+    def __init__(self, record: EventRecord) -> None:
+        self._record = record
         self._data: bytes | None = None
 
     @property
     def data(self) -> bytes:
         if self._data is None:
-            self._data = _ENCODER.encode(self._notice)
+            shown = msgspec.structs.replace(self._record, event=event_with_displays(self._record.event))
+            self._data = _ENCODER.encode(Notice("event", shown))
         return self._data
-
-
-def event_frame(record: EventRecord) -> Frame:
-    """The notice of a stored event: in what clients get, each call has its display."""
-    return Frame(Notice("event", msgspec.structs.replace(record, event=event_with_displays(record.event))))
 
 
 class EventListener(Protocol):
@@ -244,6 +243,6 @@ class EventLog:
                 then()
         finally:
             try:
-                self._on_event.notify(record, event_frame(record))
+                self._on_event.notify(record, Frame(record))
             finally:
                 self.deltas.committed(record.sequence)

@@ -49,8 +49,9 @@ from errand.engine.event_log import EventLog
 from errand.engine.memory.embedding import Embedder, folder_of_model
 from errand.engine.memory.facts import Facts
 from errand.engine.memory.memory import open_memory
-from errand.engine.models.catalog.configured import default_api_base
+from errand.engine.models.catalog.configured import ProviderDirectory, default_api_base
 from errand.engine.models.custom_servers import CustomServers
+from errand.engine.models.own_models import OwnModels
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter, window_of
 from errand.engine.permissions.grants import Grants
@@ -303,6 +304,7 @@ async def open_services(
     if not settings.values.database_url:
         copies = DailyBackups(paths.database, paths.copies, database.health)
         background.keep(copies.run, "daily copies", _RESTART_S)
+    own_models = OwnModels(settings, ProviderDirectory(lambda: settings.values))
     return Services(
         log=log,
         database=database,
@@ -316,7 +318,8 @@ async def open_services(
         chats=Chats(database, conversation_agents, runner),
         comparison=ModelComparison(database, conversation_agents, runner, models, settings),
         models=models,
-        custom_servers=CustomServers(settings, keys, models.available),
+        custom_servers=CustomServers(settings, keys, models.available, own_models),
+        own_models=own_models,
         keys=keys,
         settings=settings,
         grants=grants,

@@ -1,6 +1,7 @@
 """The agent core as a library: the example of its page, the events of a run, and a run that is left early."""
 
 import asyncio
+import dataclasses
 import os
 import re
 import sys
@@ -58,6 +59,36 @@ async def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     first, last = out.decode().splitlines()[0], out.decode().splitlines()[-2:]
     assert first.startswith("[list_folder {'path': ") and last == ["One file.", "stop, $0.0000 "]
     assert "found.txt" in str(told)
+
+
+def test_the_page_names_every_option_and_every_method_of_an_agent() -> None:
+    page = (CHECKOUT / "docs" / "core.md").read_text(encoding="utf-8")
+    options = {field.name for field in dataclasses.fields(AgentOptions)}
+    methods = {name for name in vars(Agent) if not name.startswith("_")}
+    assert [name for name in sorted(options | methods) if not re.search(rf"`(?:\w+\.)?{name}`", page)] == []
+
+
+async def test_an_agent_goes_on_with_another_model_tools_and_transcript() -> None:
+    stream = WrittenStream(reply("One."), reply("Two."), reply("Three."))
+    agent = Agent(AgentOptions(stream=stream, model="test/model", system_prompt="Be brief."))
+    async with AgentRun(agent, "one") as run:
+        await run.result()
+    agent.set_model("test/other")
+    agent.set_system_prompt("Be long.")
+    agent.set_tools((_SHOUT,))
+    async with AgentRun(agent, "two") as run:
+        await run.result()
+    kept = agent.state.messages[:2]
+    agent.reset()
+    agent.set_messages(kept)
+    async with AgentRun(agent, "three") as run:
+        await run.result()
+    asked = [(one.model, one.system_prompt, len(one.tools), len(one.messages)) for one in stream.requests]
+    assert asked == [
+        ("test/model", "Be brief.", 0, 1),
+        ("test/other", "Be long.", 1, 3),
+        ("test/other", "Be long.", 1, 3),
+    ]
 
 
 async def test_the_events_of_a_run_come_in_order_and_then_its_result() -> None:

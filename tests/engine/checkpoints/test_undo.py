@@ -66,6 +66,18 @@ async def test_all_changes_are_undone_and_redone(work: Work) -> None:
     assert (await work.files())["a.txt"].steps == (1, 2)
 
 
+async def test_a_form_feed_or_a_line_separator_ends_no_line(work: Work) -> None:
+    before = "one\f\n\x0b two\u2028three\n" + LINES
+    work.put("a.txt", before)
+    await work.write(1, "a.txt", before.replace("two", "2").replace("line 25\n", "25th\n"))
+    (diff,) = await work.diff("a.txt")
+    first, second = diff.hunks
+    assert (first.header, second.header) == ("@@ -1,5 +1,5 @@", "@@ -24,7 +24,7 @@")
+    assert "No newline" not in first.text
+    await work.undo("a.txt", hunk=first.id)
+    assert work.read("a.txt") == before.replace("line 25\n", "25th\n")
+
+
 async def test_one_file_is_undone_alone(work: Work) -> None:
     for name in ("a", "b"):
         work.put(name, "old\n")

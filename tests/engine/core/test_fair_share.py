@@ -23,18 +23,16 @@ async def timers_of(share: Slice) -> int:
 
 
 async def test_coroutine_pauses_after_computing_for_a_slice() -> None:
-    share = Slice()
-    assert not share.is_over
     # On a machine whose other programs take most of both cores, the thread may wait more than it computes.
+    assert any(not Slice().is_over for _ in range(100))
     for _ in range(100):
         share = Slice()
         compute(0.006)
         assert share.is_over
-        if await timers_of(share):
+        if await timers_of(share) and not share.is_over:
             break
     else:
-        raise AssertionError("it never paused")
-    assert not share.is_over
+        raise AssertionError("it never paused, or its slice did not begin again")
 
 
 async def test_coroutine_that_has_waited_continues_at_once() -> None:

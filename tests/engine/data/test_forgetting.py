@@ -36,6 +36,7 @@ from errand.protocol.tasks import TASK_START, Task, TaskStartResult
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts, remembered
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.records import NOW
+from tests.support.stored_records import dump_records, on_both
 
 pytestmark = pytest.mark.usefixtures("bare_commands")
 
@@ -55,8 +56,10 @@ def shell(command: str, text: str = "", thinking: str = "") -> Reply:
 
 
 def places(home: Path, *texts: str) -> dict[str, list[str]]:
-    """The files below a folder that have one of the texts, in their raw bytes."""
+    """The files below a folder that have one of the texts, in their raw bytes; `errand.db` also for a server's rows."""
     found: dict[str, list[str]] = {}
+    if has := [text for text in texts if text in dump_records(Paths(home))]:
+        found["errand.db"] = has
     for file in home.rglob("*"):
         if file.is_file():
             data = file.read_bytes()
@@ -353,6 +356,7 @@ async def test_a_database_in_which_deleted_rows_were_not_overwritten_is_rewritte
         assert places(file.parent, "dromedary") == {}
 
 
+@on_both
 async def test_of_all_that_a_task_does_only_rules_and_replaced_files_keep_what_was_forgotten(tmp_path: Path) -> None:
     """Each text has a word of its own."""
     word = [f"mzarkq{number:02}zz" for number in range(13)]

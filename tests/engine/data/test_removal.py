@@ -23,6 +23,7 @@ from errand.protocol.events import ConversationDeleted, ConversationUpdate
 from errand.protocol.tasks import Task, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, Reply
+from tests.support.stored_records import on_both
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
@@ -171,6 +172,7 @@ async def test_rename_during_deletion_does_not_restore_the_conversation(engine: 
     assert await engine.services.database.conversations.get(put_away.id) is None
 
 
+@on_both
 async def test_remains_of_a_crashed_deletion_are_deleted_at_the_next_start(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, model()) as engine:
         task = await worked(engine)

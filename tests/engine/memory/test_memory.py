@@ -24,6 +24,7 @@ from errand.protocol.events import ConversationUpdate
 from errand.protocol.memory import MemoryFilter, MemoryItem, MemoryListParams, MemoryPruneParams, MemorySearchParams
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.stored_records import on_both
 
 
 async def said(engine: EngineParts, prompt: str) -> str:
@@ -71,6 +72,7 @@ async def test_secrets_never_reach_memory(tmp_path: Path) -> None:
     assert b"abcdefghijklmnop" not in stored
 
 
+@on_both
 async def test_an_engine_that_starts_again_indexes_nothing_twice_and_misses_nothing(tmp_path: Path) -> None:
     model = ModelServer(answer=lambda request: Reply(text="Noted."))
     async with engine_parts(tmp_path, model) as engine:

@@ -59,15 +59,28 @@ RETURNS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def records() -> dict[Play, TaskRecord]:
+    """Of the tasks that were played, which takes longer than replaying them."""
+    return {}
+
+
+@pytest.fixture
+async def record(play: Play, records: dict[Play, TaskRecord], tmp_path: Path) -> TaskRecord:
+    if play not in records:
+        records[play] = await play(tmp_path)
+    return records[play]
+
+
 @pytest.mark.parametrize("play", [*MODELS, *SUMMARIES, *RETURNS])
-async def test_replayed_record_shows_no_difference(tmp_path: Path, play: Play) -> None:
-    recorded = read((await play(tmp_path)).lines())
+async def test_replayed_record_shows_no_difference(tmp_path: Path, record: TaskRecord) -> None:
+    recorded = read(record.lines())
     assert compare(recorded, await replay(recorded, tmp_path / "replay")) == []
 
 
 @pytest.mark.parametrize("play", [plain, steered, stopped, *MODELS, *SUMMARIES, *RETURNS])
-async def test_record_of_the_previous_version_shows_no_difference(tmp_path: Path, play: Play) -> None:
-    recorded = read(_as_before(await play(tmp_path)).lines())
+async def test_record_of_the_previous_version_shows_no_difference(tmp_path: Path, record: TaskRecord) -> None:
+    recorded = read(_as_before(record).lines())
     assert compare(recorded, await replay(recorded, tmp_path / "replay")) == []
 
 

@@ -1,6 +1,6 @@
 """A new database for each test: in a real file, and on a real PostgreSQL server."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import conversations, tasks
 from errand.engine.storage.sqlite.engines import sqlite_url
+from tests.support.databases import new_file
 from tests.support.postgres_server import PostgresServer
 from tests.support.records import conversation, task
 
@@ -15,11 +16,14 @@ DATABASES = ("sqlite", "postgresql")
 
 
 @pytest.fixture(params=DATABASES)
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[str]:
     if request.param == "sqlite":
-        return sqlite_url(tmp_path / "errand.db")
+        yield sqlite_url(new_file(tmp_path / "errand.db"))
+        return
     server: PostgresServer = request.getfixturevalue("postgres")
-    return server.new_database()
+    url = server.new_database(request.getfixturevalue("empty_tables"))
+    yield url
+    server.drop(url)
 
 
 @pytest.fixture

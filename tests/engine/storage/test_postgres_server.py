@@ -1,8 +1,6 @@
 """What only a database server does: it goes away, hangs, loses an answer, and is used by others."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from errand.engine.storage.sqlite import tables
 from errand.engine.storage.sqlite.journal import Journal
 from errand.engine.storage.sqlite.reader import Reader, begin_patience
 from tests.support.databases import execute
+from tests.support.postgres_proxy import proxied
 from tests.support.postgres_server import PostgresServer
 from tests.support.records import agent, conversation, grant, node
 
@@ -26,58 +25,18 @@ def database_url(postgres: PostgresServer) -> str:
     return postgres.new_database()
 
 
-class _Proxy:
-    """Between the engine and the server. With `loses_commit`, the next COMMIT arrives and its answer does not."""
-
-    def __init__(self, socket: str) -> None:
-        self.loses_commit = False
-        self._socket = socket
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_server, to_server = await asyncio.open_unix_connection(self._socket)
-        back = asyncio.create_task(self._copy(from_server, writer))
-        while data := await reader.read(65_536):
-            if self.loses_commit and b"COMMIT" in data:
-                self.loses_commit = False
-                back.cancel()
-                await asyncio.wait([back])
-                to_server.write(data)
-                await from_server.read(65_536)
-                break
-            to_server.write(data)
-        back.cancel()
-        to_server.close()
-        writer.close()
-
-    @staticmethod
-    async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65_536):
-            writer.write(data)
-        writer.close()
-
-
-@asynccontextmanager
-async def proxied(url: str, folder: Path) -> AsyncGenerator[tuple[_Proxy, str]]:
-    """A proxy before the server, and the URL that goes through it."""
-    socket = make_url(url).query["host"]
-    proxy = _Proxy(f"{socket}/.s.PGSQL.5432")
-    server = await asyncio.start_unix_server(proxy.serve, folder / ".s.PGSQL.5432")
-    async with server:
-        yield proxy, url.replace(str(socket), str(folder))
-
-
 async def test_a_batch_whose_commit_was_not_answered_is_not_written_twice(database_url: str, tmp_path: Path) -> None:
-    async with proxied(database_url, tmp_path) as (proxy, url):
-        database = await Database.open(url, tmp_path)
+    async with proxied(database_url) as proxy:
+        database = await Database.open(proxy.url, tmp_path)
         database.journal.set_waits_saved(True)
         database.journal.put(conversations.save(conversation("c1")))
         await database.journal.flush()
-        proxy.loses_commit = True
+        proxy.next_commit = "unanswered"
         database.journal.put(grants.save(grant()), memory_log.add("pruned", "Errand", "12 vectors"))
         await database.journal.flush()
         database.journal.put(nodes.save(node("n1")))
         await database.journal.flush()
-        assert not proxy.loses_commit
+        assert proxy.next_commit is None
         assert await database.grants.history("g1") == (grant(),)
         assert len((await database.memory_log.page(9)).entries) == 1
         assert await database.nodes.get("n1") == node("n1")

@@ -218,3 +218,20 @@ async def test_an_edited_node_leaves_its_old_facets(database: Database) -> None:
     database.journal.put(nodes.save(other))
     await database.journal.flush()
     assert [hit.node_id for hit in await database.search.find("tool:shell")] == ["n4r"]
+
+
+async def test_a_period_finds_messages_that_were_stored_later_than_newer_ones(database: Database) -> None:
+    await fill(database)
+    old = [msgspec.structs.replace(node(f"i{n}", text="An old fox"), created_at=FIRST - n * 400 * DAY) for n in (1, 2)]
+    database.journal.put(*map(nodes.save, old))
+    await database.journal.flush()
+    found = {
+        text: [hit.node_id for hit in await database.search.find(text)]
+        for text in ("before:2026 fox", "before:2025", "after:2026-11-05 fox", "before:2026-10-31 after:2025 fox")
+    }
+    assert found == {
+        "before:2026 fox": ["i2", "i1"],
+        "before:2025": ["i2"],
+        "after:2026-11-05 fox": ["o1", "n5"],
+        "before:2026-10-31 after:2025 fox": ["i1", "n1"],
+    }

@@ -3,10 +3,10 @@
 import msgspec
 
 from errand.engine.storage.database import Database
-from errand.engine.storage.records import nodes
+from errand.engine.storage.records import conversations, nodes
 from errand.protocol.blocks import TextBlock, ToolCallBlock
 from errand.protocol.conversations import Fork, TreeNode
-from tests.support.records import NOW, node
+from tests.support.records import NOW, conversation, node
 
 
 async def grow(database: Database, *links: tuple[str, str | None]) -> None:
@@ -64,3 +64,20 @@ async def test_outline_omits_internal_nodes_and_reconnects_the_rest(database: Da
     assert (b.parent_id, b.text) == ("a", "shell, shell")
     assert (f.parent_id, f.status, f.text) == ("b", "failed", "No such key.")
     assert (last.parent_id, len(last.text), last.text[-2:]) == ("b", 120, "d…")
+
+
+async def test_nodes_are_found_by_a_part_of_their_id_newest_first(database: Database) -> None:
+    result = msgspec.structs.replace(node("one_r", "one_a", text="long"), role="tool_result", author="shell")
+    other = msgspec.structs.replace(node("one%"), conversation_id="c2")
+    every = (node("one_a", text="Hello\nthere."), result, node("two_b"), other)
+    database.journal.put(conversations.save(conversation("c2")), *(nodes.save(one) for one in every))
+    await database.journal.flush()
+    found = await database.trees.find("one", "c1", 10)
+    assert [(one.id, one.conversation_id, one.role, one.text) for one in found.nodes] == [
+        ("one_r", "c1", "tool_result", ""),
+        ("one_a", "c1", "assistant", "Hello there."),
+    ]
+    assert (found.nodes[1].created_at, found.has_more) == (NOW, False)
+    assert [one.id for one in (await database.trees.find("", None, 10)).nodes] == ["one%", "two_b", "one_r", "one_a"]
+    assert [one.id for one in (await database.trees.find("%", None, 10)).nodes] == ["one%"]
+    assert (await database.trees.find("o", None, 2)).has_more

@@ -184,6 +184,7 @@ async def test_a_program_that_reads_single_keys_waits_for_input(context: ToolCon
     await shell(context, command=f'{PYTHON} -c "{keys}"', background=True, pty=True)
     commands = context.sessions.get(BackgroundCommands, _none)
     await until(lambda: commands.waits_for_input(commands.get("1")))
+    await shell(context, action="output", id="1")  # the next wait ends with what comes after this
     assert "ended with exit code 0" in await shell(context, action="input", id="1", text="q", wait_secs=10)
 
 

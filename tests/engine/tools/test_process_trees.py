@@ -14,6 +14,7 @@ from errand.engine.tools.processes import marks, termination
 from errand.engine.tools.processes.marks import marks_of
 from errand.engine.tools.processes.process_table import PortableTable, Search, display_name
 from errand.engine.tools.processes.termination import reap_orphans
+from tests.support import processes
 from tests.support.loop_parts import is_running, make_tool_context, run, task_of, text_of, tool_of, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
@@ -111,17 +112,17 @@ async def test_a_call_that_ends_with_its_task_reports_its_own_processes_only(tmp
     context, cancel = make_tool_context(tmp_path), CancelSignal()
     shell = tool_of(context, "shell")
     await run(shell, {"command": "sleep 81 &"})
-    running = asyncio.create_task(run(shell, {"command": "sleep 82 & echo $$ > pid; wait"}, cancel))
-    await until(lambda: pid_in(context.workspace / "pid") > 0)
+    running = asyncio.create_task(run(shell, {"command": "sleep 8217 & wait"}, cancel))
+    await until(lambda: processes.running("sleep\08217") != [])  # not the copy of bash that becomes it
     stopping = asyncio.create_task(context.processes.end())
     await asyncio.sleep(0)
     cancel.set()
     with pytest.raises(ToolError) as caught:
         await running
-    assert "sleep 82 (pid" in str(caught.value) and "sleep 81" not in str(caught.value)
+    assert "sleep 8217 (pid" in str(caught.value) and "sleep 81" not in str(caught.value)
     names = [process.name for process in await stopping]
     assert names == [process.name for process in context.processes.ended.values()]
-    assert {"sleep 81", "sleep 82"} <= set(names) and len(names) == 3
+    assert {"sleep 81", "sleep 8217"} <= set(names) and len(names) == 3
 
 
 async def test_a_call_ends_its_processes_itself_if_the_end_of_its_task_is_cancelled(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ docs/core.md has the flow of events and an example.
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Generic, Self, TypeVar
 
 import msgspec
@@ -36,20 +36,27 @@ from errand.protocol.base import JsonObject
 
 ArgumentsT = TypeVar("ArgumentsT", bound=msgspec.Struct)
 
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
 
 @asynccontextmanager
 async def open_model(
-    model_id: str, *, api_base: str | None = None, api_key: str | None = None
+    model_id: str,
+    *,
+    api_base: str | None = None,
+    api_key: str | None = None,
+    headers: Mapping[str, str] = _NO_HEADERS,
 ) -> AsyncGenerator[ChatModel]:
     """A model `provider/model` with retries and costs; its connections end with the block.
 
-    Without `api_key` the key comes from the environment (`OPENAI_API_KEY` and so on). Nothing is written but to a
-    temporary folder. Raises `ConfigurationError` that says what to set.
+    Without `api_key` the key comes from the environment (`OPENAI_API_KEY` and so on). `headers` go with each request,
+    in place of those of the same name; one with a key such as `Authorization` makes `api_key` unnecessary. Nothing is
+    written but to a temporary folder. Raises `ConfigurationError` that says what to set.
     """
     with tempfile.TemporaryDirectory(prefix="errand-") as folder:
         models = ModelRouter(KeyStore(Path(folder), os.environ, _no_vault), Path(folder))
         try:
-            yield models.open(model_id, api_base, api_key)
+            yield models.open(model_id, api_base, api_key, headers)
         finally:
             await models.close()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from errand.engine.storage.database import Database
+from errand.engine.storage.database import Database, ServerDatabase
 from errand.paths import Paths
 from errand.protocol.conversations import Conversation
 from errand.protocol.data import DataPart, DataSummaryResult, Orphan, OrphansResult
@@ -101,17 +101,16 @@ def _delete_picture(file: Path) -> None:
 
 async def summary(database: Database, paths: Paths) -> DataSummaryResult:
     conversations, archived = await database.storage_stats.counts()
-    parts, free = await asyncio.to_thread(lambda: (_parts(paths), shutil.disk_usage(paths.home).free))
+    server = await database.on_server()
+    parts, free = await asyncio.to_thread(lambda: (_parts(paths, server), shutil.disk_usage(paths.home).free))
     return DataSummaryResult(
         folder=str(paths.home), parts=parts, conversations=conversations, archived=archived, free_bytes=free
     )
 
 
-def _parts(paths: Paths) -> tuple[DataPart, ...]:
-    # Includes the write-ahead log of SQLite.
-    beside = [paths.database.with_name(paths.database.name + end) for end in ("-wal", "-shm")]
+def _parts(paths: Paths, server: ServerDatabase | None) -> tuple[DataPart, ...]:
     return (
-        _part("Records", paths.database, "Conversations, tasks, permissions, and the index for the search", *beside),
+        _records(paths, server),
         _part("Copies of the records", paths.copies, "Made daily and before updates (five of each), and your backups"),
         _part("Pictures", paths.attachments, "Copies of pictures that you attached"),
         _part("Long output", paths.outputs, "What commands wrote, where it was too long for a message"),
@@ -122,6 +121,17 @@ def _parts(paths: Paths) -> tuple[DataPart, ...]:
         _part("Keys", paths.keys, "The encrypted key file, where the system has no keyring"),
         _part("Settings", paths.settings, "Your settings"),
     )
+
+
+def _records(paths: Paths, server: ServerDatabase | None) -> DataPart:
+    about = "Conversations, tasks, permissions, and the index for the search"
+    if server is not None:
+        return DataPart(
+            name="Records", path="", about=f"{about}, on a server", bytes=server.bytes, files=1, server=server.name
+        )
+    # Includes the write-ahead log of SQLite.
+    beside = [paths.database.with_name(paths.database.name + end) for end in ("-wal", "-shm")]
+    return _part("Records", paths.database, about, *beside)
 
 
 def _part(name: str, place: Path, about: str, *beside: Path) -> DataPart:

@@ -182,6 +182,7 @@ def _ended_task(task: Task, depths: Mapping[str, int], at: datetime, now: dateti
         near=(),
         stopping=False,
         current_tool=None,
+        calls=(),
         activity="",
         ask_id=None,
         queue=(),

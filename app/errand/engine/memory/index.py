@@ -105,9 +105,15 @@ class WordIndex:
 
     def add(self, entries: Iterable[MemoryEntry]) -> None:
         """In order of time within each conversation. Entries that are there already are left as they are."""
+        new = {entry.id: entry for entry in entries}
+        by_conversation: dict[str, list[MemoryEntry]] = {}
         with Transaction(self.connection):
-            for entry in entries:
-                self._add(entry)
+            known = self.known(new)
+            for entry in new.values():
+                if entry.id not in known:
+                    by_conversation.setdefault(entry.conversation_id, []).append(entry)
+            for conversation_id, its in by_conversation.items():
+                self._append(conversation_id, its)
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove entries, and their words from the windows of their neighbours."""
@@ -195,30 +201,21 @@ class WordIndex:
     def _one(self, query: str) -> int:
         return int(self.connection.execute(query).fetchone()[0])
 
-    def _add(self, entry: MemoryEntry) -> None:
-        if self.known((entry.id,)):
-            return
-        before = self.select("conversation_id = ? ORDER BY position DESC LIMIT 1", (entry.conversation_id,))
-        added = IndexedEntry(entry, before[0].position + 1 if before else 0, len(_WORD.findall(entry.text)))
-        if before:
-            self._drop_windows(before)
-        self.connection.execute(
-            f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                entry.number,
-                entry.id,
-                entry.conversation_id,
-                entry.speaker,
-                entry.role,
-                entry.at.timestamp(),
-                entry.text,
-                entry.folder,
-                added.position,
-                added.words,
-            ),
+    def _append(self, conversation_id: str, entries: Sequence[MemoryEntry]) -> None:
+        """Together: each window is written once, when the neighbours of its entry are there."""
+        before = self.select("conversation_id = ? ORDER BY position DESC LIMIT 1", (conversation_id,))
+        self._drop_windows(before)
+        start = before[0].position + 1 if before else 0
+        added = [
+            IndexedEntry(entry, position, len(_WORD.findall(entry.text)))
+            for position, entry in enumerate(entries, start)
+        ]
+        self.connection.executemany(
+            f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, added)
         )
-        self._insert("entry_words", entry.number, _own(entry))
-        self._insert_windows((*before, added))
+        for entry in entries:
+            self._insert("entry_words", entry.number, _own(entry))
+        self._insert_windows((*before, *added))
 
     def _remove(self, removed: Sequence[IndexedEntry]) -> None:
         gone = {one.place for one in removed}
@@ -302,6 +299,13 @@ def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, in
     number, key, conversation, speaker, role, at, text, folder, position, words, has_vector = row
     entry = MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder)
     return IndexedEntry(entry, position, words, bool(has_vector))
+
+
+def _row(one: IndexedEntry) -> tuple[int, str, str, str, MemoryRole, float, str, str, int, int]:
+    """The values of `_ENTRY`."""
+    entry = one.entry
+    key = entry.number, entry.id, entry.conversation_id, entry.speaker, entry.role
+    return *key, entry.at.timestamp(), entry.text, entry.folder, one.position, one.words
 
 
 def _own(entry: MemoryEntry) -> str:

@@ -18,9 +18,10 @@ from errand.protocol.events import ConversationDeleted, ConversationUpdate, Even
 _logger = logging.getLogger(__name__)
 
 # A slice takes some milliseconds of a thread.
-_NODES = 25
-# What is said within this time is indexed together.
+_NODES = 50
+# What is said within this time is indexed together; more while tasks run.
 _GATHER_S = 0.3
+_GATHER_BUSY_S = 1.0
 # While tasks run, indexing the past gets a quarter of the time.
 _REST = 3.0
 _AGAIN_S = 30.0
@@ -118,7 +119,7 @@ class Indexer:
                 if not self._is_busy():
                     await self._compact()
                 await self._wake.wait()
-                await asyncio.sleep(_GATHER_S)
+                await asyncio.sleep(_GATHER_BUSY_S if self._is_busy() else _GATHER_S)
 
     async def forget(self, node_ids: Sequence[str]) -> int:
         """Remove the entries of these nodes; returns how many. What the nodes still say is indexed anew."""
@@ -168,8 +169,9 @@ class Indexer:
             await self._remove_conversation(conversation_id)
             del self._deleted[conversation_id]
         finished = tuple(self._finished)[:_NODES]
-        earlier = await self._database.nodes.numbered(finished, self._reached) if finished else ()
         position, later = await self._database.nodes.after(self._position, _NODES)
+        others = set(finished).difference(one.node.id for one in later)
+        earlier = await self._database.nodes.numbered(tuple(others), self._reached) if others else ()
         await self._add(earlier, later)
         for node_id in finished:
             del self._finished[node_id]

@@ -163,7 +163,7 @@ class _Judge:
         self._left = _MOST_EXPANDED
 
     def findings(self, commands: Sequence[PlainCommand]) -> Iterator[Finding]:
-        if not self._places.in_workspace(os.path.realpath(self._context.folder)):
+        if not self._places.in_workspace(self._places.real(self._context.folder)):
             yield ask("operand", f"it runs outside the workspace, in {self._context.folder}")
         loop: Loop | None = None
         folders: tuple[str, ...] = ()

@@ -115,19 +115,18 @@ def _paths(commands: Iterable[FoundCommand], start: str, home: str) -> Iterator[
 
 def allowed_exactly(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundCommand]) -> bool:
     """True if this very text was allowed; not for texts that hand code to a shell, a wrapper or an interpreter."""
-    if any(_is_never_covered(one.words) or _hands_code(one.words) for one in commands):
-        return False
-    return any(rule.decision == "allow" and rule.command == line for rule in rules)
+    is_named = any(rule.decision == "allow" and rule.command == line for rule in rules)
+    return is_named and not any(_is_never_covered(one.words) or _hands_code(one.words) for one in commands)
 
 
 def allowed_by_prefix(rules: Iterable[CommandRule], words: tuple[str, ...]) -> CommandRule | None:
     """The rule that allows a command by its first words."""
-    if not words or _is_never_covered(words):
-        return None
     for rule in rules:
         length = len(rule.argv)
         if rule.decision != "allow" or words[:length] != rule.argv or not can_be_prefix(rule.argv):
             continue
+        if _is_never_covered(words):
+            return None
         is_more = length > 1 and program_name(words[0]) in TARGET_PROGRAMS
         if not is_more or all(word.startswith("-") or word.isdecimal() for word in words[length:]):
             return rule

@@ -39,6 +39,10 @@ class Places:
         """The workspace as it was named, and where it really is."""
         return tuple(dict.fromkeys((os.path.normpath(self.workspace), os.path.realpath(self.workspace))))
 
+    def real(self, path: str) -> str:
+        """Where a path really is; for the workspace, which is looked up once, without asking the system again."""
+        return path if path == self.roots[-1] else os.path.realpath(path)
+
     @property
     def closed_folders(self) -> tuple[str, ...]:
         return _named_and_real((*self.closed, *self.private))

@@ -27,7 +27,6 @@ from errand.paths import Paths
 from errand.protocol.asks import GrantedCall, Risk
 from errand.protocol.tasks import ApproveMode
 
-HOME = Path.home()
 PLAN_MODE = "plan mode: only reading is allowed; describe the change instead"
 # Builtins of bash that the policy allows.
 _BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "[", "true", "false"))
@@ -62,7 +61,7 @@ def decide(
     approve: ApproveMode,
     granted: frozenset[GrantedCall],
     private: Path,
-    home: Path = HOME,
+    home: Path | None = None,
     denied: frozenset[GrantedCall] = frozenset(),
 ) -> Decision:
     """Decide on a call. `private` is the app's data folder, closed to tools except for a workspace in `workspaces`.
@@ -71,7 +70,7 @@ def decide(
     asked about.
     """
     try:
-        places = _places(str(workspace), str(private), str(home), denied)
+        places = _places(str(workspace), private, str(home or Path.home()), denied)
         decision = _decide(access, _Terms(approve, granted, denied, places, private))
     except _BROKEN:
         return unchecked(approve, "it could not be checked because of an error")
@@ -244,8 +243,8 @@ def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None, *
             assert_never(approve)
 
 
-def _places(workspace: str, private: str, home: str, denied: Iterable[GrantedCall]) -> Places:
+def _places(workspace: str, private: Path, home: str, denied: Iterable[GrantedCall]) -> Places:
     """What is denied for reading is closed like the folders that are closed to all."""
     own = sorted(call.folder for call in denied if call.folder is not None and call.operation != "write")
     closed = (*closed_by_default(home), *own)
-    return Places(workspace, home, closed, (private,), str(Paths(Path(private)).workspaces))
+    return Places(workspace, home, closed, (str(private),), str(Paths(private).workspaces))

@@ -85,9 +85,8 @@ class SandboxProfile:
 
     def hidden(self) -> tuple[Path, ...]:
         """What looks empty: the app's own data, keys and sessions, sockets of services, and what the person denied."""
-        secrets = (path for home in self.homes for path in _secrets(home))
-        system = map(Path, (*_OF_THE_SYSTEM, *_SOCKETS))
-        candidates = (self.private, *secrets, *system, *sockets_below(_RUN), *self.closed())
+        secrets = (path for home in dict.fromkeys(self.homes) for path in _secrets(home))
+        candidates = (self.private, *secrets, *_OF_THE_SYSTEM, *_SOCKETS, *sockets_below(_RUN), *self.closed())
         return tuple(_outermost(real for path in candidates if (real := _existing(path)) is not None))
 
     def writable(self) -> tuple[Path, ...]:
@@ -123,12 +122,12 @@ class SandboxProfile:
         return {**environment, **caches, "TMPDIR": temporary}
 
 
-def _secrets(home: Path) -> list[Path]:
+def _secrets(home: Path) -> list[str]:
     """Known places of keys, and whatever else in the home directory has the name of a secret."""
-    found = [home / name for name in (*SECRETS_AT_HOME, *_SOCKETS_AT_HOME)]
+    names = [*SECRETS_AT_HOME, *_SOCKETS_AT_HOME]
     with suppress(OSError):
-        found += [home / name for name in os.listdir(home) if is_secret_name(name)]
-    return found
+        names += filter(is_secret_name, os.listdir(home))
+    return [os.path.join(home, name) for name in names]
 
 
 def sockets_below(folder: Path) -> list[Path]:
@@ -148,8 +147,10 @@ def sockets_below(folder: Path) -> list[Path]:
     return found
 
 
-def _existing(path: Path) -> Path | None:
+def _existing(path: str | Path) -> Path | None:
     """The real path, or None if there is nothing, or nothing that we may see."""
+    if not os.path.lexists(path):  # most are not there: one call of the system tells, the path itself takes many
+        return None
     try:
         return Path(os.path.realpath(path, strict=True))
     except OSError:
@@ -162,8 +163,8 @@ def _overlap(one: Path, other: Path) -> bool:
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
     """Without those inside another one."""
-    found: list[Path] = []
-    for path in sorted(set(paths)):
-        if not any(path.is_relative_to(outer) for outer in found):
+    found: list[str] = []
+    for path in sorted({*map(str, paths)}):
+        if not any(path.startswith(f"{outer.rstrip('/')}/") for outer in found):
             found.append(path)
-    return found
+    return list(map(Path, found))

@@ -1,10 +1,11 @@
 """The database: opening it, its single writer, and one store for each kind of record."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
-from sqlalchemy import make_url, select
+from sqlalchemy import make_url, select, text
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -34,6 +35,7 @@ from errand.engine.storage.search.full_text import FullTextSearch
 from errand.engine.storage.search.text_vectors import TextVectorIndex, TextVectorTitles
 from errand.engine.storage.search.titles import TitleSearch
 from errand.engine.storage.sqlite.engines import open_engine, path_of
+from errand.engine.storage.sqlite.errors import name_of
 from errand.engine.storage.sqlite.journal import Journal
 from errand.engine.storage.sqlite.reader import Reader
 from errand.engine.storage.sqlite.remains import clear_remains, mark_secure
@@ -42,6 +44,15 @@ from errand.engine.storage.sqlite.tables import meta
 from errand.engine.storage.sqlite.writer import Writer
 
 _ADD_META = upsert(meta, ["name"])
+_SIZE_ON_SERVER = text("SELECT pg_database_size(current_database()) AS size")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDatabase:
+    """A database on a server: its name with that of the host, and its size there."""
+
+    name: str
+    bytes: int
 
 
 class Database:
@@ -74,9 +85,9 @@ class Database:
         self.forgets = ForgetStore(reader)
         self.storage_stats = StorageStatsStore(reader)
         self.transfer = TransferStore(reader)
-        is_sqlite = engine.dialect.name == "sqlite"
-        self.titles: TitleSearch = Fts5Titles(reader) if is_sqlite else TextVectorTitles(reader)
-        self.search = FullTextSearch(reader, self.titles, Fts5Index() if is_sqlite else TextVectorIndex())
+        self._is_file = engine.dialect.name == "sqlite"
+        self.titles: TitleSearch = Fts5Titles(reader) if self._is_file else TextVectorTitles(reader)
+        self.search = FullTextSearch(reader, self.titles, Fts5Index() if self._is_file else TextVectorIndex())
 
     @classmethod
     async def open(cls, url: str, copies: Path) -> Self:
@@ -96,6 +107,13 @@ class Database:
                 "errand doctor --repair, or put a copy from the copies folder in its place: errand restore FILE"
             ) from error
         return cls(engine, journal, epoch)
+
+    async def on_server(self) -> ServerDatabase | None:
+        """None if the database is a file."""
+        if self._is_file:
+            return None
+        (row,) = await self._reader.rows(_SIZE_ON_SERVER)
+        return ServerDatabase(name_of(self._engine), row.size)
 
     async def clear_remains(self) -> str:
         """Clear what is left of removed texts in the file; see `remains.clear_remains`."""

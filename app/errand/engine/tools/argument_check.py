@@ -218,17 +218,21 @@ async def check_in_time(
 
     Raises ToolError after that time, and soon after `is_cancelled` turns true.
     """
-    if _is_quick(schema):
+    if _is_quick(schema, arguments):
         return check_arguments(tool, schema, arguments)
     with short_switches():
         return await asyncio.to_thread(_check_in_time, tool, schema, arguments, is_cancelled)
 
 
-def _is_quick(schema: JsonObject) -> bool:
+def _is_quick(schema: JsonObject, arguments: JsonObject) -> bool:
+    """True if the validator exists, and each of these arguments takes one value: the others cost nothing."""
     properties = schema.get("properties")
-    fields = properties.values() if _is_object(properties) else ()
-    return schema.keys() <= {"type", "properties", "required"} and all(
-        _is_object(field) and field.keys() <= _OF_ONE_VALUE for field in fields
+    declared = properties if _is_object(properties) else {}
+    fields = (declared[name] for name in arguments if name in declared)
+    return (
+        id(schema) in _by_identity
+        and schema.keys() <= {"type", "properties", "required"}
+        and all(_is_object(field) and field.keys() <= _OF_ONE_VALUE for field in fields)
     )
 
 

@@ -1,5 +1,6 @@
 """The interface of tools: `Tool`, its arguments, its result, its context."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +30,9 @@ CommandNetwork = Literal["none", "open", "missing"]
 OnUpdate: TypeAlias = Callable[["ToolResult"], None]
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+_LONGEST_SUMMARY = 120  # characters
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +74,23 @@ def hidden(result: ToolResult, redactor: Redactor) -> ToolResult:
     return replace(result, content=content, details=details or result.details, summary=redactor.hide(result.summary))
 
 
+def short_text(text: str) -> str:
+    """The first sentence or line of a text, of at most 120 characters."""
+    sentence = _SENTENCE_END.split(text.partition("\n")[0], maxsplit=1)[0]
+    return sentence[:_LONGEST_SUMMARY]
+
+
 class ToolError(EngineError):
-    """A tool failed: `str(error)` is the text for the model, `summary` the short one for people."""
+    """A tool failed: `str(error)` is the text for the model, `summary` the short one for people.
+
+    Without a summary it is the first sentence: later ones tell the model what to do instead.
+    """
 
     code = "tool_failed"
 
     def __init__(self, text: str, summary: str = "", details: JsonObject | None = None) -> None:
         super().__init__(text)
-        self.summary = summary or text.partition("\n")[0][:120]
+        self.summary = summary or short_text(text)
         self.details = details
 
 
@@ -381,7 +394,7 @@ def decode(arguments: JsonObject, into: type[T]) -> T:
     try:
         return msgspec.convert(arguments, into, strict=False)
     except msgspec.ValidationError as error:
-        raise ToolError(f"Wrong arguments: {error}") from error
+        raise ToolError(f"Wrong arguments: {error}", "wrong arguments") from error
 
 
 def _inline(value: JsonValue, definitions: JsonObject) -> JsonValue:

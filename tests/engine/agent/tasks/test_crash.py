@@ -9,12 +9,14 @@ from errand.protocol.events import TaskMessage, TextDelta
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.stored_records import on_both
 
 
 def _kinds(engine: EngineParts) -> set[str]:
     return {delta.kind for delta in engine.watcher.deltas if isinstance(delta, TextDelta)}
 
 
+@on_both
 async def test_reply_interrupted_by_a_crash_is_kept_as_cut(tmp_path: Path) -> None:
     after = tmp_path / "after"
     reply = Reply(text="A long story", calls=(Call("shell", {"command": "true"}),), stall_after=5)

@@ -17,6 +17,7 @@ from errand.protocol.tasks import Allowance
 from errand.protocol.usage import Usage
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.stored_records import on_both
 
 Speech = Callable[[str, ReceivedRequest], Reply]
 
@@ -210,6 +211,7 @@ async def test_engine_in_shutdown_does_not_start_the_next_speaker(tmp_path: Path
         assert notice_text(notice).startswith("The round ends here: Coder could not begin. The engine is ending.")
 
 
+@on_both
 async def test_round_of_a_killed_engine_continues_with_the_resumed_task(tmp_path: Path) -> None:
     gate, after = asyncio.Event(), tmp_path / "after"
 

@@ -12,6 +12,7 @@ from errand.protocol.tasks import Task, TaskRetryParams
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.stored_records import on_both
 
 
 def order(*titles: str) -> Reply:
@@ -150,6 +151,7 @@ async def test_sub_agent_never_has_a_tool_that_its_caller_has_not(tmp_path: Path
             assert offered(engine, prompt) & {"shell", "task", "search_memory"} == {"task", "search_memory"}
 
 
+@on_both
 async def test_resumed_task_takes_up_its_sub_agents_again(tmp_path: Path) -> None:
     gate = asyncio.Event()
     replies = {

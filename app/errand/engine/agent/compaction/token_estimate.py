@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from errand.engine.agent.history.visible_history import SummaryMessage, length_of, visible_history
-from errand.engine.core.messages import ToolResultMessage
-from errand.engine.models.base import ModelRequest
-from errand.engine.models.message_cache import MessageCache
+from errand.engine.core.messages import ModelMessage, ToolResultMessage
+from errand.engine.models.base import ModelRequest, ToolDefinition
+from errand.engine.models.message_cache import BeginningCache, MessageCache
 from errand.engine.models.reply.usage import characters_of, characters_of_tool
 from errand.engine.storage.records.turns import PartSize
 from errand.protocol.blocks import (
@@ -32,8 +32,10 @@ _TOKENS_A_CHARACTER = 1 / 4
 # A count outside this range does not cover the whole text: some servers omit cached tokens.
 _FEWEST, _MOST = 1 / 16, 2.0
 
-# Cached, since a request is measured for fitting, for the record, and for calibration.
+# Cached, since a request is measured for fitting, for the record, and for calibration, and has most of the one before.
 _measured: MessageCache[tuple[PartSize, ...]] = MessageCache()
+_said: "BeginningCache[_Said]" = BeginningCache()
+_tools: MessageCache[int] = MessageCache()
 
 _LONGEST = 80
 
@@ -67,16 +69,48 @@ def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:
     first = request.messages[0] if request.messages else None
     summary = (first,) if isinstance(first, SummaryMessage) else ()
     after = len(summary) + (first.kept if isinstance(first, SummaryMessage) else 0)
-    said = request.messages[after:]
+    said = _size_of_said(request.messages, after)
     parts = (
         PartSize("system", len(request.system_prompt), 1),
-        _part("tools", map(characters_of_tool, request.tools)),
+        _part("tools", map(_size_of_tool, request.tools)),
         _part("summary", map(characters_of, summary)),
         _part("kept", map(characters_of, request.messages[len(summary) : after])),
-        _part("history", (characters_of(one) for one in said if not isinstance(one, ToolResultMessage))),
-        _part("results", (characters_of(one) for one in said if isinstance(one, ToolResultMessage))),
+        PartSize("history", said.history, said.entries),
+        PartSize("results", said.results, said.calls),
     )
     return tuple(part for part in parts if part.characters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The characters and numbers of the messages from `after` on, without and with results of tools."""
+
+    after: int
+    history: int = 0
+    entries: int = 0
+    results: int = 0
+    calls: int = 0
+
+
+def _size_of_said(messages: tuple[ModelMessage, ...], after: int) -> _Said:
+    found = _said.find(messages)
+    count, before = found if found is not None and found[1].after == after else (after, _Said(after))
+    new = messages[count:]
+    results = [characters_of(one) for one in new if isinstance(one, ToolResultMessage)]
+    history = sum(map(characters_of, new)) - sum(results)
+    said = _Said(
+        after,
+        before.history + history,
+        before.entries + len(new) - len(results),
+        before.results + sum(results),
+        before.calls + len(results),
+    )
+    _said.put(messages, said)
+    return said
+
+
+def _size_of_tool(tool: ToolDefinition) -> int:
+    return _tools.get(tool, lambda: characters_of_tool(tool))
 
 
 def _part(part: ContextPart, sizes: Iterable[int]) -> PartSize:

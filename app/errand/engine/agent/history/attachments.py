@@ -25,6 +25,7 @@ from errand.engine.core.messages import (
     to_model_messages,
 )
 from errand.engine.core.workspace_threads import in_workspace
+from errand.engine.models.message_cache import BeginningCache
 from errand.engine.tools.base import ToolResult
 from errand.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
 from errand.regular_file import (
@@ -45,6 +46,8 @@ _MOST_SIZES = 1000
 _LARGEST = 10 * 1024 * 1024  # the largest attachment accepted
 
 _MOST_OF_A_CALL = 20
+# Looked through for stored images once.
+_without_images: BeginningCache[None] = BeginningCache()
 # At least this many and at most twice as many pictures of tool results are sent to a model.
 _PICTURES_OF_RESULTS = 10
 _EXTENSIONS = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
@@ -207,9 +210,11 @@ async def load_images(messages: Sequence[Message]) -> Sequence[ModelMessage]:
     Of the images in tool results only the newest are sent, since models accept a limited number.
     """
     known = await to_model_messages(messages)
-    if not any(_is_stored(block) for message in known for block in message.content):
-        return known
-    return await asyncio.to_thread(_with_images, known)
+    count, _ = _without_images.find(known) or (0, None)
+    if any(_is_stored(block) for message in known[count:] for block in message.content):
+        return await asyncio.to_thread(_with_images, known)
+    _without_images.put(known, None)
+    return known
 
 
 def _is_stored(block: UserContent | AssistantContent) -> bool:

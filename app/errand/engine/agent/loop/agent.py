@@ -32,7 +32,11 @@ _ALREADY_RUNNING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """Initial configuration of an agent. `stream` makes the model calls; `steering`: whether steering skips calls."""
+    """Initial configuration of an agent. `stream` makes the model calls; `steering`: whether steering skips calls.
+
+    `thinking_budget` is how many tokens the model may think, in place of the level; models that take no number are told
+    the nearest level.
+    """
 
     stream: StreamFunction
     model: str
@@ -40,6 +44,7 @@ class AgentOptions:
     tools: tuple[AgentTool, ...] = ()
     messages: tuple[Message, ...] = ()
     thinking_level: ThinkingLevel = "off"
+    thinking_budget: int | None = None
     temperature: float | None = None
     max_tokens: int | None = None
     session_id: str | None = None
@@ -60,6 +65,7 @@ class AgentState:
     system_prompt: str
     model: str
     thinking_level: ThinkingLevel
+    thinking_budget: int | None
     tools: tuple[AgentTool, ...]
     messages: list[Message]
     is_streaming: bool = False
@@ -84,6 +90,7 @@ class Agent:
             system_prompt=options.system_prompt,
             model=options.model,
             thinking_level=options.thinking_level,
+            thinking_budget=options.thinking_budget,
             tools=options.tools,
             messages=list(options.messages),
         )
@@ -174,7 +181,11 @@ class Agent:
         self.state.model = model
 
     def set_thinking_level(self, level: ThinkingLevel) -> None:
-        self.state.thinking_level = level
+        """It replaces a budget too."""
+        self.state.thinking_level, self.state.thinking_budget = level, None
+
+    def set_thinking_budget(self, tokens: int) -> None:
+        self.state.thinking_budget = tokens
 
     def set_tools(self, tools: Sequence[AgentTool]) -> None:
         self.state.tools = tuple(tools)
@@ -230,6 +241,7 @@ class Agent:
             messages=list(state.messages),
             model=state.model,
             thinking_level=state.thinking_level,
+            thinking_budget=state.thinking_budget,
             skip_first_poll=skip_first_poll,
         )
 

@@ -32,6 +32,7 @@ from errand.engine.models.base import (
     ReplyEnd,
     ReplyStart,
     Retry,
+    level_for,
 )
 
 Messages: TypeAlias = tuple[Message, ...]
@@ -89,7 +90,15 @@ async def _request(run: LoopRun) -> ModelRequest:
     convert = hooks.convert_to_llm or to_model_messages
     converted = await convert(messages)
     key = await hooks.get_api_key(run.model) if hooks.get_api_key is not None else None
-    options = ModelOptions(key, run.thinking_level, config.temperature, config.max_tokens, config.session_id)
+    budget = run.thinking_budget
+    options = ModelOptions(
+        key,
+        run.thinking_level if budget is None else level_for(budget),
+        config.temperature,
+        config.max_tokens,
+        config.session_id,
+        thinking_budget=budget,
+    )
     return ModelRequest(run.model, config.system_prompt, tuple(converted), run.definitions, options)
 
 
@@ -155,7 +164,8 @@ async def _next_turn(run: LoopRun, reply: AssistantMessage, results: Results, pe
     pending = pending or run.steering.take()
     if change is not None:
         run.model = change.model or run.model
-        run.thinking_level = change.thinking_level or run.thinking_level
+        if change.thinking_level is not None:
+            run.thinking_level, run.thinking_budget = change.thinking_level, None
         if change.tools is not None:
             run.set_tools(change.tools)
         if change.messages is not None:

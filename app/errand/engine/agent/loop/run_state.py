@@ -78,6 +78,7 @@ class LoopRun:
     messages: list[Message]
     model: str
     thinking_level: ThinkingLevel = "off"
+    thinking_budget: int | None = None
     skip_first_poll: bool = False
     new_messages: list[Message] = field(default_factory=list[Message])
     in_turn: bool = False

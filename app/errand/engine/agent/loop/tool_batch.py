@@ -69,7 +69,7 @@ async def _refuse_cut(caller: ToolCaller, calls: tuple[ToolCall, ...], cut: str)
     for call in calls:
         name = call.name[:_LONGEST_NAME]
         told = CUT_BY_APP.format(name, cut) if cut else CUT.format(name)
-        results.append(await caller.answer(call, await caller.refuse(call, told)))
+        results.append(await caller.answer(call, await caller.refuse(call, told, "not run: the reply was cut short")))
     return ToolBatch(tuple(results), must_continue=True)
 
 
@@ -82,7 +82,7 @@ async def _sequential(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, .
             pending = await caller.begin(call)
             result = await caller.finish(pending) if isinstance(pending, PendingCall) else pending
         else:
-            result = await caller.refuse(call, watch.refusal, *watch.marks)
+            result = await caller.refuse(call, watch.refusal, watch.summary, *watch.marks)
         results.append(result)
         messages.append(await caller.answer(call, result))
         watch.check()
@@ -99,7 +99,7 @@ async def _parallel(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...
         if watch.refusal is None:
             begun.append(await caller.begin(call))
         else:
-            begun.append(await caller.refuse(call, watch.refusal, *watch.marks))
+            begun.append(await caller.refuse(call, watch.refusal, watch.summary, *watch.marks))
     results = await _finish_all(caller, begun)
     messages = [await caller.answer(call, result) for call, result in zip(calls, results, strict=True)]
     return ToolBatch(tuple(messages), _must_continue(results), watch.steering)
@@ -117,6 +117,11 @@ class _StartGuard:
     def marks(self) -> tuple[ResultMark, ...]:
         """The marks of the results of refused calls."""
         return ("skipped",) if self.steering else ()
+
+    @property
+    def summary(self) -> str:
+        """Why they were refused, for people."""
+        return "skipped for your message" if self.steering else "stopped before it began"
 
     def check(self) -> None:
         if self.refusal is not None:

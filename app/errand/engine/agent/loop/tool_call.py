@@ -13,7 +13,7 @@ from errand.engine.agent.loop.run_state import LoopRun
 from errand.engine.core.errors import StorageError
 from errand.engine.core.messages import UNREADABLE_CALL, AssistantMessage, Text, ToolCall, ToolResultMessage
 from errand.engine.tools.argument_check import check_in_time
-from errand.engine.tools.base import ToolError, ToolResult
+from errand.engine.tools.base import ToolError, ToolResult, short_text
 from errand.protocol.blocks import ResultMark
 
 _MOST_WAITING = 1000
@@ -96,19 +96,20 @@ class ToolCaller:
         # A storage failure is not the call's fault and would hit every further call: the run ends.
         pending = await _as_result(self._prepare(call), StorageError)
         if isinstance(pending, ToolResult):
+            pending = self._mark_if_stopped(pending)
             await self._end(call, pending)
         return pending
 
     async def finish(self, pending: PendingCall) -> ToolResult:
         """Execute a call that `begin` returned as pending."""
-        result = await self._execute(pending)
+        result = self._mark_if_stopped(await self._execute(pending))
         await self._end(pending.call, result)
         return result
 
-    async def refuse(self, call: ToolCall, reason: str, *marks: ResultMark) -> ToolResult:
-        """Emit the events of a call that does not run."""
+    async def refuse(self, call: ToolCall, reason: str, summary: str, *marks: ResultMark) -> ToolResult:
+        """Emit the events of a call that does not run: `reason` for the model, `summary` for people."""
         await self._start(call)
-        result = replace(_error(reason), marks=marks)
+        result = self._mark_if_stopped(replace(_error(reason), summary=summary, marks=marks))
         await self._end(call, result)
         return result
 
@@ -119,6 +120,13 @@ class ToolCaller:
         )
         await self._run.publish(message)
         return message
+
+    def _mark_if_stopped(self, result: ToolResult) -> ToolResult:
+        """A call that fails after a stop was stopped, whatever its tool says."""
+        if not (self._run.cancel.is_set and result.is_error):
+            return result
+        summary = "stopped" if result.summary == ABORTED else result.summary
+        return replace(result, summary=summary, marks=(*result.marks, "stopped"))
 
     async def _start(self, call: ToolCall) -> None:
         await self._updates.flush()
@@ -133,7 +141,7 @@ class ToolCaller:
         if tool is None:
             return _unknown(call, self._run.tools)
         if call.invalid is not None:
-            raise ToolError(_not_json(call.name, call.invalid))
+            raise ToolError(_not_json(call.name, call.invalid), "its arguments could not be read")
         cancel = self._run.cancel
         arguments = await check_in_time(
             call.name, tool.parameters, tool.prepare_arguments(call.arguments), lambda: cancel.is_set
@@ -200,14 +208,15 @@ async def _as_result(step: Awaitable[T], *passed_on: type[Exception]) -> T | Too
 
 
 def _error(text: str) -> ToolResult:
-    return ToolResult((Text(text),), summary=text.partition("\n")[0][:120], is_error=True)
+    return ToolResult((Text(text),), summary=short_text(text), is_error=True)
 
 
 def _unknown(call: ToolCall, tools: Iterable[str]) -> ToolResult:
     if call.name == UNREADABLE_CALL:
         return _error("it could not be read")
     near = get_close_matches(call.name[:_LONGEST_NAME], tools)
-    return _error(f"Tool {call.name} not found{f'. Did you mean {_or(near)}?' if near else ''}")
+    result = _error(f"Tool {call.name} not found{f'. Did you mean {_or(near)}?' if near else ''}")
+    return replace(result, summary="there is no such tool")
 
 
 def _or(names: list[str]) -> str:

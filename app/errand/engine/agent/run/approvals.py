@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.loop.hooks import NOT_STARTED, PendingCall, ToolRefusal
-from errand.engine.agent.run.task_context import TaskContext, TaskTools
+from errand.engine.agent.run.task_context import CHECK_S, TaskContext, TaskTools
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.ids import new_id
@@ -25,6 +26,7 @@ from errand.engine.permissions.policy import Decision, decide, unchecked
 from errand.engine.tools.base import Access, CommandNetwork
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, Grant, GrantedCall, GrantOffer
 from errand.protocol.events import GrantUpdate
+from errand.protocol.tasks import ApproveMode
 
 DENIED = "The person denied this call. Do not try the same again; find another way or say what you could not do."
 _NOT_ASKED = (
@@ -34,8 +36,11 @@ _BY_RULE = "a rule of the person"
 _CHANGED = "it is not what you were asked before, something has changed since: "
 
 # The policy looks at links and repositories on the disk, which may not answer.
-_CHECK_S = 5.0
+_NOT_CHECKED = f"it could not be checked within {CHECK_S:g} s"
 _USE_NOTED_EVERY = timedelta(minutes=1)
+
+# By what the policy decides: the mode, and what is allowed and denied.
+_Terms: TypeAlias = tuple[ApproveMode, frozenset[GrantedCall], frozenset[GrantedCall]]
 
 
 class Approvals(Feature):
@@ -71,13 +76,9 @@ class Approvals(Feature):
 
         If the effects change while the user decides, the user is asked again.
         """
-        call = pending.call
-        access, again = await self._tools.access_of(pending), ""
+        call, again = pending.call, ""
+        access, decision = await self._judged(pending)
         while True:
-            mode = self._state.task.approve
-            decision = await self._decide(call.name, access)
-            if mode != self._state.task.approve:
-                continue
             match decision.verdict:
                 case "allow":
                     self._note_use(call.name, decision.used)
@@ -102,6 +103,7 @@ class Approvals(Feature):
             now = await self._tools.access_of(pending)
             if now != access or self._state.task.approve in ("plan", "never"):
                 access, again = now, _CHANGED  # in a mode that asks nothing, this is decided once more
+                decision = await self._decide(call.name, access)
                 continue
             # A deny rule that was written meanwhile holds; what is remembered is what was offered.
             decision = await self._decide(call.name, access)
@@ -129,32 +131,45 @@ class Approvals(Feature):
         has_network = self._state.task.network == "on" or self._network(access, by_person=True) == "open"
         return f"{self._sandbox}, {'with' if has_network else 'without'} the network"
 
-    async def _decide(self, tool: str, access: Access) -> Decision:
-        task = self._state.task
-        granted = self._grants.granted(tool, task.conversation_id, task.workspace)
-        check = partial(self._judge(tool), access, granted)
-        if access.tier == "free":
-            return check()
-        try:
-            return await in_workspace(Path(task.workspace), check, _CHECK_S)
-        except FolderNotAnswering:
-            return unchecked(task.approve, f"it could not be checked within {_CHECK_S:g} s")
+    async def _judged(self, pending: PendingCall) -> tuple[Access, Decision]:
+        """The effects of a call and the decision about them."""
+        tool = pending.call.name
+        mode, granted, denied = terms = self._terms(tool)
+        judge = self._judge(mode, denied)
+        access, decision = await self._tools.judged(pending, lambda access: judge(access, granted))
+        if terms != self._terms(tool):
+            return access, await self._decide(tool, access)
+        return access, decision or unchecked(mode, _NOT_CHECKED)
 
-    def _judge(self, tool: str) -> Judge:
-        """The policy of now, for another thread: grants change on this one."""
+    async def _decide(self, tool: str, access: Access) -> Decision:
+        while True:
+            mode, granted, denied = terms = self._terms(tool)
+            check = partial(self._judge(mode, denied), access, granted)
+            try:
+                decision = await in_workspace(Path(self._state.task.workspace), check, CHECK_S)
+            except FolderNotAnswering:
+                decision = unchecked(mode, _NOT_CHECKED)
+            if terms == self._terms(tool):
+                return decision
+
+    def _terms(self, tool: str) -> _Terms:
         task = self._state.task
-        denied = self._grants.denied(tool, task.conversation_id, task.workspace)
+        about = tool, task.conversation_id, task.workspace
+        return task.approve, self._grants.granted(*about), self._grants.denied(*about)
+
+    def _judge(self, mode: ApproveMode, denied: frozenset[GrantedCall]) -> Judge:
+        workspace = Path(self._state.task.workspace)
 
         def judge(access: Access, granted: frozenset[GrantedCall]) -> Decision:
-            return decide(access, Path(task.workspace), task.approve, granted, self._private, denied=denied)
+            return decide(access, workspace, mode, granted, self._private, denied=denied)
 
         return judge
 
     async def _offers(self, tool: str, access: Access, decision: Decision) -> tuple[GrantOffer, ...]:
-        workspace = self._state.task.workspace
-        make = partial(offers_for, access, decision, workspace, self._judge(tool))
+        workspace, (mode, _, denied) = self._state.task.workspace, self._terms(tool)
+        make = partial(offers_for, access, decision, workspace, self._judge(mode, denied))
         try:
-            return await in_workspace(Path(workspace), make, _CHECK_S)
+            return await in_workspace(Path(workspace), make, CHECK_S)
         except FolderNotAnswering:
             return ()
 

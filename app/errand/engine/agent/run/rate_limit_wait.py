@@ -127,7 +127,9 @@ class RateLimitWait:
 
     def _waiting_task(self, task: Task, at: datetime) -> Task:
         activity = task.activity if task.stopping else f"{self._reason} until {_local_time(at)}"
-        return msgspec.structs.replace(with_status(task, "paused"), retry_at=at, current_tool=None, activity=activity)
+        return msgspec.structs.replace(
+            with_status(task, "paused"), retry_at=at, current_tool=None, calls=(), activity=activity, attempt=0
+        )
 
     def _left_s(self, at: datetime) -> float:
         return (at - self._now()) / timedelta(seconds=1)

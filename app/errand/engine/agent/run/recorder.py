@@ -167,7 +167,7 @@ class TaskRecorder(Feature):
                 if self._state.task.retry_at is not None:
                     self._in_call = False  # a rate limit: the call is made again as the same turn
                 elif self._in_call:
-                    self._state.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
+                    self._state.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}", retry.attempt)
             case MessageUpdate(event=ModelNotice(data=data)):
                 self._remark_once(data)
             case MessageEnd(message=message):

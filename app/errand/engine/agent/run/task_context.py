@@ -1,9 +1,10 @@
 """The state shared by the features of one task, and the tools of the task."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -24,10 +25,12 @@ from errand.engine.tools.base import Access, GuardedTool, ToolError
 from errand.engine.tools.registry import ALIASES
 from errand.protocol.base import JsonObject
 
-# Time limit for looking up the effects of a call on a disk that may not respond.
-_ACCESS_TIMEOUT_S = 5.0
+T = TypeVar("T")
+
+# Time limit for looking up the effects of a call, and for judging them, on a disk that may not respond.
+CHECK_S = 5.0
 _ACCESS_TIMED_OUT = (
-    f"What this call would touch could not be found out within {_ACCESS_TIMEOUT_S:g} s: the disk does not answer, "
+    f"What this call would touch could not be found out within {CHECK_S:g} s: the disk does not answer, "
     "or the machine is very busy. It was not run. Try it once more, or do it in smaller steps."
 )
 
@@ -61,16 +64,29 @@ class TaskTools:
 
     async def access_of(self, pending: PendingCall) -> Access:
         """The current effects of a call, from a thread of the workspace. Raises `ToolError` if the disk is silent."""
-        look = partial(self._by_name[pending.call.name].access, pending.arguments)
+        access, _ = await self.judged(pending, lambda access: None)
+        return access
+
+    async def judged(self, pending: PendingCall, judge: Callable[[Access], T]) -> tuple[Access, T | None]:
+        """The current effects of a call and what `judge` says of them, from one visit to a thread of the workspace.
+
+        Without a judgement if only that takes too long. Raises `ToolError` if the disk is silent.
+        """
+        found = list[Access]()
+
+        def look() -> T:
+            access = self._by_name[pending.call.name].access(pending.arguments)
+            has_content = bool(access.writes or access.code or access.service)
+            found.append(replace(access, content=content_of(pending.arguments)) if has_content else access)
+            return judge(found[0])
+
         try:
-            access = await in_workspace(self._workspace, look, _ACCESS_TIMEOUT_S)
+            judgement = await in_workspace(self._workspace, look, CHECK_S)
         except FolderNotAnswering as error:
-            raise ToolError(_ACCESS_TIMED_OUT) from error
-        return (
-            replace(access, content=content_of(pending.arguments))
-            if access.writes or access.code or access.service
-            else access
-        )
+            if not found:
+                raise ToolError(_ACCESS_TIMED_OUT) from error
+            return found[0], None
+        return found[0], judgement
 
     def allow(self, pending: PendingCall, access: Access) -> None:
         """Permit the call exactly as described by `access`."""

@@ -73,6 +73,7 @@ class TaskConclusion:
                 with_status(self._state.task, end.status),
                 stopping=False,
                 current_tool=None,
+                calls=(),
                 activity="",
                 resumes=end.resumes,
             )

@@ -14,6 +14,7 @@ from errand.listeners import Listeners
 from errand.protocol.events import TaskUpdate
 from errand.protocol.tasks import (
     Allowance,
+    CallProgress,
     DecidedMode,
     LimitKind,
     Task,
@@ -71,8 +72,10 @@ def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: st
         ended_at=datetime.now(UTC),
         stopping=False,
         current_tool=None,
+        calls=(),
         ask_id=None,
         activity="",
+        attempt=0,
         retry_at=None,
         limited_at=None,
     )
@@ -117,6 +120,7 @@ class TaskState:
         self._published: Task | None = None
         self._log = log
         self._tools: dict[str, str] = {}
+        self._calls: dict[str, CallProgress] = {}
         self._asks: list[str] = []
         self.clock = WorkClock(task.worked_s)
         self._hold_reason = ""
@@ -163,10 +167,11 @@ class TaskState:
         self.clock.set_idle(self._is_idle())
 
     def move(self, status: TaskStatus, activity: str = "") -> None:
-        self.set(msgspec.structs.replace(with_status(self.task, status), activity=activity))
+        self.set(msgspec.structs.replace(with_status(self.task, status), activity=activity, attempt=0))
 
-    def set_activity(self, activity: str) -> None:
-        self.set(msgspec.structs.replace(self.task, activity=activity))
+    def set_activity(self, activity: str, attempt: int = 0) -> None:
+        """`attempt`: of a model call that is sent again after so many failures."""
+        self.set(msgspec.structs.replace(self.task, activity=activity, attempt=attempt))
 
     def show_remaining_processes(self, count: int) -> None:
         """Show how many processes are left while the task ends them."""
@@ -174,9 +179,11 @@ class TaskState:
             self.set_activity(f"stopping, {count} {'process' if count == 1 else 'processes'} left")
 
     def turn_started(self) -> None:
+        self._calls.clear()
         turn = self.task.step_count + 1
+        thinking = with_status(self.task, "thinking")
         self.set(
-            msgspec.structs.replace(with_status(self.task, "thinking"), step_count=turn, current_tool=None, activity="")
+            msgspec.structs.replace(thinking, step_count=turn, current_tool=None, calls=(), activity="", attempt=0)
         )
 
     def count(self, usage: Usage) -> None:
@@ -208,6 +215,7 @@ class TaskState:
     def tool_started(self, call_id: str, tool: str, *, acts: bool) -> None:
         """`acts`: the call does more than read."""
         self._tools[call_id] = tool
+        self._calls[call_id] = CallProgress(call_id=call_id, started_at=datetime.now(UTC))
         self.task = msgspec.structs.replace(self.task, acting_calls=self.task.acting_calls + acts)
         self.derive_status()
 
@@ -220,6 +228,9 @@ class TaskState:
     def tool_ended(self, call_id: str) -> None:
         """After the last tool the status stays until the next turn starts: one event less per step."""
         self._tools.pop(call_id, None)
+        call = self._calls.get(call_id)
+        if call is not None:
+            self._calls[call_id] = msgspec.structs.replace(call, ended_at=datetime.now(UTC))
         if self._tools:
             self.derive_status()
 
@@ -239,6 +250,7 @@ class TaskState:
                 with_status(self.task, status),
                 ask_id=self._asks[-1] if self._asks else None,
                 current_tool=next(reversed(self._tools.values()), None),
+                calls=tuple(self._calls.values()),
                 activity="stopping" if self.task.stopping else "",
             )
         )

@@ -80,6 +80,7 @@ async def _as_interrupted(task: Task, cut: Set[tuple[str | None, int]], database
         with_status(task, "interrupted"),
         stopping=False,
         current_tool=None,
+        calls=(),
         ask_id=None,
         activity="",
         usage=reduce(add_usage, usages, Usage()),

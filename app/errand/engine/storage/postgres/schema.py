@@ -125,6 +125,10 @@ DECLARE
     body jsonb;
     said text;
 BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO node_days AS known VALUES (left(NEW.created_at, 10), NEW.number, NEW.number) ON CONFLICT (day)
+        DO UPDATE SET first = least(known.first, excluded.first), last = greatest(known.last, excluded.last);
+    END IF;
     IF NEW.status = 'streaming' THEN
         IF TG_OP = 'UPDATE' AND OLD.status <> 'streaming' THEN
             DELETE FROM node_texts WHERE number = NEW.number;
@@ -152,7 +156,8 @@ _SEARCH = (
     _FACETS,
     _NAME,
     _TABLE,
-    "CREATE INDEX node_texts_by_word ON node_texts USING gin (words)",
+    # Changes gather in a list (in kB) that each search reads: short enough for it, long enough to be sorted in at once.
+    "CREATE INDEX node_texts_by_word ON node_texts USING gin (words) WITH (gin_pending_list_limit = 256)",
     "CREATE INDEX node_texts_by_facet ON node_texts USING gin (facets)",
     _INDEX_NODE,
     "CREATE TRIGGER nodes_indexed AFTER INSERT OR UPDATE ON nodes FOR EACH ROW EXECUTE FUNCTION errand_index_node()",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from errand.engine.storage.sqlite.reader import Reader
 from errand.engine.storage.sqlite.statements import from_json
 from errand.engine.storage.sqlite.tables import nodes
 from errand.protocol.base import Timestamp
-from errand.protocol.conversations import Fork, Node, NodeStatus, Role, TreeNode
+from errand.protocol.conversations import ConversationFindNodesResult, Fork, FoundNode, Node, NodeStatus, Role, TreeNode
 from errand.protocol.tasks import Task
 
 _LONGEST_TEXT = 120
@@ -35,8 +36,12 @@ _NEWEST_BELOW = select(_below.c.id).order_by(_below.c.number.desc()).limit(1)
 
 # Tool results are long and not shown: their bodies are not loaded.
 _IS_WRITTEN = nodes.c.role.in_(("user", "assistant"))
+_WRITTEN_BODY = case((_IS_WRITTEN, nodes.c.body), else_=None).label("body")
+_FOUND = select(nodes.c.id, nodes.c.conversation_id, nodes.c.role, nodes.c.created_at, _WRITTEN_BODY).order_by(
+    nodes.c.number.desc()
+)
 _PAGE = (
-    select(nodes.c.number, nodes.c.id, nodes.c.parent_id, case((_IS_WRITTEN, nodes.c.body), else_=None).label("body"))
+    select(nodes.c.number, nodes.c.id, nodes.c.parent_id, _WRITTEN_BODY)
     .where(nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.number > bindparam("after"))
     .order_by(nodes.c.number)
     .limit(_BATCH)
@@ -108,6 +113,15 @@ class TreeStore:
         rows = await self._reader.rows(_NEWEST_BELOW, {"id": node_id})
         return rows[0].id if rows else node_id
 
+    async def find(self, id_part: str, conversation_id: str | None, limit: int) -> ConversationFindNodesResult:
+        """Nodes with this part in their id, newest first."""
+        query = _FOUND.where(nodes.c.id.contains(id_part, autoescape=True)).limit(limit + 1)
+        if conversation_id is not None:
+            query = query.where(nodes.c.conversation_id == conversation_id)
+        rows = await self._reader.rows(query)
+        found = await asyncio.to_thread(lambda: tuple(map(_found, rows[:limit])))
+        return ConversationFindNodesResult(nodes=found, has_more=len(rows) > limit)
+
     async def outline(self, conversation_id: str, tasks: Iterable[Task] = ()) -> Outline:
         """`tasks` are those of the conversation; without them nothing is known of calls of sub-agents."""
         drawn, after = _OutlineBuilder(tasks), 0
@@ -152,6 +166,13 @@ class _OutlineBuilder:
                     task_from=sketch.task_from,
                 )
             )
+
+
+def _found(row: Sequence[Any]) -> FoundNode:
+    node_id, conversation_id, role, created_at, body = row
+    text = first_words(body) if body is not None else ""
+    at = datetime.fromisoformat(created_at)
+    return FoundNode(id=node_id, conversation_id=conversation_id, role=role, created_at=at, text=text)
 
 
 def first_words(body: str) -> str:

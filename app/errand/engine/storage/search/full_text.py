@@ -6,22 +6,23 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, Row, TextClause, bindparam, func, select
 from sqlalchemy.sql.expression import Executable
 
-from errand.engine.storage.search.hits import HitBuilder, period_parameters
+from errand.engine.storage.search.hits import HitBuilder, day_of, period_parameters
 from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_query, parse_words
 from errand.engine.storage.search.scope import ScopeFinder, SearchScope
 from errand.engine.storage.search.titles import TitleSearch
 from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Value, to_text
-from errand.engine.storage.sqlite.tables import nodes
+from errand.engine.storage.sqlite.statements import Value
+from errand.engine.storage.sqlite.tables import node_days
 from errand.protocol.conversations import SearchHit
 
 # Columns of a hit, for the statements of an index.
 COLUMNS = (
     "nodes.conversation_id, conversations.title, conversations.archived, nodes.id, nodes.role, nodes.created_at, "
-    "nodes.number, nodes.parent_id"
+    "nodes.number"
 )
-_FIRST = select(func.min(nodes.c.number).label("number")).where(nodes.c.created_at >= bindparam("after"))
-_LAST = select(func.max(nodes.c.number).label("number")).where(nodes.c.created_at < bindparam("before"))
+_BOUNDS = select(func.min(node_days.c.first).label("first"), func.max(node_days.c.last).label("last")).where(
+    node_days.c.day >= bindparam("first_day"), node_days.c.day <= bindparam("last_day")
+)
 _LARGEST = 2**63 - 1
 
 
@@ -52,7 +53,10 @@ class NodeIndex(Protocol):
 
 
 class FullTextSearch:
-    """Stops at the `limit`-th newest hit: without ranking, common terms cost no more than rare ones."""
+    """Stops at the `limit`-th newest hit: without ranking, common terms cost no more than rare ones.
+
+    A phrase of common words that hardly stand together is the exception: the index looks at all nodes that have each.
+    """
 
     def __init__(self, reader: Reader, titles: TitleSearch, index: NodeIndex) -> None:
         self._reader = reader
@@ -70,7 +74,7 @@ class FullTextSearch:
         if query.advice or not (words.phrases or query.has_operators):
             return ()
         scope = await self._scopes.find(query, conversation_id)
-        first, last = await self._span(query)
+        first, last = await self._span(query) if query.has_period else (0, _LARGEST)
         if scope.is_empty or last < first:
             return ()
         statement, own = self._index.query(query, words, scope)
@@ -80,12 +84,8 @@ class FullTextSearch:
         return await self._hits.build(rows, [self._index.snippet(row, words) for row in rows])
 
     async def _span(self, query: SearchQuery) -> tuple[int, int]:
-        """The range of numbers for the period; after an import it may include nodes of other times."""
-        first, last = 0, _LARGEST
-        if query.after is not None:
-            (row,) = await self._reader.rows(_FIRST, {"after": to_text(query.after)})
-            first = _LARGEST if row.number is None else row.number
-        if query.before is not None:
-            (row,) = await self._reader.rows(_LAST, {"before": to_text(query.before)})
-            last = row.number or 0
-        return first, last
+        """The range of numbers of the period's days; after an import it may include nodes of other times."""
+        period = period_parameters(query)
+        days = {"first_day": day_of(period["after"]), "last_day": day_of(period["before"])}
+        (row,) = await self._reader.rows(_BOUNDS, days)
+        return (0, -1) if row.first is None else (row.first, row.last)

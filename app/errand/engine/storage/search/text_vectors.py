@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -128,7 +129,9 @@ def marked_snippet(said: str, phrases: Sequence[str], unfinished: bool) -> str:
     )
     if not found:
         return said[:160]
-    near = [{number for begin, _, number in found if start <= begin < start + _NEAR} for start, _, _ in found]
+    starts = [begin for begin, _, _ in found]
+    ends = (bisect_left(starts, begin + _NEAR) for begin in starts)
+    near = [{number for _, _, number in found[first:end]} for first, end in enumerate(ends)]
     best = max(range(len(found)), key=lambda place: (len(near[place]), -place))
     origin = max(0, found[best][0] - _NEAR)
     words = [match.span() for match in _WORD.finditer(folded, origin, found[best][0] + _NEAR)]

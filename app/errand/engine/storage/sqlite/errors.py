@@ -127,5 +127,6 @@ def save_error_of(error: SQLAlchemyError | OSError) -> StorageError:
 def name_of(engine: AsyncEngine) -> str:
     """The file, or the database and the host of a server."""
     url = engine.url
-    host = url.host or url.query.get("host") or "localhost"
+    hosts = url.host or url.query.get("host") or "localhost"
+    host = hosts if isinstance(hosts, str) else ", ".join(hosts)
     return url.database or "" if url.get_backend_name() == "sqlite" else f"{url.database} on {host}"

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from sqlalchemy import Row
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.expression import Executable
 
@@ -50,19 +50,25 @@ class Reader:
 
     A server that is away is reported through the journal, which notices when it is back. A read whose caller is
     cancelled goes on to its end: half read, it would hold the state of the database until its objects are collected.
+    On a server each read is a transaction of its own, so that it takes one round trip.
     """
 
     def __init__(self, engine: AsyncEngine, journal: Journal) -> None:
-        self._engine = engine
+        is_file = engine.dialect.name == "sqlite"
+        self._engine = engine if is_file else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._journal = journal
         self._running: set[asyncio.Task[Sequence[Row[Any]]]] = set()
 
     async def rows(self, statement: Executable, parameters: Mapping[str, Value] | None = None) -> Sequence[Row[Any]]:
+        is_first = True
         while True:
             try:
                 return await asyncio.shield(self._begin(statement, parameters))
             except (SQLAlchemyError, OSError) as error:
                 kind = trouble_of(error)
+                if is_first and isinstance(error, DBAPIError) and error.connection_invalidated:
+                    is_first = False  # the connection was lost since its last use; a new one may work
+                    continue
                 if kind == "unreachable":
                     self._journal.suspect()
                     if not _is_patient.get():

@@ -66,13 +66,20 @@ _TRIGGERS = (
     f"CREATE TRIGGER nodes_deleted BEFORE DELETE ON nodes WHEN old.status <> 'streaming' BEGIN {_REMOVE} END",
 )
 
+_DATED = """
+CREATE TRIGGER nodes_dated AFTER INSERT ON nodes BEGIN
+INSERT INTO node_days VALUES (substr(new.created_at, 1, 10), new.number, new.number)
+ON CONFLICT (day) DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last);
+END
+"""
+
 _AGENTS = "CREATE INDEX agents_by_name ON agents (lower(json_extract(body, '$.name')))"
 
 # Conversations with deleted agents, which can still be found by their names.
 WITH_FORMER = """instr(body, '"former":[{') > 0"""
 _FORMER = f"CREATE INDEX conversations_with_former ON conversations (id) WHERE {WITH_FORMER}"
 
-CREATE_SEARCH = (_VIEW, _INDEX, _PAGE_SIZE, *_TRIGGERS, _AGENTS, _FORMER)
+CREATE_SEARCH = (_VIEW, _INDEX, _PAGE_SIZE, *_TRIGGERS, _DATED, _AGENTS, _FORMER)
 
 # Newest change last: a changed conversation is inserted again, so hits come in list order without sorting. `word` is
 # the id as a search term, to find its row; rowids of conversations change when SQLite vacuums.

@@ -61,6 +61,16 @@ nodes = Table(
     ),
 )
 
+# The smallest and the largest number of the nodes of a day (in UTC): the range in which a search by date looks. Days of
+# deleted nodes stay.
+node_days = Table(
+    "node_days",
+    metadata,
+    Column("day", _Text, primary_key=True),
+    Column("first", _Number, nullable=False),
+    Column("last", _Number, nullable=False),
+)
+
 personalities = Table(
     "personalities",
     metadata,

@@ -210,8 +210,9 @@ def text_hunks(before: str, after: str, lines_before: int = 0) -> list[Hunk]:
 
 
 def text_lines(text: str) -> list[str]:
-    """The lines as diffs count them, with their ends."""
-    return text.splitlines(keepends=True)
+    """The lines as diffs and editors count them, with their ends: a form feed ends none."""
+    *lines, last = text.split("\n")
+    return [*(f"{line}\n" for line in lines), *((last,) if last else ())]
 
 
 def changed_ranges(old: list[str], new: list[str]) -> list[tuple[int, int, int, int]]:

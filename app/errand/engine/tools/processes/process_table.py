@@ -238,6 +238,12 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
 
 
+def adopted_children() -> list[int]:
+    """The children of this process's main thread, which adopts orphans: many times quicker than all children."""
+    pid = os.getpid()
+    return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
+
+
 def _environment(pid: int) -> list[bytes]:
     return _read(f"/proc/{pid}/environ").split(b"\0")
 

@@ -14,7 +14,7 @@ from errand.engine.sandbox.launch import Launch
 from errand.engine.sandbox.loopback import in_own_thread
 from errand.engine.tools.processes import watchdog
 from errand.engine.tools.processes.marks import ProcessMark, note_session, stamped
-from errand.engine.tools.processes.process_table import OOM_SCORE, children_of, has_proc
+from errand.engine.tools.processes.process_table import OOM_SCORE, adopted_children, has_proc
 
 CHUNK = 256 * 1024
 # Output of background processes after the end of their command is discarded at this interval.
@@ -97,7 +97,7 @@ def may_have_leftovers(pid: int) -> bool:
     try:
         os.killpg(pid, 0)
     except ProcessLookupError:
-        return not has_proc() or any(_is_leftover(child) for child in children_of(os.getpid()))
+        return not has_proc() or any(map(_is_leftover, adopted_children()))
     except PermissionError:
         pass
     return True

@@ -22,7 +22,7 @@ from errand.engine.tools.processes.process_table import (
     ProcessTable,
     ProcTable,
     Search,
-    children_of,
+    adopted_children,
     entry_of,
     has_proc,
     is_tool_process,
@@ -71,7 +71,7 @@ def reap_orphans(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
     def sweep() -> None:
         nonlocal timer
         timer = None
-        for pid in children_of(os.getpid()):
+        for pid in adopted_children():
             entry = entry_of(pid) if not is_watched(pid) else None
             if entry and (stamp_of(pid) is not None or is_tool_process(entry)):
                 reap(entry)

@@ -318,10 +318,12 @@ class Shell:
 
     def _folder(self, wanted: ShellArguments) -> Path:
         """The workspace, if the folder where the last command ended is gone, or the workspace is another now."""
-        folder, workspace = resolve(wanted.working_dir or ".", self._context), resolve(".", self._context)
-        is_last = bool(wanted.working_dir) and wanted.working_dir == self._last.path
+        folder = resolve(wanted.working_dir or ".", self._context)
+        if not wanted.working_dir or wanted.working_dir != self._last.path:
+            return folder
+        workspace = resolve(".", self._context)
         is_usable = str(folder) == self._last.path and folder.is_relative_to(workspace) and folder.is_dir()
-        return workspace if is_last and not is_usable else folder
+        return folder if is_usable else workspace
 
 
 def _identity(folder: Path) -> str:

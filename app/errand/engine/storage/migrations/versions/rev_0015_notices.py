@@ -1,4 +1,4 @@
-"""Smaller pages of the search index, changes of files, facts and the audit of memory, texts that are forgotten.
+"""Smaller pages of the search index, days of nodes, changes of files, facts, the audit of memory, forgotten texts.
 
 From here on nodes, tasks and prompts hold notices as data, which an older Errand cannot read.
 """
@@ -15,6 +15,16 @@ _FORGETTING = """
 WHEN NOT EXISTS (
     SELECT 1 FROM forgets JOIN tasks ON tasks.conversation_id = forgets.conversation_id WHERE tasks.id = old.task_id
 )
+"""
+
+_DATED = """
+CREATE TRIGGER nodes_dated AFTER INSERT ON nodes BEGIN
+INSERT INTO node_days VALUES (substr(new.created_at, 1, 10), new.number, new.number)
+ON CONFLICT (day) DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last);
+END
+"""
+_DAYS = """
+INSERT INTO node_days SELECT substr(created_at, 1, 10), min(number), max(number) FROM nodes GROUP BY 1
 """
 
 _NUMBER = BigInteger().with_variant(Integer(), "sqlite")
@@ -58,7 +68,14 @@ def upgrade() -> None:
         Column("files", Text, nullable=False),
         Column("actor", Text, nullable=False),
     )
+    op.create_table(
+        "node_days",
+        Column("day", Text, primary_key=True),
+        Column("first", _NUMBER, nullable=False),
+        Column("last", _NUMBER, nullable=False),
+    )
     connection = op.get_bind()
+    connection.exec_driver_sql(_DAYS)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("DROP TRIGGER tool_executions_no_update")
         connection.exec_driver_sql(
@@ -70,6 +87,7 @@ def upgrade() -> None:
                 f"CREATE TRIGGER memory_log_no_{verb.lower()} BEFORE {verb} ON memory_log "
                 "BEGIN SELECT RAISE(ABORT, 'memory_log is append-only'); END"
             )
+        connection.exec_driver_sql(_DATED)
         connection.exec_driver_sql("INSERT INTO node_search (node_search, rank) VALUES ('pgsz', 1000)")
 
 
