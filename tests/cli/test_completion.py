@@ -61,18 +61,20 @@ def test_every_shell_that_is_here_reads_its_script(shell: str, tmp_path: Path) -
 
 
 def test_fish_completes_with_descriptions(tmp_path: Path) -> None:
-    fish = shutil.which("fish")
-    if fish is None:
+    if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
-    asked = f"source {_written(tmp_path, 'fish')}; complete -C 'errand mcp s'; complete -C 'errand tas'"
-    done = subprocess.run(
-        [fish, "--no-config", "-c", asked], capture_output=True, text=True, check=True, env=_with_home(tmp_path)
-    )
-    assert done.stdout.splitlines() == [
+    file, environment = _written(tmp_path, "fish"), _with_home(tmp_path)
+    assert [*_fish(file, "errand mcp s", environment), *_fish(file, "errand tas", environment)] == [
         "set-key\tstore the value of a variable",
         "show\tits tools, resources and prompts",
         "tasks\tlist tasks, newest first",
     ]
+
+
+def _fish(file: Path, line: str, environment: dict[str, str]) -> list[str]:
+    asked = ["fish", "--no-config", "-c", f"source {file}; complete -C '{line}'"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, env=environment, timeout=30)
+    return done.stdout.splitlines()
 
 
 def _with_home(folder: Path) -> dict[str, str]:
@@ -92,6 +94,27 @@ async def test_bash_completes_the_ids_of_tasks_and_the_names_of_settings_of_a_ru
     lines = ("errand stop ", f"errand changes {task_id[:7]}", "errand settings set max_tu")
     found = _bash(_written(tmp_path, "bash"), *lines, environment=environment)
     assert found == [task_id[-8:], task_id, "max_turns"]
+    one = str(started.lines[-1]["conversationId"])
+    other = str(
+        (await own_errand.run("run", "--json", "--model", "scripted/note", "again")).lines[-1]["conversationId"]
+    )
+    shown = (await own_errand.run("show", one, "--json")).lines
+    said = [str(node["id"])[-8:] for node in shown if node["role"] in ("user", "assistant")]
+    lines = (
+        f"errand move {one[-8:]} ",
+        f"errand fork --at {said[0]} {one[-8:]} --at ",
+        f"errand run --conversation {other} --agent ",
+        "errand agents remove ",
+        "errand memory forget ",
+    )
+    messages, again, names, agents, every = _bash(_written(tmp_path, "bash"), *lines, environment=environment)
+    assert messages.split() == again.split() == said[::-1]
+    assert (names, len(agents.split()), set(said) < set(every.split())) == ("Assistant", 2, True)
+    if shutil.which("fish") is not None:
+        shown_by_fish = _fish(
+            _written(tmp_path, "fish"), f"errand move {one[-8:]} ", {**environment, "HOME": str(tmp_path)}
+        )
+        assert {line.partition("\t")[0] for line in shown_by_fish} == set(said)
 
 
 def test_the_package_is_built_with_no_more_than_the_build_requires() -> None:
@@ -102,7 +125,7 @@ def test_the_package_is_built_with_no_more_than_the_build_requires() -> None:
         "print(*{name.partition('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
-    allowed = {"errand", "msgspec", "prompt_toolkit", "wcwidth", "typing_extensions"}
+    allowed = {"errand", "msgspec", "typing_extensions"}
     assert set(done.stdout.split()) <= allowed
 
 

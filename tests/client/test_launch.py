@@ -17,8 +17,15 @@ from errand.paths import Paths
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from tests.support.command_line import engine_home
+from tests.support.warm_errand import ForkedEngine
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def real_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines are started as by a user."""
+    monkeypatch.setattr("errand.client.launch.EngineProcess", ForkedEngine.__base__)
 
 
 @pytest.fixture

@@ -1,14 +1,16 @@
-"""`errand complete KIND TEXT`, which the scripts of `errand completion` run: the values that begin so, one a line.
+"""`errand complete KIND TEXT WORD…`, which the scripts of `errand completion` run: values that begin so, one a line.
 
+The words are those that stand before: messages and agents are those of the conversation among them.
 Prints nothing if no engine runs. Imports little: a shell waits for it at each press of Tab.
 """
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import cast
 
-from errand.client.quick_call import quick_call
+from errand.client.quick_call import QuickCall, quick_calls
 from errand.paths import default_paths
 from errand.printable import printable
 
@@ -24,15 +26,23 @@ _LISTS: dict[str, tuple[str, dict[str, object], str]] = {
     "setting": ("settings/get", {}, "settings"),
     "server": ("mcp/list", {"workspace": ""}, "servers"),
     "skill": ("skill/list", {"workspace": ""}, "skills"),
+    "message": ("conversation/find_nodes", {"limit": 2 * _MOST}, "nodes"),
+    "agent": ("agent/list", {}, "agents"),
+    "grant": ("grant/list", {}, "grants"),
+    "background": ("background/list", {}, "commands"),
+    "fact": ("memory/facts", {}, "facts"),
 }
+_WRITTEN = {"user": "you", "assistant": "agent"}
+_OF_CONVERSATIONS = ("message", "agent")
+_MOST_WORDS = 4  # that may name a conversation
 
 
 def main(arguments: list[str]) -> int:
-    kind, beginning = (*arguments, "", "")[:2]
+    kind, beginning, *words = (*arguments, "", "")[: max(2, len(arguments))]
     if kind not in _LISTS:
         return 2
     try:
-        for value, about in _values(kind, beginning):
+        for value, about in _values(kind, beginning, words):
             sys.stdout.write(f"{printable(value)}\t{printable(about)}\n")
         sys.stdout.flush()
     except (OSError, ValueError, KeyError, TypeError):
@@ -40,19 +50,37 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _values(kind: str, beginning: str) -> Iterator[tuple[str, str]]:
+def _values(kind: str, beginning: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
     method, params, name = _LISTS[kind]
-    folder = {"workspace": os.getcwd()} if "workspace" in params else {}
-    result = quick_call(default_paths(), method, {**params, **folder})
+    with quick_calls(default_paths()) as call:
+        folder = {"workspace": os.getcwd()} if "workspace" in params else {}
+        conversation = _conversation(words, call) if kind in _OF_CONVERSATIONS else None
+        of = {"conversationId": conversation} if conversation is not None else {}
+        result = call(method, {**params, **folder, **of})
     every = cast("list[Mapping[str, object]]", result[name])
     if kind == "model":
         providers = cast("list[Mapping[str, object]]", result["providers"])
         ready = {one["name"] for one in providers if one["ready"]}
         every = [one for one in every if one["provider"] in ready]
+    if kind == "agent" and conversation is not None:
+        kind = "name"  # enough among the agents of one conversation
     for one in every:
         for value, about in _named(kind, one, beginning):
             if value.casefold().startswith(beginning.casefold()) and "\n" not in value:
                 yield value, " ".join(about.split())[:_LONGEST]
+
+
+def _conversation(words: Sequence[str], call: QuickCall) -> str | None:
+    """The id of the conversation that one of the words names, by a part of its id or title."""
+    named = [word for word in words[1:] if word and not word.startswith("-")]
+    after = [word for option, word in pairwise(words) if option == "--conversation"]
+    for word in [*after, *named][:_MOST_WORDS]:
+        for part in ("idPart", "titlePart"):
+            params = {part: word[:_LONGEST], "archived": None, "limit": 2}
+            found = cast("list[Mapping[str, object]]", call("conversation/list", params)["conversations"])
+            if len(found) == 1:
+                return str(found[0]["id"])
+    return None
 
 
 def _named(kind: str, one: Mapping[str, object], beginning: str) -> Iterator[tuple[str, str]]:
@@ -67,6 +95,15 @@ def _named(kind: str, one: Mapping[str, object], beginning: str) -> Iterator[tup
             yield str(one["name"]), str(one["title"])
         case "server":
             yield str(one["name"]), str(one["state"])
+        case "message":
+            if one["role"] in _WRITTEN:
+                yield _short(str(one["id"]), beginning), f"{_WRITTEN[str(one['role'])]}: {one['text']}"
+        case "agent" | "fact":
+            yield _short(str(one["id"]), beginning), str(one.get("name") or one.get("text"))
+        case "background":
+            yield str(one["id"]), str(one["command"])
+        case "grant":
+            yield _short(str(one["id"]), beginning), str(one["exact"])
         case "skill":
             yield str(one["name"]), str(one["description"])
         case _:

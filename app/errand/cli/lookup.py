@@ -6,17 +6,20 @@ from typing import TypeVar
 from errand.cli.arguments import UsageError
 from errand.cli.terminal.text import one_line, short_id
 from errand.client.connection import Connection
+from errand.protocol.agents import AGENT_LIST, Agent, AgentListParams
+from errand.protocol.asks import Ask, Grant
 from errand.protocol.conversations import (
+    CONVERSATION_FIND_NODES,
     CONVERSATION_LIST,
-    CONVERSATION_TREE,
     Conversation,
+    ConversationFindNodesParams,
     ConversationListParams,
-    ConversationTreeParams,
-    TreeNode,
+    FoundNode,
 )
+from errand.protocol.facts import Fact
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
 
-Found = TypeVar("Found", Conversation, Task, TreeNode)
+Found = TypeVar("Found", Agent, Ask, Conversation, Fact, FoundNode, Grant, Task)
 
 _MOST = 50
 _SHOWN = 8
@@ -28,18 +31,21 @@ class FoundAmiss(UsageError):
     """Something was found, but several, which the text lists, or something without tasks."""
 
 
-async def find_conversation(connection: Connection, part: str) -> Conversation:
+async def find_conversation(connection: Connection, part: str, *, exactly: bool = False) -> Conversation:
     """By its id, by that of one of its tasks, or by its title; archived ones too.
 
-    Raises `UsageError` for none and for several.
+    Raises `UsageError` for none and for several. With `exactly`, for what cannot be undone, one whose id ends with the
+    part is no better than one that has it elsewhere.
     """
     if part.strip() and len(part) <= _LONGEST_PART:
         params = ConversationListParams(id_part=part, archived=None, limit=_MOST)
         page = await connection.call(CONVERSATION_LIST, params)
         if page.conversations:
-            return _only(part, page.conversations, "conversations", _title, has_more=page.next_cursor is not None)
+            has_more = page.next_cursor is not None
+            return only_match(part, page.conversations, "conversations", _title, has_more=has_more, exactly=exactly)
         if tasks := await _tasks(connection, part):
-            return await find_conversation(connection, _only(part, tasks, "tasks", _request).conversation_id)
+            task = only_match(part, tasks, "tasks", _request, exactly=exactly)
+            return await find_conversation(connection, task.conversation_id)
         if titled := await _titled(connection, part.strip()):
             return titled
     raise UsageError(f"No conversation has the id or title {part[:_LONGEST_PART]!r}. See them with: errand list")
@@ -53,7 +59,7 @@ async def find_task(connection: Connection, part: str) -> Task:
     if part.strip() and len(part) <= _LONGEST_PART:
         if found := await _tasks(connection, part):
             working = [task for task in found if task.ended_at is None]
-            return _only(part, working or found, "tasks", _request)
+            return only_match(part, working or found, "tasks", _request)
         try:
             return await _newest_task(connection, await find_conversation(connection, part))
         except FoundAmiss:
@@ -63,15 +69,65 @@ async def find_task(connection: Connection, part: str) -> Task:
     raise UsageError(f"No task has the id {part[:_LONGEST_PART]!r}. See them with: errand tasks")
 
 
-async def find_node(connection: Connection, conversation: Conversation, part: str) -> TreeNode:
+async def find_node(connection: Connection, conversation: Conversation, part: str) -> FoundNode:
     """A message or reply on any branch. Raises `UsageError` for none and for several."""
-    every = (await connection.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation.id))).nodes
-    if found := [node for node in every if part and part in node.id]:
-        return _only(part, found, "messages", _said)
+    if part.strip() and len(part) <= _LONGEST_PART:
+        params = ConversationFindNodesParams(id_part=part, conversation_id=conversation.id, limit=_MOST)
+        page = await connection.call(CONVERSATION_FIND_NODES, params)
+        if found := [node for node in page.nodes if node.role in ("user", "assistant")]:
+            return only_match(part, found, "messages", _found_text, has_more=page.has_more)
     raise UsageError(
         f"No message of this conversation has the id {part[:_LONGEST_PART]!r}. "
         f"See them with: errand tree {short_id(conversation.id)}"
     )
+
+
+async def find_message(connection: Connection, part: str) -> FoundNode:
+    """A message, reply or result of any conversation; one whose id ends with the part is no better than others.
+
+    Raises `UsageError` for none and for several.
+    """
+    if part.strip() and len(part) <= _LONGEST_PART:
+        params = ConversationFindNodesParams(id_part=part, limit=_MOST)
+        page = await connection.call(CONVERSATION_FIND_NODES, params)
+        if page.nodes:
+            return only_match(part, page.nodes, "messages", _found_text, has_more=page.has_more, exactly=True)
+    raise UsageError(
+        f"No message has the id {part[:_LONGEST_PART]!r}. Their ids are printed by: errand show, errand tree"
+    )
+
+
+async def find_agent_anywhere(connection: Connection, part: str) -> Agent:
+    """By its id, or by a name that no other agent has. Raises `UsageError` for none and for several."""
+    every = (await connection.call(AGENT_LIST, AgentListParams())).agents
+    name = part.removeprefix("@").casefold()
+    found = [agent for agent in every if part and part in agent.id]
+    if found := found or [agent for agent in every if agent.name.casefold() == name]:
+        return only_match(part, found, "agents", _name)
+    raise UsageError(f"No agent has the id or name {part[:_LONGEST_PART]!r}. See them with: errand agents CONVERSATION")
+
+
+def only_match(
+    part: str,
+    found: Sequence[Found],
+    kind: str,
+    text: Callable[[Found], str],
+    *,
+    has_more: bool = False,
+    exactly: bool = False,
+) -> Found:
+    """The one whose id is the part, or else, unless `exactly`, ends with it, or else has it."""
+    for one in found:
+        if one.id == part:
+            return one
+    ending = [one for one in found if one.id.endswith(part)] if not exactly else []
+    best = ending or found
+    if len(best) == 1 and not has_more:
+        return best[0]
+    rows = [f"  {short_id(one.id)}  {one_line(text(one), 60)}" for one in best[:_SHOWN]]
+    rest = [f"  and {len(best) - _SHOWN} more"] if len(best) > _SHOWN else []
+    number = f"{len(best)}{' or more' if has_more else ''}"
+    raise FoundAmiss("\n".join((f"{number} {kind} match {part!r}:", *rows, *rest, "Give more of the id.")))
 
 
 async def _tasks(connection: Connection, part: str) -> tuple[Task, ...]:
@@ -85,7 +141,7 @@ async def _titled(connection: Connection, part: str) -> Conversation | None:
     params = ConversationListParams(title_part=part, archived=None, limit=_MOST)
     found = (await connection.call(CONVERSATION_LIST, params)).conversations
     same = [one for one in found if one.title.casefold() == part.casefold()] or found
-    return _only(part, same, "conversations", _title) if same else None
+    return only_match(part, same, "conversations", _title) if same else None
 
 
 async def _newest_task(connection: Connection, conversation: Conversation) -> Task:
@@ -97,23 +153,6 @@ async def _newest_task(connection: Connection, conversation: Conversation) -> Ta
     return next((task for task in own if task.ended_at is None), own[0])
 
 
-def _only(
-    part: str, found: Sequence[Found], kind: str, text: Callable[[Found], str], *, has_more: bool = False
-) -> Found:
-    """The one whose id is the part, or else ends with it, or else has it."""
-    for one in found:
-        if one.id == part:
-            return one
-    ending = [one for one in found if one.id.endswith(part)]
-    best = ending or found
-    if len(best) == 1 and not has_more:
-        return best[0]
-    rows = [f"  {short_id(one.id)}  {one_line(text(one), 60)}" for one in best[:_SHOWN]]
-    rest = [f"  and {len(best) - _SHOWN} more"] if len(best) > _SHOWN else []
-    number = f"{len(best)}{' or more' if has_more else ''}"
-    raise FoundAmiss("\n".join((f"{number} {kind} match {part!r}:", *rows, *rest, "Give more of the id.")))
-
-
 def _title(conversation: Conversation) -> str:
     return conversation.title or "without a title"
 
@@ -122,5 +161,9 @@ def _request(task: Task) -> str:
     return task.title or task.prompt
 
 
-def _said(node: TreeNode) -> str:
-    return node.text or node.role
+def _found_text(node: FoundNode) -> str:
+    return node.text or node.role.replace("_", " ")
+
+
+def _name(agent: Agent) -> str:
+    return agent.name

@@ -29,6 +29,11 @@ Named: TypeAlias = Literal[
     "setting",
     "server",
     "skill",
+    "message",
+    "agent",
+    "grant",
+    "fact",
+    "background",
     "program",
     "command",
     "file",
@@ -115,6 +120,8 @@ _BY_FIELD: dict[str, Named] = {
     "model": "model",
     "models": "model",
     "personality": "personality",
+    "agent": "agent",
+    "moderator": "agent",
 }
 _BY_METAVAR: dict[str, Named] = {
     "FILE": "file",
@@ -122,6 +129,8 @@ _BY_METAVAR: dict[str, Named] = {
     "F": "file",
     "DIR": "folder",
     "CONVERSATION": "conversation",
+    "MESSAGE": "message",
+    "NODE": "message",
 }
 
 
@@ -140,9 +149,7 @@ def described(options: type[CommandOptions]) -> list[Described]:
             case Argument() | Option():
                 value = _value(kind)
                 metavar = how.metavar or field.name.upper()
-                named = _BY_METAVAR.get(how.metavar or "") or (
-                    _BY_FIELD.get(field.name) if how.metavar != "NODE" else None
-                )
+                named = _BY_METAVAR.get(how.metavar or "") or _BY_FIELD.get(field.name)
                 name = how.name if isinstance(how, Option) else metavar
                 found.append(Described(name, how.help, metavar, value.choices or (), named, value.nargs is not None))
     return found

@@ -26,7 +26,7 @@ _GROUPS = (
         "Tasks at work",
         (
             Entry("tasks", "list tasks, newest first", "commands.tasks:TASKS"),
-            Entry("attach", "follow a task under way; Ctrl+C leaves it at work", "commands.tasks:ATTACH"),
+            Entry("attach", "follow a task under way and steer it; Ctrl+C leaves it at work", "commands.tasks:ATTACH"),
             Entry("steer", "say something to a task at work", "commands.messages:STEER"),
             Entry("answer", "what waits for an answer, and the answer to it", "commands.messages:ANSWER"),
             Entry("stop", "stop a task and every process it started", "commands.tasks:STOP"),

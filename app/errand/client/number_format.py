@@ -15,6 +15,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def running_time(seconds: float) -> str:
+    """A duration that still grows: without fractions, which would only flicker."""
+    return f"{int(seconds)} s" if seconds < 10 else duration(seconds)
+
+
 def moment_text(moment: datetime) -> str:
     """The local date and time, such as 3 Nov 2026, 14:20."""
     local = moment.astimezone()
@@ -59,10 +64,10 @@ def token_count(number: int, usage: Usage) -> str:
 
 
 def elapsed(task: Task) -> float:
-    """Seconds since its start; for an interrupted task its working time, since no clock runs then."""
-    if task.status == "interrupted":
+    """Seconds since its start; of an interrupted or ended task those of its work, without waiting for a person."""
+    if task.status == "interrupted" or (task.ended_at is not None and task.worked_s > 0):
         return task.worked_s
-    return ((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()
+    return max(0.0, ((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds())
 
 
 def time_left(task: Task) -> str:
@@ -81,6 +86,6 @@ def task_totals(task: Task) -> tuple[str, ...]:
         count(task.step_count, "turn"),
         tokens(task.total_usage),
         money(task.total_usage),
-        duration(max(0.0, elapsed(task))),
+        duration(elapsed(task)),
     )
     return tuple(part for part in parts if part)

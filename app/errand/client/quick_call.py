@@ -1,4 +1,4 @@
-"""One call to a running engine with the standard library alone, for completion in a shell, which must be quick.
+"""Calls to a running engine with the standard library alone, for completion in a shell, which must be quick.
 
 The imports of connection.py take 150 ms, these 30. No engine is started, and no answer is waited for long.
 """
@@ -7,8 +7,9 @@ import base64
 import json
 import os
 import socket
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import TypeAlias, cast
 
 from errand.local_trust import is_valid_proof, new_nonce, proof, read_private
 from errand.paths import Paths
@@ -19,8 +20,15 @@ _LARGEST = 16_000_000
 _TEXT, _CLOSE = 1, 8
 
 
-def quick_call(paths: Paths, method: str, params: Mapping[str, object]) -> Mapping[str, object]:
-    """The result of one method that only reads. Raises OSError or ValueError if no engine answers it."""
+QuickCall: TypeAlias = Callable[[str, Mapping[str, object]], Mapping[str, object]]
+
+
+@contextmanager
+def quick_calls(paths: Paths) -> Generator[QuickCall]:
+    """Calls methods that only read, by name with their parameters, and returns the results.
+
+    Raises OSError or ValueError if no engine answers.
+    """
     endpoint = cast("Mapping[str, object]", json.loads(read_private(paths.endpoint)))
     port, token = int(str(endpoint["port"])), str(endpoint["token"])
     with socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE_S) as stream:
@@ -32,7 +40,7 @@ def quick_call(paths: Paths, method: str, params: Mapping[str, object]) -> Mappi
         own = proof(token, "asks", nonce, str(engine["nonce"]))
         greeting = {"clientId": new_nonce(), "clientName": "completion", "proof": own}
         wire.ask("initialize", {**greeting, "protocolVersion": endpoint["protocolVersion"]})
-        return wire.ask(method, params)
+        yield wire.ask
 
 
 class _Wire:
@@ -41,6 +49,7 @@ class _Wire:
     def __init__(self, stream: socket.socket, port: int, url: str) -> None:
         self._stream = stream
         self._rest = b""
+        self._asked = 0
         place = "/" + url.partition("://")[2].partition("/")[2]
         key = base64.b64encode(os.urandom(16)).decode()
         head = (
@@ -57,10 +66,11 @@ class _Wire:
             raise ValueError("The engine refused the connection.")
 
     def ask(self, method: str, params: Mapping[str, object]) -> Mapping[str, object]:
-        self._send(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).encode())
+        self._asked += 1
+        self._send(json.dumps({"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}).encode())
         while True:
             message = cast("Mapping[str, object]", json.loads(self._receive()))
-            if message.get("id") != method:
+            if message.get("id") != self._asked:
                 continue  # an event
             if "result" not in message:
                 raise ValueError(f"The engine refused {method}.")

@@ -8,7 +8,7 @@ import msgspec
 from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
 from errand.cli.commands.run import find_agent, find_personality
-from errand.cli.lookup import find_conversation
+from errand.cli.lookup import find_agent_anywhere, find_conversation
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id
@@ -19,7 +19,6 @@ from errand.paths import Paths
 from errand.protocol.agents import (
     AGENT_CREATE,
     AGENT_DELETE,
-    AGENT_GET,
     AGENT_LIST,
     Agent,
     AgentCreateParams,
@@ -42,7 +41,7 @@ _SHIPPED = "assistant"  # the personality of an agent that nobody chose
 _ACTIONS = (
     Action("[CONVERSATION]", "list all of them, or those of a conversation", first="conversation"),
     Action("add [CONVERSATION]", "a new one, in a new conversation or in this", first="conversation"),
-    Action("remove AGENT", "it takes part no more; what it wrote stays"),
+    Action("remove AGENT", "it takes part no more; what it wrote stays", first="agent"),
     Action("turns CONVERSATION --rule RULE", "who speaks after whom", first="conversation"),
 )
 
@@ -164,8 +163,8 @@ def _color(given: str) -> Color:
         raise UsageError(f"There is no colour {given!r}: blue, teal, green, amber, orange, red, …") from error
 
 
-async def _remove(connection: Connection, agent_id: str, terminal: Terminal) -> None:
-    agent = (await connection.call(AGENT_GET, AgentIdParams(agent_id=agent_id))).agent
+async def _remove(connection: Connection, part: str, terminal: Terminal) -> None:
+    agent = await find_agent_anywhere(connection, part)
     await connection.call(AGENT_DELETE, AgentIdParams(agent_id=agent.id))
     terminal.line(f"{agent.name} takes part no more. What it wrote stays in {agent.conversation_id}.")
 

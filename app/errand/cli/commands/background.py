@@ -32,10 +32,10 @@ from errand.protocol.background import (
 
 _ACTIONS = (
     Action("list", "those of all conversations (without a word too)"),
-    Action("output ID", "all that one printed"),
-    Action("stop ID", "end it with all its processes; all ends every one"),
-    Action("input ID TEXT", "type a line, if it has a terminal"),
-    Action("keys ID KEY ...", "press keys there, such as ctrl-c, up, enter"),
+    Action("output ID", "all that one printed", first="background"),
+    Action("stop ID", "end it with all its processes; all ends every one", first="background"),
+    Action("input ID TEXT", "type a line, if it has a terminal", first="background"),
+    Action("keys ID KEY ...", "press keys there, such as ctrl-c, up, enter", first="background"),
 )
 
 # For the echo of what was typed, and a quick answer to it.

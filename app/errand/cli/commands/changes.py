@@ -16,6 +16,7 @@ from errand.client.connection import Connection
 from errand.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW, file_state_text
 from errand.client.launch import connect
 from errand.client.number_format import count
+from errand.client.patch import patch_of
 from errand.paths import Paths
 from errand.protocol.changes import (
     CHANGE_DIFF,
@@ -78,6 +79,7 @@ class UndoOptions(TaskIdOptions, frozen=True, kw_only=True):
     overwrite: Annotated[
         bool, Flag("--overwrite", "also where somebody else changed a file since; their version is kept")
     ] = False
+    json: Annotated[bool, Flag("--json", "what was changed, and what was not, as one JSON object")] = False
 
 
 async def undo(options: UndoOptions, paths: Paths, terminal: Terminal) -> int:
@@ -127,10 +129,13 @@ async def _change(options: UndoOptions, paths: Paths, terminal: Terminal, *, red
             overwrite=options.overwrite,
         )
         result = await connection.call(CHANGE_REDO if redo else CHANGE_UNDO, params)
-    return _report(result, name, terminal)
+    return _report(result, name, terminal, as_json=options.json)
 
 
-def _report(result: ChangeUndoResult, name: str, terminal: Terminal) -> int:
+def _report(result: ChangeUndoResult, name: str, terminal: Terminal, *, as_json: bool) -> int:
+    if as_json:
+        terminal.line(msgspec.json.encode(result).decode())
+        return EXIT_ERROR if result.conflicts else 0
     for conflict in result.conflicts:
         terminal.note(f"errand: {plain(conflict.text)}")
     if any(conflict.can_overwrite for conflict in result.conflicts):
@@ -179,11 +184,11 @@ async def _hunk(
 
 
 def _write_diff(file: FileDiff, terminal: Terminal) -> None:
-    """For a program exactly as diff writes it; for a person with colors, and without control sequences."""
-    whole = f"--- {file.name}\n+++ {file.name}\n" + "".join(f"{hunk.header}\n{hunk.text}" for hunk in file.hunks)
+    """For a program as a patch that git reads; for a person with colors, and without control sequences."""
     if not terminal.interactive:
-        terminal.write_raw(whole)
+        terminal.write_raw(patch_of((file,)))
     else:
+        whole = f"--- {file.name}\n+++ {file.name}\n" + "".join(f"{hunk.header}\n{hunk.text}" for hunk in file.hunks)
         for line in whole.removesuffix("\n").split("\n"):
             terminal.line(_colored(plain(line), terminal.style))
     note = file.note or (REDO_PREVIEW if file.is_undone else "")

@@ -12,7 +12,7 @@ from errand.cli.exit_codes import EXIT_STOPPED, exit_code
 from errand.cli.follow.answers import Answerer, NoAnswerer, PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
 from errand.cli.follow.watch import TaskWatcher
-from errand.cli.lookup import find_conversation, find_node
+from errand.cli.lookup import find_conversation, find_message, find_node
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.rendering.asks import ask_lines
 from errand.cli.rendering.screen import ShownMessage, TextScreen
@@ -39,7 +39,10 @@ from errand.protocol.tasks import Task
 class CompareOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
         tuple[str, ...],
-        Argument("ID", "the conversation, and a message at the end of each branch: parts of their ids (errand tree)"),
+        Argument(
+            "MESSAGE",
+            "one at the end of each branch: parts of their ids (errand tree), which may follow a conversation's",
+        ),
     ]
     json: Annotated[bool, Flag("--json", "both as one JSON object")] = False
 
@@ -64,16 +67,16 @@ COMPARE = Command(CompareOptions, compare)
 
 
 async def _ends(connection: Connection, words: tuple[str, ...]) -> tuple[str, str]:
-    """The ids of both messages. Whole ids need no conversation."""
+    """The ids of both messages. With their conversation fewer others can have the same part."""
     match words:
         case [one, other]:
-            return one, other
+            return (await find_message(connection, one)).id, (await find_message(connection, other)).id
         case [part, one, other]:
             conversation = await find_conversation(connection, part)
             first, second = [await find_node(connection, conversation, name) for name in (one, other)]
             return first.id, second.id
         case _:
-            raise UsageError("Name a conversation and two of its messages: errand compare ID MESSAGE MESSAGE")
+            raise UsageError("Name two messages, one of each branch: errand compare MESSAGE MESSAGE")
 
 
 def _heading(side: BranchSide, node_id: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from errand.cli.arguments import UsageError, read_text_file, time_span, workspace_path, wrong_words
 from errand.cli.command import Command
-from errand.cli.lookup import find_conversation
+from errand.cli.lookup import find_conversation, only_match
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
@@ -40,8 +40,8 @@ _ACTIONS = (
     Action("allow 'pytest …'", "commands that begin so run without asking (in this workspace)"),
     Action("allow --host example.org", "pages; also --service server/tool, --code, --path"),
     Action("deny 'git push'", "they never run, whatever is allowed"),
-    Action("covered allow 'make'", "what a rule, or a grant by its ID, would have decided"),
-    Action("revoke ID", "take it back; all takes back every one"),
+    Action("covered allow 'make'", "what a rule, or a grant by its ID, would have decided", first="grant"),
+    Action("revoke ID", "take it back; all takes back every one", first="grant"),
     Action("export FILE", "write the rules to a file", first="file"),
     Action("import FILE", "add those of a file", first="file"),
 )
@@ -283,12 +283,8 @@ def _show(grant: Grant, options: GrantsOptions, terminal: Terminal) -> None:
 
 
 def _matching(found: tuple[Grant, ...], part: str) -> Grant:
-    """The grant whose id is, starts or ends with `part`."""
-    matching = [grant for grant in found if part and (grant.id.startswith(part) or grant.id.endswith(part))]
-    exact = [grant for grant in matching if grant.id == part]
-    if len(exact or matching) == 1:
-        return (exact or matching)[0]
+    """By any part of its id; raises `UsageError` for none and for several."""
+    matching = [grant for grant in found if part and part in grant.id]
     if not matching:
         raise UsageError(f"No grant has the id {part!r}. See them with: errand grants")
-    names = ", ".join(short_id(grant.id) for grant in matching[:5])
-    raise UsageError(f"{len(matching)} grants match {part!r} ({names}). Give more of the id.")
+    return only_match(part, matching, "grants", lambda grant: grant.exact)

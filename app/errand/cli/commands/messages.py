@@ -1,6 +1,5 @@
 """`errand steer`, `answer`: what a person says to a task that is at work, from any terminal."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -8,7 +7,7 @@ import msgspec
 from errand.cli.arguments import ID_HELP, UsageError, attachment_path, read_prompt
 from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_STOPPED
-from errand.cli.lookup import find_task
+from errand.cli.lookup import find_task, only_match
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply
 from errand.cli.terminal.terminal import Terminal
@@ -137,13 +136,7 @@ async def _find_ask(connection: Connection, part: str) -> Ask:
         found = asking or [ask for ask in every if ask.conversation_id == task.conversation_id]
         if not found:
             raise UsageError(f"Task {short_id(task.id)} waits for no answer. What does: errand answer")
-    if len(found) > 1:
-        raise UsageError("\n".join([f"{len(found)} questions match {part!r}:", *_rows(found), "Give more of the id."]))
-    return found[0]
-
-
-def _rows(asks: Sequence[Ask]) -> list[str]:
-    return [f"  {short_id(ask.id)}  {one_line(escape_hidden_line(ask.text), 60)}" for ask in asks]
+    return only_match(part, found, "questions", lambda ask: ask.text)
 
 
 async def _answer_with(connection: Connection, ask: Ask, text: str, terminal: Terminal, *, as_json: bool) -> int:

@@ -1,7 +1,7 @@
 """`errand models`: providers, models and model servers, with advice if there are none."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -52,6 +52,10 @@ class ModelsOptions(CommandOptions, frozen=True, kw_only=True):
         str | None,
         Option("--add-server", "add a model server of your own, or change the one --name says", "URL"),
     ] = None
+    kind: Annotated[
+        Literal["openai_compatible", "anthropic_compatible"],
+        Option("--kind", "what that server speaks: openai_compatible (the default) or anthropic_compatible", "KIND"),
+    ] = "openai_compatible"
     name: Annotated[str, Option("--name", "what that server is called (default: its machine)", "NAME")] = ""
     api_key_env: Annotated[
         str | None, Option("--api-key-env", "environment variable that holds its key, to be stored", "VARIABLE")
@@ -153,7 +157,7 @@ def format_models(found: ModelListResult, style: Style) -> list[str]:
     if found.default is None:
         return [*NO_MODELS_TEXT.splitlines()]
     names = {provider.name for provider in found.providers if provider.ready}
-    rows = [_row(model, style) for model in found.models if model.provider in names]
+    rows = [_row(model, style) for model in found.models if model.shown and model.provider in names]
     prices = [style.dim("  prices in US dollars: a million tokens in / out")] if any("$" in row for row in rows) else []
     return [*rows, *prices, f"default: {style.bold(plain(found.default))}"]
 
@@ -197,7 +201,11 @@ async def add_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -
     async with await connect(paths, "errand models") as connection:
         known = _find_server(await _custom_servers(connection), name)
         params = ModelServerSaveParams(
-            name=name, address=address, key=key, id=known.name if known is not None else None
+            name=name,
+            address=address,
+            key=key,
+            id=known.name if known is not None else None,
+            kind=options.kind,
         )
         result = await connection.call(MODEL_SERVER_SAVE, params)
         models = (await connection.call(MODEL_LIST, ModelListParams())).models

@@ -204,15 +204,22 @@ def _folder(given: str | None) -> str:
 
 
 class RecordOptions(TaskIdOptions, frozen=True, kw_only=True):
-    to: Annotated[str, Option("--to", "a file that is not there yet", "FILE")]
+    to: Annotated[str, Option("--to", "a file that is not there yet", "FILE")] = ""
+    json: Annotated[bool, Flag("--json", "the record itself on standard output, one JSON object a line")] = False
 
 
 async def write_record(options: RecordOptions, paths: Paths, terminal: Terminal) -> int:
-    file = Path(options.to)
+    if bool(options.to) == options.json:
+        raise UsageError("Say where the record goes: --to FILE, or --json for standard output.")
     async with await connect(paths, "errand record") as connection:
         task = await find_task(connection, options.task_id)
         lines = (await connection.call(TASK_RECORD, TaskIdParams(task_id=task.id))).lines
-    _write_record(file, "".join(f"{line}\n" for line in lines), paths)
+    whole = "".join(f"{line}\n" for line in lines)
+    if options.json:
+        terminal.write_raw(whole)
+        return 0
+    file = Path(options.to)
+    _write_record(file, whole, paths)
     terminal.line(f"Wrote {file}: {len(lines)} lines. Play it with: errand replay {file}")
     terminal.note(
         "It holds what was said, file contents that the agent saw, and no key. Read it before you pass it on."

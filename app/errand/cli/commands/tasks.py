@@ -11,6 +11,7 @@ from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_CODES_TEXT, EXIT_ERROR, exit_code, json_result
 from errand.cli.follow.answers import NoAnswerer
 from errand.cli.follow.follower import TaskFollower
+from errand.cli.follow.typed_lines import ATTACHED_HELP, approvals_text, change_approvals, completions, mode_text
 from errand.cli.follow.watch import TaskWatcher
 from errand.cli.lookup import find_task
 from errand.cli.options import Argument, CommandOptions, Flag, Option
@@ -19,12 +20,9 @@ from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import columns, indent, one_line, plain, short_id, time_ago, usage_line
 from errand.client.connection import Connection
-from errand.client.display_text import approval_mode_text, is_bounded, is_unfinished
+from errand.client.display_text import is_unfinished
 from errand.client.launch import connect
 from errand.paths import Paths
-from errand.protocol.base import EmptyParams
-from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
-from errand.protocol.engine import ENGINE_STATUS
 from errand.protocol.tasks import (
     TASK_LIST,
     TASK_PAUSE,
@@ -70,18 +68,24 @@ async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) ->
 TASKS = Command(TasksOptions, list_tasks)
 
 
-async def stop_task(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int:
+class OneTaskOptions(TaskIdOptions, frozen=True, kw_only=True):
+    json: Annotated[bool, Flag("--json", "the task as one JSON object")] = False
+
+
+async def stop_task(options: OneTaskOptions, paths: Paths, terminal: Terminal) -> int:
     """Stop one task and wait until everything it started has ended."""
     async with await connect(paths, "errand stop", on_silence=lambda: terminal.note(_NO_ANSWER)) as connection:
         task = await find_task(connection, options.task_id)
-        if task.ended_at is not None:
+        if task.ended_at is None:
+            task = await _stop(connection, task, terminal, as_json=options.json)
+        elif not options.json:
             terminal.line(f"Task {short_id(task.id)} had ended already: {status_text(task)}.")
-            return 0
-        await _stop(connection, task, terminal)
+    if options.json:
+        terminal.line(msgspec.json.encode(task).decode())
     return 0
 
 
-STOP = Command(TaskIdOptions, stop_task)
+STOP = Command(OneTaskOptions, stop_task)
 
 
 def nested(tasks: Sequence[Task]) -> list[Task]:
@@ -153,16 +157,18 @@ async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task
     return tuple(tasks)
 
 
-async def _stop(connection: Connection, task: Task, terminal: Terminal) -> None:
-    """Request the stop and show its progress: remaining processes, then ended ones."""
+async def _stop(connection: Connection, task: Task, terminal: Terminal, *, as_json: bool) -> Task:
+    """Request the stop and show its progress: remaining processes, then ended ones. Returns the ended task."""
     start = connection.welcome
     screen = TextScreen(terminal)
-    screen.add(task.conversation_id)
+    if not as_json:
+        screen.add(task.conversation_id)
     watch = TaskWatcher(connection, screen, NoAnswerer(terminal))
     try:
         await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
         await connection.call(TASK_STOP, TaskIdParams(task_id=task.id))
         await watch.until_ended([task.id])
+        return watch.tasks[task.id]
     finally:
         watch.close()
         terminal.clear_status()
@@ -178,9 +184,13 @@ async def attach(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -
         task = await find_task(connection, options.task_id)
         if task.ended_at is not None or task.status == "interrupted":
             return _report_not_running(task, options, terminal)
-        return await TaskFollower(
-            connection, terminal, as_json=options.json, thinking=not options.no_thinking
-        ).watch_only(task)
+        follower = TaskFollower(connection, terminal, as_json=options.json, thinking=not options.no_thinking)
+        if options.json or not terminal.interactive:
+            return await follower.watch_only(task)
+        from errand.cli.terminal.prompt import LivePrompt  # prompt_toolkit takes 90 ms
+
+        history, commands = paths.home / "chat_history", completions(ATTACHED_HELP)
+        return await follower.steer(task, LivePrompt(terminal.style, lambda: terminal.width, history, commands))
 
 
 ATTACH = Command(FollowTaskOptions, attach, epilog=f"{EXIT_CODES_TEXT[:-1]} or left at work with Ctrl+C.")
@@ -202,16 +212,17 @@ async def resume(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -
 RESUME = Command(FollowTaskOptions, resume, epilog=EXIT_CODES_TEXT)
 
 
-async def pause(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int:
+async def pause(options: OneTaskOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand pause") as connection:
         task = await find_task(connection, options.task_id)
-        await connection.call(TASK_PAUSE, TaskIdParams(task_id=task.id))
+        task = (await connection.call(TASK_PAUSE, TaskIdParams(task_id=task.id))).task
     name = short_id(task.id)
-    terminal.line(f"Task {name} pauses when the step at hand is done. Go on with it: errand resume {name}")
+    text = f"Task {name} pauses when the step at hand is done. Go on with it: errand resume {name}"
+    terminal.line(msgspec.json.encode(task).decode() if options.json else text)
     return 0
 
 
-PAUSE = Command(TaskIdOptions, pause)
+PAUSE = Command(OneTaskOptions, pause)
 
 
 def _report_not_running(task: Task, options: FollowTaskOptions, terminal: Terminal) -> int:
@@ -228,7 +239,7 @@ def _report_not_running(task: Task, options: FollowTaskOptions, terminal: Termin
     return code
 
 
-class ModeOptions(TaskIdOptions, frozen=True, kw_only=True):
+class ModeOptions(OneTaskOptions, frozen=True, kw_only=True):
     mode: Annotated[DecidedMode, Argument(None, "until it is complete, or until its next answer")]
 
 
@@ -237,7 +248,7 @@ async def set_mode(options: ModeOptions, paths: Paths, terminal: Terminal) -> in
         task = await find_task(connection, options.task_id)
         params = TaskSetModeParams(task_id=task.id, mode=options.mode)
         taken = (await connection.call(TASK_SET_MODE, params)).task
-    terminal.line(mode_text(task, taken))
+    terminal.line(msgspec.json.encode(taken).decode() if options.json else mode_text(task.id, taken))
     return 0
 
 
@@ -246,36 +257,16 @@ MODE = Command(ModeOptions, set_mode)
 
 class ApprovalOptions(TaskIdOptions, frozen=True, kw_only=True):
     mode: Annotated[ApproveMode, Argument(None, APPROVE_HELP)]
+    json: Annotated[bool, Flag("--json", "the conversation as one JSON object")] = False
 
 
 async def set_approvals(options: ApprovalOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand approvals") as connection:
         task = await find_task(connection, options.task_id)
-        terminal.line(await change_approvals(connection, task.conversation_id, options.mode))
+        changed = await change_approvals(connection, task.conversation_id, options.mode)
+        text = await approvals_text(connection, options.mode)
+    terminal.line(msgspec.json.encode(changed).decode() if options.json else text)
     return 0
 
 
 APPROVALS = Command(ApprovalOptions, set_approvals)
-
-
-async def change_approvals(connection: Connection, conversation_id: str, mode: ApproveMode) -> str:
-    """Change the approval mode of a conversation; the result in words."""
-    await connection.call(CONVERSATION_CHANGE, ConversationChangeParams(conversation_id=conversation_id, approve=mode))
-    return await approvals_text(connection, mode)
-
-
-async def approvals_text(connection: Connection, mode: ApproveMode) -> str:
-    """What a mode means on the machine of the engine."""
-    sandbox = (await connection.call(ENGINE_STATUS, EmptyParams())).sandbox
-    name, about = approval_mode_text(mode, has_sandbox=is_bounded(sandbox))
-    return f"{name}: {about}"
-
-
-def mode_text(task: Task, result: Task) -> str:
-    """The outcome: `result` is the task itself, or the new task that continues it."""
-    if result.id != task.id:
-        name = short_id(result.id)
-        return f"It goes on as task {name}. Follow it: errand attach {name}"
-    if result.mode == "chat":
-        return "It is a chat from the end of this turn on: it ends with its next answer."
-    return "It is a task from the end of this turn on: it ends when it says that it is complete."

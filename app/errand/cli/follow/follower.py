@@ -2,21 +2,26 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from errand.cli.exit_codes import EXIT_STOPPED, exit_code, json_result
 from errand.cli.follow.answers import Answerer, NoAnswerer, OtherClientsAnswerer, PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
+from errand.cli.follow.typed_lines import ATTACHED, AttachedPrompt
 from errand.cli.follow.watch import TaskWatcher
-from errand.cli.rendering.screen import AgentEventScreen, JsonScreen, Screen, TextScreen
+from errand.cli.rendering.screen import AgentEventScreen, JsonScreen, Output, Screen, TextScreen
 from errand.cli.rendering.transcript import format_task_line
 from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import short_id
+from errand.cli.terminal.text import one_line, short_id, wrapped
 from errand.client.agent_events import AgentView
 from errand.client.connection import Connection
 from errand.client.thought_events import ThoughtView
 from errand.protocol.tasks import TASK_NEXT, Task, TaskIdParams
+
+if TYPE_CHECKING:
+    from errand.cli.terminal.prompt import LivePrompt  # prompt_toolkit takes 90 ms
 
 
 class TaskFollower:
@@ -53,7 +58,7 @@ class TaskFollower:
             try:
                 task = await begin()
                 answers = self._person_answerer(interrupts) or NoAnswerer(self._terminal)
-                tasks = await self._watch(task, answers, stopper.add, is_new=is_new)
+                tasks = await self._watch(task, self._screen(task), answers, stopper.add, is_new=is_new)
             except asyncio.CancelledError:
                 if interrupts.count < 2:
                     raise
@@ -64,19 +69,49 @@ class TaskFollower:
         return self._finish(tasks)
 
     async def watch_only(self, task: Task) -> int:
-        """Follow a task that keeps running after Ctrl+C. Without a person here, other clients answer its questions."""
+        """Follow a task that keeps running after Ctrl+C, and that other clients answer."""
         with Interrupts(None) as interrupts:
-            try:
-                answers = self._person_answerer(interrupts) or OtherClientsAnswerer(self._terminal)
-                tasks = await self._watch(task, answers, is_new=False)
-            except asyncio.CancelledError:
-                if not interrupts.count:
-                    raise
-                self._terminal.note(f"errand: left; the task goes on. Back to it: errand attach {short_id(task.id)}")
-                return EXIT_STOPPED
-            finally:
-                self._terminal.clear_status()
+            watching = self._watch(task, self._screen(task), OtherClientsAnswerer(self._terminal), is_new=False)
+            return await self._until_left(task, interrupts, watching)
+
+    async def steer(self, task: Task, prompt: "LivePrompt") -> int:
+        """Follow a task that a person types to. It keeps running after Ctrl+C."""
+        screen = self._text_screen(task, prompt)
+        self._terminal.line(self._terminal.style.dim(wrapped(ATTACHED, self._terminal.width)))
+        with Interrupts(None) as interrupts:
+            typed = AttachedPrompt(self._connection, prompt, screen, task, interrupts.press)
+            code = await self._until_left(task, interrupts, self._watch_and_read(task, screen, prompt, typed))
+        if prompt.unsent:
+            self._terminal.note(f"errand: this was not sent: {one_line(prompt.unsent, 200)}")
+        return code
+
+    async def _until_left(self, task: Task, interrupts: Interrupts, watching: Awaitable[list[Task]]) -> int:
+        try:
+            tasks = await watching
+        except asyncio.CancelledError:
+            if not interrupts.count:
+                raise
+            self._terminal.note(f"errand: left; the task goes on. Back to it: errand attach {short_id(task.id)}")
+            return EXIT_STOPPED
+        finally:
+            self._terminal.clear_status()
         return self._finish(tasks)
+
+    async def _watch_and_read(
+        self, task: Task, screen: Screen, prompt: "LivePrompt", typed: AttachedPrompt
+    ) -> list[Task]:
+        def on_started(task_id: str) -> None:
+            typed.task_id = task_id
+
+        with prompt.opened():
+            try:
+                async with asyncio.TaskGroup() as group:
+                    reading = group.create_task(typed.read())
+                    ended = await self._watch(task, screen, typed.answers, on_started, is_new=False)
+                    reading.cancel()
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0] from None
+        return ended
 
     def _person_answerer(self, interrupts: Interrupts) -> PersonAnswerer | None:
         if self._as_json or self._events is not None or not self._terminal.interactive:
@@ -84,14 +119,20 @@ class TaskFollower:
         return PersonAnswerer(self._terminal, interrupts)
 
     async def _watch(
-        self, task: Task, answers: Answerer, on_started: Callable[[str], None] | None = None, *, is_new: bool
+        self,
+        task: Task,
+        screen: Screen,
+        answers: Answerer,
+        on_started: Callable[[str], None] | None = None,
+        *,
+        is_new: bool,
     ) -> list[Task]:
         """A task and its successors in a round, at their ends; calls `on_started` with the id of each.
 
         A new task is shown from its first event, another one with its previous events.
         """
         start = self._connection.welcome
-        watch = TaskWatcher(self._connection, self._screen(task), answers)
+        watch = TaskWatcher(self._connection, screen, answers)
         try:
             if is_new:
                 await watch.follow(task.conversation_id, task.id, after=start.head, epoch=start.epoch)
@@ -104,7 +145,8 @@ class TaskFollower:
                 await watch.until_ended([speaks.id])
                 ended.append(watch.tasks[speaks.id])
                 speaks = await self._next(ended[-1])
-            await watch.until_shown()  # the reason for the end of the round
+            if ended[-1].status != "interrupted":  # then the engine is ending, and says nothing more
+                await watch.until_shown()  # the reason for the end of the round
         finally:
             watch.close()
         return ended
@@ -120,7 +162,10 @@ class TaskFollower:
             return AgentEventScreen(self._terminal, AgentView() if self._events == "agent" else ThoughtView(task.id))
         if self._as_json:
             return JsonScreen(self._terminal)
-        screen = TextScreen(self._terminal, thinking=self._thinking)
+        return self._text_screen(task, self._terminal)
+
+    def _text_screen(self, task: Task, output: Output) -> TextScreen:
+        screen = TextScreen(output, thinking=self._thinking)
         screen.add(task.conversation_id)
         screen.said(task.conversation_id, task.prompt)  # as the line below
         self._terminal.line(format_task_line(task, self._terminal.style, self._terminal.width))

@@ -13,6 +13,7 @@ from errand.printable import reason
 from errand.regular_file import read_regular
 
 _LARGEST_SETTINGS = 1024 * 1024
+_SECRETS = ("password", "sslpassword")
 _PORT = 5432
 _WAIT_S = 3.0
 
@@ -22,7 +23,7 @@ class _Settings(msgspec.Struct):
 
 
 def server_url(paths: Paths) -> str:
-    """The server of the setting `database_url`, for PostgreSQL's own programs and without a password.
+    """The server of the setting `database_url`, for PostgreSQL's own programs and without passwords.
 
     "" if the database is a file, or if the settings cannot be read, which the engine reports.
     """
@@ -34,7 +35,8 @@ def server_url(paths: Paths) -> str:
     if not parts.scheme.startswith("postgresql"):
         return ""
     name, at, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(scheme="postgresql", netloc=f"{name.partition(':')[0]}{at}{host}"))
+    query = "&".join(part for part in parts.query.split("&") if part.partition("=")[0] not in _SECRETS)
+    return urlunsplit(parts._replace(scheme="postgresql", netloc=f"{name.partition(':')[0]}{at}{host}", query=query))
 
 
 def refuse_server(paths: Paths, instead: str) -> None:

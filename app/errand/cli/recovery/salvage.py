@@ -134,7 +134,7 @@ def _finish(target: sqlite3.Connection, things: tuple[_SchemaObject, ...]) -> No
 
 
 def fill_search(target: sqlite3.Connection) -> None:
-    """Fill the empty search indexes."""
+    """Fill the empty search indexes, and the days of nodes."""
     # Like the triggers: a streaming node is indexed once it is finished. The indexed columns depend on the schema.
     names = ", ".join(str(row[1]) for row in target.execute("PRAGMA table_info(node_search)"))
     target.execute(
@@ -145,6 +145,11 @@ def fill_search(target: sqlite3.Connection) -> None:
         "INSERT INTO title_search (id, word, title) SELECT id, replace(replace(id, '-', ''), '_', ''), title "
         "FROM conversations ORDER BY updated_at"
     )
+    if target.execute("SELECT 1 FROM sqlite_master WHERE name = 'node_days'").fetchone():
+        target.execute(
+            "INSERT OR REPLACE INTO node_days SELECT substr(created_at, 1, 10), min(number), max(number) FROM nodes "
+            "GROUP BY 1"
+        )
 
 
 def _repair_references(target: sqlite3.Connection) -> None:

@@ -72,12 +72,16 @@ class Screen(Protocol):
         ...
 
 
-class _LimitNotes:
-    """Says once for each wait that a task waits for a provider's limit, where no status line says it."""
+class _WaitNotes:
+    """Says once each wait for a model: for a provider's limit, or before a failed call is sent again.
+
+    Only where no status line says it.
+    """
 
     def __init__(self, terminal: Output) -> None:
         self._terminal = terminal
         self._waiting: set[str] = set()
+        self._attempts: dict[str, int] = {}
 
     def see(self, message: ShownMessage) -> None:
         if self._terminal.shows_status or not isinstance(message, EventRecord):
@@ -85,6 +89,9 @@ class _LimitNotes:
         if not isinstance(message.event, TaskUpdate):
             return
         task = message.event.task
+        if task.attempt > self._attempts.get(task.id, 0):
+            self._terminal.note(f"errand: {plain(task.activity)}")
+        self._attempts[task.id] = task.attempt
         if task.retry_at is None or task.stopping or task.ended_at is not None:
             self._waiting.discard(task.id)
         elif task.id not in self._waiting:
@@ -97,10 +104,10 @@ class JsonScreen:
 
     def __init__(self, terminal: Output) -> None:
         self._terminal = terminal
-        self._limits = _LimitNotes(terminal)
+        self._waits = _WaitNotes(terminal)
 
     def show(self, conversation_id: str, message: ShownMessage) -> None:
-        self._limits.see(message)
+        self._waits.see(message)
         notice = Notice("event" if isinstance(message, EventRecord) else "delta", message)
         self._terminal.line(msgspec.json.encode(notice).decode())
 
@@ -120,7 +127,7 @@ class TextScreen:
     def __init__(self, terminal: Output, *, thinking: bool = False) -> None:
         self._terminal = terminal
         self._shows_thinking = thinking
-        self._limits = _LimitNotes(terminal)
+        self._waits = _WaitNotes(terminal)
         self._transcripts: dict[str, tuple[str, TranscriptRenderer]] = {}
 
     def add(self, conversation_id: str, label: str = "", *, streams: bool = True) -> None:
@@ -140,7 +147,7 @@ class TextScreen:
         entry = self._transcripts.get(conversation_id)
         if entry is None:
             return
-        self._limits.see(message)
+        self._waits.see(message)
         label, transcript = entry
         self._terminal.write(with_label(_text(transcript, message), label))
         self.tick()
@@ -225,7 +232,7 @@ class AgentEventScreen(JsonScreen):
         self._view = view
 
     def show(self, conversation_id: str, message: ShownMessage) -> None:
-        self._limits.see(message)
+        self._waits.see(message)
         for event in self._events(message):
             self._output.line(msgspec.json.encode(event).decode())
 

@@ -97,9 +97,16 @@ class LivePrompt:
 
     @contextmanager
     def opened(self) -> Generator[None]:
-        """A context in which keys pressed between two lines go to the next line instead of the shell."""
+        """A context in which keys pressed between two lines go to the next line instead of the shell.
+
+        At its end what waits for the end of its line is shown.
+        """
         with self._session.app.input.raw_mode():
-            yield
+            try:
+                yield
+            finally:
+                self._is_open = False
+                self.write("\n" if self._tail else "")
 
     def write(self, text: str) -> None:
         """Show text; text after the last newline waits above the prompt until its line is full."""
@@ -117,6 +124,11 @@ class LivePrompt:
     @property
     def shows_status(self) -> bool:
         return True
+
+    @property
+    def unsent(self) -> str:
+        """What was typed and not sent when reading ended."""
+        return self._session.default_buffer.text.strip()
 
     def line(self, text: str = "") -> None:
         self.write(text + "\n")

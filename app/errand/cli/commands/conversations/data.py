@@ -4,21 +4,18 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import CONVERSATION_HELP, absolute_path
+from errand.cli.arguments import CONVERSATION_HELP, UsageError, absolute_path
 from errand.cli.command import Command
 from errand.cli.lookup import find_conversation, find_node
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import one_line
+from errand.cli.terminal.text import escape_hidden_line, one_line, short_id, short_path
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.number_format import count, file_size
 from errand.paths import Paths
-from errand.protocol.conversations import (
-    CONVERSATION_CHANGE,
-    ConversationChangeParams,
-)
+from errand.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams
 from errand.protocol.data import (
     CONVERSATION_DELETE,
     DATA_EXPORT,
@@ -50,6 +47,7 @@ class ExportOptions(CommandOptions, frozen=True, kw_only=True):
     ] = None
     overwrite: Annotated[bool, Flag("--overwrite", "replace what is there")] = False
     keep_secrets: Annotated[bool, Flag("--keep-secrets", "keep what looks like a key, a token or a password")] = False
+    json: Annotated[bool, Flag("--json", "what was written as one JSON object")] = False
 
 
 async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> int:
@@ -68,6 +66,9 @@ async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> in
             keep_secrets=options.keep_secrets,
         )
         done = await connection.call(DATA_EXPORT, params)
+    if options.json:
+        terminal.line(msgspec.json.encode(done).decode())
+        return 0
     what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
     terminal.line(f"{what} written to {done.path} ({file_size(done.bytes)})")
     if done.removed:
@@ -81,11 +82,15 @@ EXPORT = Command(ExportOptions, export)
 class PruneOptions(CommandOptions, frozen=True, kw_only=True):
     days: Annotated[int, Option("--days", "not changed for so many days", "N")]
     yes: Annotated[bool, Flag("--yes", "delete them; without it they are only counted")] = False
+    json: Annotated[bool, Flag("--json", "the numbers as one JSON object")] = False
 
 
 async def prune(options: PruneOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand prune") as connection:
         done = await connection.call(DATA_PRUNE, DataPruneParams(days=options.days, dry_run=not options.yes))
+    if options.json:
+        terminal.line(msgspec.json.encode(done).decode())
+        return 0
     what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')} ({file_size(done.bytes)})"
     terminal.line(f"{what} {'deleted' if options.yes else 'would be deleted'}")
     if not options.yes and done.conversations:
@@ -97,17 +102,47 @@ PRUNE = Command(PruneOptions, prune)
 
 
 class DeleteOptions(CommandOptions, frozen=True, kw_only=True):
-    conversation_id: Annotated[str, Argument("ID", "its whole id")]
+    conversation_id: Annotated[str, Argument("ID", f"an archived conversation, by {CONVERSATION_HELP}")]
+    yes: Annotated[bool, Flag("--yes", "do not ask")] = False
+    json: Annotated[bool, Flag("--json", "the conversation as one JSON object, with --yes")] = False
 
 
 async def delete(options: DeleteOptions, paths: Paths, terminal: Terminal) -> int:
+    if options.json and not options.yes:
+        raise UsageError("--json answers no question. Add --yes to delete it; it cannot be undone.")
     async with await connect(paths, "errand delete") as connection:
-        await connection.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=options.conversation_id))
-    terminal.line(f"{options.conversation_id} deleted")
+        conversation = await find_conversation(connection, options.conversation_id, exactly=True)
+        if not conversation.archived:
+            name = short_id(conversation.id)
+            raise UsageError(f"{name} is not archived: {_title(conversation)}. Archive it first: errand archive {name}")
+        if not options.yes:
+            await _confirm(conversation, terminal)
+        await connection.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation.id))
+    text = f"{short_id(conversation.id)} was deleted: {_title(conversation)}"
+    terminal.line(msgspec.json.encode(conversation).decode() if options.json else text)
     return 0
 
 
 DELETE = Command(DeleteOptions, delete)
+
+
+async def _confirm(conversation: Conversation, terminal: Terminal) -> None:
+    """Raises `UsageError` if the person declines, or if nobody can be asked."""
+    changed, style = conversation.updated_at.astimezone(), terminal.style
+    facts = style.join(f"last changed {changed:%Y-%m-%d %H:%M}", escape_hidden_line(short_path(conversation.workspace)))
+    terminal.line(f"{short_id(conversation.id)}  {_title(conversation)}  {style.dim(facts)}")
+    if not terminal.interactive:
+        raise UsageError("Nothing was deleted. It cannot be undone: repeat the command with --yes.")
+    try:
+        reply = await terminal.ask("Delete it with all it holds? It cannot be undone. y for yes, Enter for no: ")
+    except (EOFError, KeyboardInterrupt):
+        reply = ""
+    if reply.strip().casefold() not in ("y", "yes"):
+        raise UsageError("Nothing was deleted.")
+
+
+def _title(conversation: Conversation) -> str:
+    return one_line(escape_hidden_line(conversation.title), 60) or "(without a title)"
 
 
 class OrphansOptions(CommandOptions, frozen=True, kw_only=True):

@@ -106,7 +106,7 @@ _BASH = r"""_errand_values() {
       COMPREPLY=()
       while IFS=$'\t' read -r line _; do
         COMPREPLY+=("$(printf '%q' "$line")")
-      done < <(command errand complete "$kind" "$cur" 2>/dev/null) ;;
+      done < <(command errand complete "$kind" "$cur" "${words[@]:1:${#words[@]}-2}" 2>/dev/null) ;;
   esac
 }
 
@@ -215,7 +215,7 @@ _errand_values() {
   local value text
   while IFS=$'\t' read -r value text; do
     values+=("$value"); texts+=("$value  $text")
-  done < <(command errand complete "$1" "${(Q)PREFIX}" 2>/dev/null)
+  done < <(command errand complete "$1" "${(Q)PREFIX}" "${(Q)words[@][1,CURRENT-1]}" 2>/dev/null)
   (( ${#values} )) && compadd -l -d texts -- "${values[@]}"
 }
 
@@ -291,7 +291,7 @@ def _fish_values(named: str | None, choices: tuple[str, ...]) -> str:
         case "folder":
             return "-x -a '(__fish_complete_directories (commandline -ct))'"
         case _:
-            return f"-x -a '(command errand complete {named} (commandline -ct) 2>/dev/null)'"
+            return f"-x -a '(command errand complete {named} (commandline -ct) (commandline -opc)[2..-1] 2>/dev/null)'"
 
 
 _FISH = r"""complete -c errand -f

@@ -10,6 +10,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
+import msgspec
+
+from errand.cli.arguments import UsageError
 from errand.cli.command import Command
 from errand.cli.commands.models import NO_MODELS_TEXT, format_ready
 from errand.cli.options import CommandOptions, Flag, Option
@@ -21,10 +24,11 @@ from errand.cli.terminal.terminal import Terminal
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from errand.client.launch import connect, has_engine
-from errand.client.number_format import count
+from errand.client.number_format import count, file_size
 from errand.client.shutdown import shut_down
 from errand.paths import Paths
 from errand.protocol.base import EmptyParams
+from errand.protocol.data import DATA_SUMMARY
 from errand.protocol.engine import (
     ENGINE_ROTATE_TOKEN,
     ENGINE_SHUTDOWN,
@@ -53,20 +57,25 @@ class Finding:
 class DoctorOptions(CommandOptions, frozen=True, kw_only=True):
     repair: Annotated[bool, Flag("--repair", "repair a damaged database; the broken file is kept")] = False
     how: RepairOptions = RepairOptions()
+    json: Annotated[bool, Flag("--json", "the findings, one JSON object a line")] = False
 
 
 async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> int:
     """Print the findings; returns 1 if something required is missing. With `repair` mend the database instead."""
+    if options.repair and options.json:
+        raise UsageError("--json prints what was found; --repair says in words what it does. Leave out one of them.")
     if options.repair:
         return await repair(options.how, paths, terminal)
     findings: list[Finding] = []
     for finding in _local_findings(paths):
         findings.append(finding)
-        _print(finding, terminal)
+        _print(finding, terminal, as_json=options.json)
     for finding in [*await _engine(paths), *_last_stall(paths)]:
         findings.append(finding)
-        _print(finding, terminal)
+        _print(finding, terminal, as_json=options.json)
     bad = sum(finding.state == "bad" for finding in findings)
+    if options.json:
+        return 1 if bad else 0
     terminal.line()
     terminal.line("Everything that is needed is there." if not bad else f"{bad} of these must be put right.")
     return 1 if bad else 0
@@ -75,7 +84,10 @@ async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> in
 DOCTOR = Command(DoctorOptions, doctor)
 
 
-def _print(finding: Finding, terminal: Terminal) -> None:
+def _print(finding: Finding, terminal: Terminal, *, as_json: bool) -> None:
+    if as_json:
+        terminal.line(msgspec.json.encode(finding).decode())
+        return
     style = terminal.style
     sign = {
         "good": style.green(style.sign("tick")),
@@ -175,7 +187,8 @@ async def _engine(paths: Paths) -> list[Finding]:
         return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
     try:
         status = await connection.call(ENGINE_STATUS, EmptyParams())
-        return [_engine_finding(status, was_running), _sandbox_finding(status), await _models(connection)]
+        records = await _records_on_server(connection) if server_url(paths) else []
+        return [_engine_finding(status, was_running), *records, _sandbox_finding(status), await _models(connection)]
     except (CallError, ConnectionLost) as error:
         return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
     finally:
@@ -214,6 +227,15 @@ def _engine_finding(status: EngineStatusResult, was_running: bool) -> Finding:
     if not was_running:
         return Finding("good", "engine", f"not running; it starts and answers ({memory})")
     return Finding("good", "engine", f"running, pid {status.pid}, {memory}, {count(status.running_tasks, 'task')}")
+
+
+async def _records_on_server(connection: Connection) -> list[Finding]:
+    parts = (await connection.call(DATA_SUMMARY, EmptyParams())).parts
+    return [
+        Finding("good", "records", f"{file_size(part.bytes)} in the database {part.server}")
+        for part in parts
+        if part.server
+    ]
 
 
 async def _models(connection: Connection) -> Finding:

@@ -8,6 +8,7 @@ from errand.cli.arguments import UsageError, workspace_path, wrong_words
 from errand.cli.command import Command
 from errand.cli.commands.memory import index
 from errand.cli.commands.memory.forgetting import forget
+from errand.cli.lookup import only_match
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, short_id
@@ -35,10 +36,14 @@ _ACTIONS = (
     ),
     Action("show NUMBER", "one entry of the search with its whole text"),
     Action("pin 'TEXT'", "a new fact: one sentence or a short paragraph"),
-    Action("edit ID 'TEXT'", "say it otherwise; --scope or --folder change what it is about"),
-    Action("accept ID", "tasks are told a proposed fact from now on; with a TEXT, in these words"),
-    Action("unpin ID", "remove a fact, or decline a proposed one"),
-    Action("forget NODE…", "remove the text of messages for good, from everywhere; their ids: `errand search --json`"),
+    Action("edit ID 'TEXT'", "say it otherwise; --scope or --folder change what it is about", first="fact"),
+    Action("accept ID", "tasks are told a proposed fact from now on; with a TEXT, in these words", first="fact"),
+    Action("unpin ID", "remove a fact, or decline a proposed one", first="fact"),
+    Action(
+        "forget MESSAGE…",
+        "remove the text of messages for good, from everywhere; each by any part of its id, which errand show prints",
+        first="message",
+    ),
     Action("log", "what was done with memory, and by whom"),
     Action("stats", "sizes, what is not indexed yet, the model"),
     Action("prune 90d|10000", "remove vectors of older entries, or of all but the newest; their words stay"),
@@ -96,8 +101,8 @@ async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> in
                 await _pin(connection, _place(_change(fact, words), options), options, terminal)
             case ["unpin", part]:
                 await _unpin(connection, await _matching(connection, part), options, terminal)
-            case ["forget", *node_ids] if node_ids:
-                await forget(connection, tuple(node_ids), terminal, asks=not options.yes, as_json=options.json)
+            case ["forget", *parts] if parts:
+                await forget(connection, parts, terminal, asks=not options.yes, as_json=options.json)
             case ["log"]:
                 await _log(connection, options, terminal)
             case words:
@@ -169,17 +174,11 @@ def _show(fact: Fact, options: MemoryOptions, terminal: Terminal) -> None:
 
 
 async def _matching(connection: Connection, part: str) -> Fact:
-    """The fact whose id is, starts or ends with `part`."""
-    matching = [
-        fact for fact in await _facts(connection) if part and (fact.id.startswith(part) or fact.id.endswith(part))
-    ]
-    exact = [fact for fact in matching if fact.id == part]
-    if len(exact or matching) == 1:
-        return (exact or matching)[0]
+    """By any part of its id; raises `UsageError` for none and for several."""
+    matching = [fact for fact in await _facts(connection) if part and part in fact.id]
     if not matching:
         raise UsageError(f"No fact has the id {part!r}. See them with: errand memory facts")
-    names = ", ".join(short_id(fact.id) for fact in matching[:5])
-    raise UsageError(f"{len(matching)} facts match {part!r} ({names}). Give more of the id.")
+    return only_match(part, matching, "facts", lambda fact: fact.text)
 
 
 async def _log(connection: Connection, options: MemoryOptions, terminal: Terminal) -> None:

@@ -1,8 +1,11 @@
 """`errand memory forget`: says what would be removed for good, asks, and says what was removed and what was not."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from errand.cli.arguments import UsageError
+from errand.cli.lookup import find_message
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden, one_line
 from errand.client.connection import Connection
@@ -22,11 +25,15 @@ _WHOSE: dict[MemoryRole, str] = {"user": "you", "agent": "agent", "tool": "tool"
 
 
 async def forget(
-    connection: Connection, node_ids: tuple[str, ...], terminal: Terminal, *, asks: bool, as_json: bool
+    connection: Connection, parts: Sequence[str], terminal: Terminal, *, asks: bool, as_json: bool
 ) -> None:
-    """Raises `UsageError` if the person declines, or if nobody can be asked."""
+    """Forget messages, each by any part of its id that no other has.
+
+    Raises `UsageError` if the person declines, or if nobody can be asked.
+    """
     if asks and as_json:
         raise UsageError("--json answers no question. Add --yes to forget; it cannot be undone.")
+    node_ids = tuple([(await find_message(connection, part)).id for part in parts])
     if asks:
         await _confirm(connection, node_ids, terminal)
     done = await connection.call(MEMORY_FORGET, MemoryForgetParams(node_ids=node_ids))

@@ -1,0 +1,216 @@
+"""What a person types while tasks work: answers, messages to a task, and slash commands for it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from errand.cli.rendering.asks import AskInput, InvalidReply, hint
+from errand.cli.rendering.screen import TextScreen
+from errand.cli.terminal.text import short_id
+from errand.client.connection import Connection
+from errand.client.display_text import APPROVAL_MODES, approval_mode_text, approve_mode, is_bounded
+from errand.client.errors import CallError
+from errand.protocol.asks import Ask, AskAnswerParams
+from errand.protocol.base import EmptyParams
+from errand.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams
+from errand.protocol.engine import ENGINE_STATUS
+from errand.protocol.tasks import (
+    TASK_FOLLOW_UP,
+    TASK_PAUSE,
+    TASK_RESUME,
+    TASK_SET_MODE,
+    TASK_STEER,
+    TASK_STOP,
+    ApproveMode,
+    Task,
+    TaskIdParams,
+    TaskMessageParams,
+    TaskSetModeParams,
+)
+
+if TYPE_CHECKING:
+    from errand.cli.terminal.prompt import LivePrompt, SendMode  # prompt_toolkit takes 90 ms
+
+Order: TypeAlias = Literal["stop", "pause", "resume"]
+
+_ORDERS = {"stop": TASK_STOP, "pause": TASK_PAUSE, "resume": TASK_RESUME}
+
+TASK_HELP = """\
+/pause        hold the task before its next step
+/resume       go on with it, also after the engine was killed
+/approve MODE ask, edits (of files in the workspace), plan (only reading), never, or all
+/as MODE      take the task for a chat, or a chat that has answered for a task"""
+ANSWER_HELP = """\
+=TEXT         as an answer: exactly this text, also where it looks like a number of the list or a command"""
+ATTACHED_HELP = f"""\
+/stop         stop the task
+{TASK_HELP}
+/help         this list
+{ANSWER_HELP}
+Enter steers, Alt+Enter queues a follow-up,
+Ctrl+C and Ctrl+D leave the task at work."""
+ATTACHED = "What you type steers the task; /stop stops it, Ctrl+C leaves it at work, /help says more."
+
+
+def completions(help_text: str) -> dict[str, tuple[str, ...]]:
+    """The commands that the help lists, each with the words that may follow it."""
+    names = [line[1:].split()[0] for line in help_text.splitlines() if line.startswith("/")]
+    words = {"approve": tuple(APPROVAL_MODES), "as": ("task", "chat")}
+    return {name: words.get(name, ()) for name in names}
+
+
+def is_command(line: str) -> bool:
+    """True for `/help`; `/usr/bin is full` is a message."""
+    return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
+
+
+class TypedAnswerer:
+    """Takes the next line typed at the prompt as the answer to an ask."""
+
+    is_person = True
+
+    def __init__(self, prompt: "LivePrompt") -> None:
+        self._prompt = prompt
+        self._reply: asyncio.Future[AskAnswerParams] | None = None
+        self._typing: AskInput | None = None
+
+    @property
+    def ask(self) -> Ask | None:
+        return self._typing.ask if self._typing is not None else None
+
+    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
+        self._typing, self._reply = AskInput(ask), asyncio.get_running_loop().create_future()
+        if about:
+            self._prompt.note(about)
+        self._prompt.note(f"  {hint(ask)}")
+        self._show_hint(self._typing)
+        try:
+            return await self._reply
+        finally:
+            self._typing = None
+            self._prompt.hint("")
+
+    def take(self, line: str) -> None:
+        if self._typing is None or self._reply is None or self._reply.done():
+            return
+        reply = self._typing.read(line)
+        if isinstance(reply, InvalidReply):
+            self._prompt.note(f"  {reply.text}")
+            self._show_hint(self._typing)
+        else:
+            self._reply.set_result(reply)
+
+    def _show_hint(self, typing: AskInput) -> None:
+        self._prompt.hint(typing.short_hint.removesuffix("> "))
+
+
+class TaskLines:
+    """Sends what is typed to a task. `answers` takes the answers to what it asks."""
+
+    def __init__(self, connection: Connection, prompt: "LivePrompt") -> None:
+        self._connection = connection
+        self._prompt = prompt
+        self.answers = TypedAnswerer(prompt)
+
+    async def say(self, task_id: str, line: str, *, queued: bool) -> None:
+        """Steer the task, or queue a message for when the work at hand is done."""
+        method = TASK_FOLLOW_UP if queued else TASK_STEER
+        await self._connection.call(method, TaskMessageParams(task_id=task_id, text=line))
+        self._prompt.note("queued for when the work at hand is done" if queued else "it reads this next")
+
+    async def order(self, name: Order, task_id: str) -> None:
+        await self._connection.call(_ORDERS[name], TaskIdParams(task_id=task_id))
+
+    async def set_mode(self, task_id: str, word: str) -> str:
+        """Returns the id of the task that goes on: this one, or a new one."""
+        if word not in ("task", "chat"):
+            self._prompt.note("Say which: /as task or /as chat")
+            return task_id
+        params = TaskSetModeParams(task_id=task_id, mode="task" if word == "task" else "chat")
+        taken = (await self._connection.call(TASK_SET_MODE, params)).task
+        if taken.id == task_id:
+            self._prompt.note(mode_text(task_id, taken))
+        return taken.id
+
+    async def set_approvals(self, conversation_id: str | None, word: str) -> ApproveMode | None:
+        """The mode that was chosen, None for a word that is none; without a conversation it is only explained."""
+        mode = approve_mode(word)
+        if mode is None:
+            self._prompt.note(f"Say which: /approve {', '.join(APPROVAL_MODES)}")
+            return None
+        if conversation_id is not None:
+            await change_approvals(self._connection, conversation_id, mode)
+        self._prompt.note(await approvals_text(self._connection, mode))
+        return mode
+
+
+class AttachedPrompt:
+    """Reads what is typed to a task that is followed; `leave` is called for Ctrl+C and Ctrl+D."""
+
+    def __init__(
+        self, connection: Connection, prompt: "LivePrompt", screen: TextScreen, task: Task, leave: Callable[[], None]
+    ) -> None:
+        self._prompt = prompt
+        self._screen = screen
+        self._lines = TaskLines(connection, prompt)
+        self._conversation_id = task.conversation_id
+        self._leave = leave
+        self.task_id = task.id  # the next one of its round, once it has begun
+        self.answers = self._lines.answers
+
+    async def read(self) -> None:
+        """Read lines until the person leaves."""
+        while True:
+            how, line = await self._prompt.read()
+            if how in ("interrupt", "end"):
+                self._leave()
+                return
+            try:
+                await self._line(how, line)
+            except CallError as error:
+                self._prompt.note(str(error))
+
+    async def _line(self, how: "SendMode", line: str) -> None:
+        if is_command(line):
+            name, _, rest = line[1:].partition(" ")
+            await self._command(name, rest.strip())
+        elif self.answers.ask is not None:
+            self.answers.take(line)
+        elif line:
+            self._screen.said(self._conversation_id, line)
+            await self._lines.say(self.task_id, line, queued=how == "alt_enter")
+
+    async def _command(self, name: str, rest: str) -> None:
+        match name:
+            case "stop" | "pause" | "resume":
+                await self._lines.order(name, self.task_id)
+            case "as":
+                await self._lines.set_mode(self.task_id, rest)
+            case "approve":
+                await self._lines.set_approvals(self._conversation_id, rest)
+            case "help":
+                self._prompt.line(ATTACHED_HELP)
+            case _:
+                self._prompt.note(f"There is no /{name} here. /help lists the commands. Nothing was sent.")
+
+
+async def change_approvals(connection: Connection, conversation_id: str, mode: ApproveMode) -> Conversation:
+    params = ConversationChangeParams(conversation_id=conversation_id, approve=mode)
+    return (await connection.call(CONVERSATION_CHANGE, params)).conversation
+
+
+async def approvals_text(connection: Connection, mode: ApproveMode) -> str:
+    """What a mode means on the machine of the engine."""
+    sandbox = (await connection.call(ENGINE_STATUS, EmptyParams())).sandbox
+    name, about = approval_mode_text(mode, has_sandbox=is_bounded(sandbox))
+    return f"{name}: {about}"
+
+
+def mode_text(task_id: str, result: Task) -> str:
+    """The outcome for the task `task_id`: `result` is this task, or the new one that continues it."""
+    if result.id != task_id:
+        name = short_id(result.id)
+        return f"It goes on as task {name}. Follow it: errand attach {name}"
+    if result.mode == "chat":
+        return "It is a chat from the end of this turn on: it ends with its next answer."
+    return "It is a task from the end of this turn on: it ends when it says that it is complete."
