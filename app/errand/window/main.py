@@ -27,6 +27,7 @@ from errand.window.views.shell.main_window import MainWindow
 from errand.window.views.shell.open_conversation import OpenConversationFactory
 from errand.window.views.shell.open_conversations import OpenConversations
 from errand.window.views.shell.tabs import TabsView
+from errand.window.views.sidebar.conversation_marks import ConversationMarks
 from errand.window.views.sidebar.sidebar import SidebarView
 from errand.window.widgets.accessibility import install_roles
 from errand.window.widgets.pulse import PulseTimer
@@ -177,6 +178,7 @@ def apply_appearance(theme: Theme, state: WindowStateStore) -> None:
     theme.set_mode(settings.theme)
     theme.set_motion(settings.motion)
     theme.set_transcript_font(settings.reading_family, settings.reading_size)
+    theme.set_zoom(settings.zoom)
 
 
 def build_window(
@@ -184,10 +186,11 @@ def build_window(
 ) -> MainWindow:
     """Create all parts of a window on one set of stores."""
     install_roles()
-    models = ModelStore(stores.session)
+    models = ModelStore(stores.session, state)
     pulse = PulseTimer(theme, application)
     unread = UnreadStore(stores.tasks, state, lambda: conversations.active_id)
-    sidebar = SidebarView(stores, unread, theme, pulse)
+    marks = ConversationMarks(stores.tasks, unread, paths.workspaces)
+    sidebar = SidebarView(stores, unread, marks, theme, pulse)
     pasted = PastedFiles(paths.attachments / "pasted")
     factory = OpenConversationFactory(stores, unread, models, state, theme, application.clipboard(), pasted)
     tabs = TabsView(factory, theme, pulse)

@@ -13,6 +13,7 @@ from errand.window.rows.row import (
     Row,
     Speaker,
     SpeakerRow,
+    StepRow,
     SummaryRow,
 )
 from tests.support.rows import (
@@ -38,6 +39,7 @@ def every_row() -> list[Row]:
     rows: list[Row] = [
         user("What is wrong with `the discount`?", "u1"),
         BranchSwitchRow("f1", 2, 3, "n1", "n3", is_user=True, locked=False),
+        StepRow("st1", 1),
         thinking("I should look at the tests first.", "th1"),
         SpeakerRow("sp1", node("n0"), Speaker("Coder", "violet", "one/model")),
         reply("An answer with [a link](https://example.org), **bold** and `code`.\n\n> a quote", "r1", step=1),
@@ -46,7 +48,7 @@ def every_row() -> list[Row]:
         tool("shell", {"command": "pytest -q"}, "12 passed", "t1", summary="exit 0"),
         tool("shell", {"command": "false"}, "it broke", "t2", summary="exit 1", is_error=True),
         tool("shell", {"command": "sleep 9"}, None, "t3", output="so far"),
-        tool("shell", {"command": "make"}, None, "t4", waiting=True),
+        tool("shell", {"command": "make"}, None, "t4", state="asks"),
         tool("edit_file", {"path": "x.py"}, "edited", "t5", details={"diff": _DIFF, "path": "x.py"}),
         image(key="i1"),
         FileRow("fi1", node("n5"), FileBlock(path="/tmp/notes.txt", name="notes.txt", size=120)),

@@ -13,6 +13,7 @@ from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
 from errand.protocol.tasks import TaskRetryParams
 from errand.window.main import build_window
+from errand.window.rows.disclosure import DisclosureButton
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation.conversation_view import ConversationView
@@ -49,6 +50,10 @@ class Office:
         await until(lambda: self.front.store.is_loaded and self.front.store.count() > 0)
         self.front.transcript.lay_out()
         return self.front
+
+    def line_texts(self) -> list[str]:
+        """The visible lines of the transcript that expand."""
+        return [line.text() for line in self.front.findChildren(DisclosureButton) if line.isVisible()]
 
     def keep(self, widget: QWidget) -> None:
         """Keep a reference until the next view."""

@@ -7,6 +7,7 @@ from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QAbstractButton, QAbstractScrollArea, QLineEdit, QListView, QToolButton, QWidget
 
+from errand.window.views.composer.model_picker import ModelPicker
 from errand.window.views.shared.picker import PickerDialog
 from errand.window.views.shell.tab_bar import TabBarView
 
@@ -100,7 +101,7 @@ def is_part_of_another(widget: QWidget | None) -> bool:
     """
     parent = widget.parent() if widget is not None else None
     is_button = isinstance(widget, QToolButton) and isinstance(parent, QLineEdit | TabBarView)
-    return is_button or (isinstance(widget, QListView) and isinstance(parent, PickerDialog))
+    return is_button or (isinstance(widget, QListView) and isinstance(parent, PickerDialog | ModelPicker))
 
 
 def _below(interface: QAccessibleInterface, nearest: QWidget, window: QWidget) -> Iterator[Element]:

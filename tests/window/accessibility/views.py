@@ -122,7 +122,7 @@ async def _settings(office: Office, page: PageName) -> QWidget:
 
 async def _server_form(office: Office) -> QWidget:
     dialog = await _settings(office, "providers")
-    press(dialog, "Add a server …")
+    press(dialog, "Add provider…")
     return dialog
 
 

@@ -21,6 +21,7 @@ from pytestqt.qtbot import QtBot
 
 from errand.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit
 from errand.window.rows.asks.ask import AskView
+from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.row import AskRow
 from errand.window.theme.theme import Theme
 from tests.support.rows import APPROVAL, CODE, FETCH, LIMIT, QUESTION, SERVICE, UNKNOWN, KeptActions
@@ -72,6 +73,10 @@ class Shown:
 
     def field(self) -> QLineEdit:
         return next(field for field in self.row_view.findChildren(QLineEdit) if field.isVisible())
+
+    def line(self) -> DisclosureButton:
+        """The line of a settled ask."""
+        return next(line for line in self.row_view.findChildren(DisclosureButton) if line.isVisible())
 
     def controls(self) -> list[QWidget]:
         kinds = (QPushButton, QLineEdit)
@@ -125,7 +130,7 @@ def test_an_approval_shows_command_paths_reason_risk_and_change_in_full(shown: S
         "/home/anna/project/build",
         "it runs a program",
         "Medium risk",
-        "@@ -1 +1 @@\n--- an old comment\n+select 1;\n",
+        "--- an old comment\n+select 1;",
     ):
         assert text in texts
 
@@ -276,6 +281,7 @@ def test_a_settled_approval_says_what_was_allowed_where_and_until_when(shown: Sh
         APPROVAL, status="answered", allowed=True, remember="workspace", offer=1, expires_s=3600.0, answered_at=at
     )
     shown.show(settled)
+    shown.line().click()
     end = (at + timedelta(hours=1)).astimezone()
     allowed = f"Allowed: python -m pytest …, in this workspace, until {end.day} {end:%b %H:%M}"
     assert any(text.startswith(allowed) for text in shown.texts())
@@ -346,24 +352,32 @@ def test_an_unknown_outcome_shows_the_call_and_accepts_one_of_its_choices(shown:
 @pytest.mark.parametrize(
     ("ask", "answer", "allowed", "words"),
     [
-        (QUESTION, "Blue", None, "Answered: Blue · by window at "),
-        (APPROVAL, "", True, "Allowed once · by window at "),
-        (APPROVAL, "not now", False, "Denied: not now · by window at "),
-        (LIMIT, "", True, "Went on · by window at "),
-        (UNKNOWN, "Skip it", None, "Chosen: Skip it · by window at "),
+        (QUESTION, "Blue", None, ("you answered “Blue”", "Answered: Blue · by window at ")),
+        (APPROVAL, "", True, ("approved by you", "Allowed once · by window at ")),
+        (APPROVAL, "not now", False, ("denied by you", "Denied: not now · by window at ")),
+        (LIMIT, "", True, ("continued by you", "Went on · by window at ")),
+        (UNKNOWN, "Skip it", None, ("you answered “Skip it”", "Chosen: Skip it · by window at ")),
     ],
 )
-def test_a_settled_ask_shows_answer_author_and_time_and_has_no_controls(
-    shown: Shown, ask: Ask, answer: str, allowed: bool | None, words: str
+def test_a_settled_ask_is_a_line_that_expands_to_answer_author_and_time_without_controls(
+    shown: Shown, ask: Ask, answer: str, allowed: bool | None, words: tuple[str, str]
 ) -> None:
+    shown.show(ask)
     at = datetime.now(UTC)
     shown.show(
         msgspec.structs.replace(
             ask, status="answered", answer=answer, allowed=allowed, answered_by="window", answered_at=at
         )
     )
+    time = f"{at.astimezone():%H:%M}"
+    line = shown.line()
+    assert line.text().endswith(f"· {words[0]} {time}")
+    assert shown.texts() == []
+    line.click()
     assert shown.controls() == []
-    assert f"{words}{at.astimezone():%H:%M}" in shown.texts()
+    assert f"{words[1]}{time}" in shown.texts()
+    line.click()
+    assert shown.texts() == []
 
 
 def test_one_row_view_shows_asks_of_every_kind_in_turn(shown: Shown) -> None:

@@ -100,6 +100,6 @@ def test_find_and_copy_have_the_texts_of_the_entries() -> None:
 
 def test_a_message_of_the_engine_with_what_was_recalled_is_that_row() -> None:
     message = msgspec.structs.replace(node("m", role="system"), author="engine", blocks=(TWO.recall,))
-    assert node_rows(message, NodeExtras({}, {}, (), is_interrupted=False)) == [RecallRow("m/0", message, TWO.recall)]
+    assert node_rows(message, NodeExtras({}, {}, ())) == [RecallRow("m/0", message, TWO.recall)]
     nothing = msgspec.structs.replace(message, blocks=(RecallBlock(entries=()),))
-    assert node_rows(nothing, NodeExtras({}, {}, (), is_interrupted=False)) == []
+    assert node_rows(nothing, NodeExtras({}, {}, ())) == []

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from errand.window.rows.base import RowView, message_markdown
 from errand.window.rows.code_view import CodeView, HighlightedRun, highlight
-from errand.window.rows.reply import Fence, parse_fence
+from errand.window.rows.piece import Fence, parse_fence
 from errand.window.rows.row import Row, Speaker
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
@@ -231,11 +231,13 @@ def test_a_long_message_is_shortened_and_can_be_expanded(show: MakeRowView, qtbo
     text = "\n".join(f"line {number}" for number in range(500))
     row_view = show(user(text))
     view = part(row_view, TextView, "Your message")
-    assert view.toPlainText().endswith("line 39…")
+    assert view.toPlainText().endswith("line 19…")
     closed = row_view.height()
     with qtbot.waitSignals([row_view.resized, row_view.opened]):
-        part(row_view, QPushButton, f"Show all {len(text):,} characters").click()
+        part(row_view, QPushButton, "Show more").click()
     assert view.toPlainText() == text
     assert row_view.height_for(WIDTH) > 5 * closed
     part(row_view, QPushButton, "Show less").click()
     assert row_view.height_for(WIDTH) == closed
+    row_view.set_row(user("\n".join(["line"] * 25)))
+    assert view.toPlainText().count("line") == 25

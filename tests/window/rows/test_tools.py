@@ -1,30 +1,39 @@
 """Rows of tool calls and task ends."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from typing import get_args
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QAbstractButton, QLabel
 from pytestqt.qtbot import QtBot
 
 from errand.client.safe_text import output_text
 from errand.protocol.blocks import ToolIcon
-from errand.protocol.tasks import TaskStopReason
+from errand.protocol.tasks import CallProgress, TaskStopReason
 from errand.window.rows.base import RowView
-from errand.window.rows.code_view import CodeView
+from errand.window.rows.code_view import CodeView, DiffView
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.row import Row, ToolCallRow
 from errand.window.rows.text_view import TextView
-from errand.window.rows.tool import TOOL_ICONS, DiffView
+from errand.window.rows.tool import TOOL_ICONS
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
+from errand.window.widgets.buttons import CopyButton
 from errand.window.widgets.labels import one_line
 from tests.support.rows import KeptActions, RowList, end, reply, tool
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 _DIFF = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new\n"
+
+
+def _progress(began_s_ago: float, *, ended_s_ago: float | None = None) -> CallProgress:
+    now = datetime.now(UTC)
+    ended_at = None if ended_s_ago is None else now - timedelta(seconds=ended_s_ago)
+    return CallProgress(call_id="tool", started_at=now - timedelta(seconds=began_s_ago), ended_at=ended_at)
 
 
 def _line(row_view: RowView[Row]) -> DisclosureButton:
@@ -57,12 +66,35 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
         ),
         (tool("code", {"action": "search", "pattern": "def x"}, "", summary="2 hits"), "searched for def x · 2 hits"),
         (tool("code", {"action": "write", "path": "b"}, "ok", details={"added": 5, "removed": 0}), "wrote b +5"),
-        (tool("shell", {"command": "rm x"}, waiting=True), "waits for you before running rm x"),
+        (tool("shell", {"command": "rm x"}, state="asks"), "waits for you before running rm x"),
         (
-            tool("shell", {"command": "make deploy"}, unknown=True),
+            tool("shell", {"command": "make deploy"}, state="unknown"),
             "cut off while running make deploy · outcome unknown",
         ),
-        (tool("shell", {"command": "ls"}, interrupted=True), "running ls · the task was interrupted"),
+        (tool("shell", {"command": "ls"}, state="interrupted"), "running ls · the task was interrupted"),
+        (tool("shell", {"command": "make test"}, state="pending"), "make test · waiting"),
+        (tool("weather", {}, state="pending"), "using weather · waiting"),
+        (tool("shell", {"command": "ls"}, state="dropped"), "ls · not run"),
+        (
+            tool("shell", {"command": "ls"}, "Skipped due to …", is_error=True, summary="x", marks=("skipped",)),
+            "ls · skipped for your message",
+        ),
+        (
+            tool("shell", {"command": "ls"}, "Operation aborted", is_error=True, summary="stopped", marks=("stopped",)),
+            "ls · not run",
+        ),
+        (
+            tool(
+                "shell",
+                {"command": "sleep 9"},
+                "Operation aborted.",
+                is_error=True,
+                summary="stopped",
+                marks=("stopped",),
+                details={"duration_ms": 2000},
+            ),
+            "ran sleep 9 · stopped · 2.0 s",
+        ),
         (tool("weather", {"city": "Oslo"}, "rain"), "used weather"),
         (tool("weather", {"city": "Oslo"}), "using weather …"),
     ],
@@ -70,6 +102,13 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
 def test_a_call_is_summarised_in_one_line(show: MakeRowView, row: ToolCallRow, words: str) -> None:
     line = _line(show(row))
     assert line.text() == line.accessibleName() == words
+
+
+def test_a_call_that_has_begun_shows_its_own_time(show: MakeRowView) -> None:
+    running = tool("shell", {"command": "ls"}, state="running", progress=_progress(began_s_ago=12.3))
+    assert _line(show(running)).text() == "running ls … · 12 s"
+    ended = tool("shell", {"command": "ls"}, state="ended", progress=_progress(12, ended_s_ago=2))
+    assert _line(show(ended)).text() == "ran ls · 10 s"
 
 
 def test_a_call_expands_to_its_arguments_and_output(show: MakeRowView, qtbot: QtBot) -> None:
@@ -108,14 +147,19 @@ def test_a_running_call_shows_the_end_of_a_very_long_output(show: MakeRowView) -
     assert (lines[-1], len(lines)) == ("line 8999", 200)
 
 
-def test_a_file_change_shows_its_diff_instead_of_its_arguments(show: MakeRowView) -> None:
+def test_a_file_change_shows_its_diff_instead_of_its_arguments(show: MakeRowView, actions: KeptActions) -> None:
     row = tool("code", {"action": "patch", "path": "a.py"}, "ok", details={"diff": _DIFF, "added": 1, "removed": 1})
     row_view = show(row)
     row_view.set_open(True)
     row_view.set_row(row)
-    assert part(row_view, DiffView, "Changes").toPlainText() == "@@ -1 +1 @@\n-old\n+new"
+    assert part(row_view, DiffView, "Changes").toPlainText() == "-old\n+new"
     names = [view.accessibleName() for view in row_view.findChildren(TextView) if view.isVisible()]
     assert names == ["Changes"]
+    labels = {label.text() for label in row_view.findChildren(QLabel) if label.isVisible()}
+    assert {"a.py", "+1", "−1"} <= labels
+    next(button for button in row_view.findChildren(CopyButton) if button.isVisible()).click()
+    (copied,) = actions.copied
+    assert copied == "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-old\n+new\n"
 
 
 def test_an_expanded_call_stays_expanded_after_scrolling_away(qtbot: QtBot, theme: Theme) -> None:
@@ -138,7 +182,6 @@ def test_an_expanded_call_stays_expanded_after_scrolling_away(qtbot: QtBot, them
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("completed", "Task complete"),
         ("manual_stop", "Stopped"),
         ("error", "Failed"),
         ("iteration_limit", "Ended at its limit of turns"),
@@ -151,6 +194,22 @@ def test_the_end_of_a_task_shows_its_outcome_and_totals(show: MakeRowView, reaso
     labels = [label.text() for label in row_view.findChildren(QLabel) if label.isVisible() and label.text()]
     assert labels == [words, "6 turns · 8,840 tokens · $0.0312 · 1 min 14 s"]
     assert row_view.accessibleName() == words
+
+
+def test_the_end_of_a_task_without_a_summary_is_a_quiet_line_with_its_actions(
+    show: MakeRowView, actions: KeptActions
+) -> None:
+    row = replace(end("completed"), reply="It is **done**.", retry_id="n1", fork_id="n2")
+    row_view = show(row)
+    buttons = [button for button in row_view.findChildren(QAbstractButton) if button.isVisible()]
+    assert [button.accessibleName() for button in buttons] == ["Copy reply", "Retry", "Fork here"]
+    (totals,) = [label.text() for label in row_view.findChildren(QLabel) if label.isVisible() and label.text()]
+    assert totals == "Task complete · 6 turns · 8,840 tokens · $0.0312 · 1 min 14 s"
+    for button in buttons:
+        button.click()
+    assert actions.copied == ["It is **done**."]
+    assert actions.branches.asked == [("retry", "n1"), ("fork", "n2")]
+    assert row_view.height() < show(end("completed", summary="All done.")).height()
 
 
 def test_the_end_of_a_task_shows_its_summary_or_error(show: MakeRowView) -> None:
@@ -170,7 +229,7 @@ def test_a_diff_line_that_looks_like_a_file_header_is_shown(show: MakeRowView) -
     row_view = show(tool("code", {"action": "patch", "path": "a.sql"}, "ok", details={"diff": diff}))
     _line(row_view).click()
     shown = part(row_view, CodeView, "Changes").toPlainText()
-    assert shown == "@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\\u202e;"
+    assert shown == "--- DROP TABLE old;\n+++ DROP TABLE new\\u202e;"
 
 
 @pytest.mark.parametrize("icon", get_args(ToolIcon))

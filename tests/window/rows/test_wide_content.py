@@ -9,7 +9,7 @@ from errand.protocol.base import JsonObject
 from errand.window.rows.base import RowView
 from errand.window.rows.code_view import CodeView, find_links
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.reply import TableView
+from errand.window.rows.piece import TableView
 from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
 from tests.support.rows import KeptActions, reply, tool

@@ -1,18 +1,23 @@
 """The theme styles the application, follows the system, and draws icons and fonts."""
 
 import re
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
-from PySide6.QtCore import QSize
+import pytest
+from PySide6.QtCore import QEvent, QObject, QSize
 from PySide6.QtGui import QColor, QFontMetrics, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 import errand.window
 from errand.window.theme.style import set_style
-from errand.window.theme.theme import Theme
+from errand.window.theme.theme import ZOOMS, Theme
 from errand.window.theme.tokens import DARK, LIGHT
+from errand.window.theme.zoom import rescale
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.labels import TextLabel
 
 ICONS = Path(str(files("errand.resources") / "icons"))
 
@@ -116,3 +121,92 @@ def test_motion_follows_the_system_until_it_is_chosen(theme: Theme) -> None:
     assert not theme.motion
     theme.set_motion(None)
     assert theme.motion == system
+
+
+def test_the_zoom_scales_tokens_fonts_and_sheet_and_comes_back_exactly(theme: Theme, qapp: QApplication) -> None:
+    tokens, sheet = theme.tokens, qapp.styleSheet()
+    for percent in (80, 200, 125):
+        theme.set_zoom(percent)
+    assert (theme.zoom, theme.tokens.column, theme.tokens.size_base, qapp.font().pixelSize()) == (125, 950, 16, 16)
+    assert "padding: 5px 15px; min-height: 25px;" in qapp.styleSheet()
+    theme.step_zoom(1)
+    assert theme.zoom == 150
+    theme.step_zoom(0)
+    assert (theme.zoom, theme.tokens, qapp.styleSheet(), qapp.font().pixelSize()) == (100, tokens, sheet, 13)
+    theme.set_zoom(1_000)
+    theme.step_zoom(1)
+    assert theme.zoom == 200
+
+
+@pytest.mark.parametrize("percent", ZOOMS)
+def test_sizes_of_text_stay_different_in_each_zoom(percent: int) -> None:
+    theme = Theme()
+    theme.set_zoom(percent)
+    tokens = theme.tokens
+    assert tokens.size_small < tokens.size_base < tokens.size_large < tokens.size_heading
+
+
+def test_the_size_for_reading_scales_all_text_of_conversations_alone(theme: Theme, qapp: QApplication) -> None:
+    told: list[int] = []
+    theme.conversations.changed.connect(lambda: told.append(theme.conversations.tokens.size_base))
+    theme.set_transcript_font("", 20)
+    inside = theme.conversations.tokens
+    assert (told, inside.size_small, inside.size_heading, inside.column) == ([20], 18, 28, 760)
+    assert theme.tokens.size_base == qapp.font().pixelSize() == 13
+    assert "#conversation QPushButton" in qapp.styleSheet()
+
+
+def test_widgets_that_exist_grow_and_shrink_with_the_zoom_and_the_mode(theme: Theme, qtbot: QtBot) -> None:
+    box = QWidget()
+    qtbot.addWidget(box)
+    column = QVBoxLayout(box)
+    column.setContentsMargins(8, 4, 8, 0)
+    label = TextLabel(theme, "Text", size=theme.tokens.size_small)
+    button = IconButton(theme, "x", "Close")
+    box.setMinimumWidth(300)
+    column.addWidget(label)
+    column.addWidget(button)
+    box.show()
+    theme.rescaled.connect(partial(rescale, box))
+
+    def sizes() -> tuple[int, ...]:
+        margins = column.contentsMargins()
+        return label.font().pixelSize(), button.iconSize().width(), margins.left(), margins.top(), box.minimumWidth()
+
+    before = sizes()
+    assert before == (12, 16, 8, 4, 300)
+    theme.set_zoom(80)
+    assert sizes() == (10, 13, 6, 3, 240)
+    theme.set_zoom(200)
+    theme.set_mode("dark")  # a new style sheet
+    assert sizes() == (24, 32, 16, 8, 600)
+    theme.set_zoom(100)
+    theme.set_mode("light")
+    assert sizes() == before
+
+
+def test_a_switch_styles_each_widget_once_however_deep_it_is(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
+    outer = QWidget()
+    qtbot.addWidget(outer)
+    inner = outer
+    for _ in range(12):
+        box = QWidget(inner)
+        inner = box
+    label = TextLabel(theme, "Deep", tone="muted")
+    label.setParent(inner)
+    outer.show()
+    told = _StyleChanges(label)
+    theme.set_mode("dark")
+    assert told.count == 1
+    assert label.palette().color(QPalette.ColorRole.WindowText) == QColor(DARK.muted)
+
+
+class _StyleChanges(QObject):
+    def __init__(self, watched: QWidget) -> None:
+        super().__init__(watched)
+        self.count = 0
+        watched.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        self.count += event.type() == QEvent.Type.StyleChange
+        return False

@@ -22,6 +22,8 @@ PAIRS = (
     ("on_accent", "danger_hover"),
     ("text", "hit"),
     ("text", "hit_now"),
+    ("text", "added_word"),
+    ("text", "removed_word"),
     *((f"syntax_{part}", "code") for part in ("keyword", "string", "number", "name", "comment")),
     *((state, ground) for state in ("waiting", "done", "failed") for ground in ("page", "panel", "raised", "code")),
     *((state, f"{state}_soft") for state in ("waiting", "done", "failed")),

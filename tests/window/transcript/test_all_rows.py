@@ -11,7 +11,7 @@ from shiboken6 import delete, isValid
 
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.registry import ROW_KINDS
-from errand.window.rows.row import Row
+from errand.window.rows.row import Row, StepRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
@@ -28,6 +28,7 @@ def test_every_row_has_a_kind() -> None:
 def _every_kind() -> list[Row]:
     return [
         user("a question", "u"),
+        StepRow("s", 1),
         thinking("a thought", "th"),
         reply("an answer with [a link](https://example.org)", "r", step=1),
         reply("```python\nprint(1)\n```", "f"),

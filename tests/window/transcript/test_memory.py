@@ -2,7 +2,9 @@
 
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
 
+from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
 from tests.support.rows import KeptActions, RowList, long_conversation
@@ -34,3 +36,19 @@ def _page(view: TranscriptView, pages: int) -> None:
         view.scroll_by(view.viewport().height() * (1 if pages > 0 else -1))
         view.viewport().repaint()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # as Qt's event loop does
+
+
+def test_a_hidden_transcript_gives_its_rows_back_and_is_the_same_when_it_is_shown(qtbot: QtBot, theme: Theme) -> None:
+    view = TranscriptView(RowList(long_conversation(200)), theme, KeptActions())
+    qtbot.addWidget(view)
+    view.resize(500, 300)
+    view.show()
+    view.to_row(100, 7)
+    before, shown = len(view.findChildren(TextView)), view.shown
+    view.hide()
+    qtbot.waitUntil(lambda: not view.findChildren(TextView), timeout=30_000)
+    view.show()
+    view.lay_out()
+    assert before > 0
+    assert (view.scroll_position, view.shown) == ((100, 7), shown)
+    assert view.findChildren(TextView)

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
+from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.row import Row, ThinkingRow
 from errand.window.rows.text_view import TextView
 from errand.window.rows.thinking import ThinkingView
-from tests.support.rows import long_conversation, reply, thinking, user
+from tests.support.rows import long_conversation, reply, thinking, tool, user
 from tests.window.transcript.conftest import Page
 
 MakePage = Callable[..., Page]
@@ -72,6 +73,51 @@ def test_a_view_that_resizes_with_its_first_row_does_not_leave_the_end(
     shown.view.lay_out()
     assert shown.view.shown.stop == 101
     assert shown.view.is_at_end
+
+
+def _line_of(page: Page, words: str) -> DisclosureButton:
+    lines = [line for row_view in page.row_views() for line in row_view.findChildren(DisclosureButton)]
+    return next(line for line in lines if line.text().endswith(words))
+
+
+def _top(page: Page, words: str) -> int:
+    return _line_of(page, words).mapTo(page.view.viewport(), QPoint(0, 0)).y()
+
+
+def _calls(count: int) -> list[Row]:
+    output = "\n".join(f"line {number}" for number in range(15))
+    return [tool("shell", {"command": f"make {number}"}, output, f"call{number}") for number in range(count)]
+
+
+@pytest.mark.parametrize("count", [2, 14, 60])
+def test_a_row_that_is_opened_and_closed_stays_under_the_mouse(page: MakePage, count: int) -> None:
+    shown = page(_calls(count))
+    for number in (count - 1, count - 2):
+        words = f"make {number}"
+        before = _top(shown, words)
+        for _ in range(2):
+            _line_of(shown, words).click()
+            shown.view.lay_out()
+            assert _top(shown, words) == before
+
+
+def test_room_that_a_closed_row_leaves_is_filled_before_the_view_follows_again(page: MakePage) -> None:
+    shown = page(_calls(60))
+    line = _line_of(shown, "make 59")
+    line.click()
+    shown.view.to_end()
+    before = _top(shown, "make 59")
+    _line_of(shown, "make 59").click()
+    shown.view.lay_out()
+    assert (_top(shown, "make 59"), shown.view.is_at_end) == (before, True)
+    shown.view.scroll_by(100)
+    assert _top(shown, "make 59") == before, "there is nothing below"
+    shown.rows.append(reply("word " * 20, "new"))
+    shown.view.lay_out()
+    assert (_top(shown, "make 59"), shown.view.is_at_end) == (before, True)
+    shown.rows.append(reply("word\n\n" * 40, "newer"))
+    shown.view.lay_out()
+    assert shown.view.is_at_end and shown.row_views()[-1].y() + shown.row_views()[-1].height() <= 600
 
 
 def test_the_view_does_not_move_while_scrolled_up(page: MakePage, qtbot: QtBot) -> None:

@@ -92,7 +92,7 @@ def test_a_drag_within_one_row_copies_plain_text(page: MakePage) -> None:
     text = "It is bold and code."
     Mouse(shown).drag(letter(shown, text, "is"), letter(shown, text, "code", after=True))
     assert marked(shown) == ["is bold and code"]
-    assert copied(shown) == "is bold and code"
+    assert copied(shown) == "is **bold** and `code`"
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -199,10 +199,10 @@ def test_the_menu_copies_the_selection(page: MakePage) -> None:
         row_view, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, row_view.mapToGlobal(middle))
     )
     entries = [entry for menu in row_view.findChildren(QMenu) for entry in menu.actions()]
-    assert [entry.text() for entry in entries][:2] == ["Copy", "Copy as Markdown"]
+    assert [entry.text() for entry in entries][:2] == ["Copy", "Copy as plain text"]
     for entry in entries[:2]:
         entry.trigger()
-    assert shown.actions.copied == ["bold and code", "**bold** and `code`"]
+    assert shown.actions.copied == ["**bold** and `code`", "bold and code"]
 
 
 def test_a_click_on_a_link_opens_it_and_a_drag_over_it_selects(page: MakePage) -> None:
@@ -215,4 +215,4 @@ def test_a_click_on_a_link_opens_it_and_a_drag_over_it_selects(page: MakePage) -
     assert shown.actions.links == ["https://example.org/guide"]
     mouse.drag(letter(shown, text, "the"), letter(shown, text, "first"))
     assert shown.actions.links == ["https://example.org/guide"]
-    assert copied(shown) == "the guide "
+    assert copied(shown) == "[the guide](https://example.org/guide) "

@@ -31,7 +31,7 @@ def test_an_icon_button_has_a_name_and_a_tool_tip_with_its_shortcut(theme: Theme
     qtbot.addWidget(button)
     assert button.accessibleName() == "New conversation"
     assert button.toolTip() == "New conversation (Ctrl+T)"
-    assert button.focusPolicy() == Qt.FocusPolicy.StrongFocus
+    assert button.focusPolicy() == Qt.FocusPolicy.TabFocus
     button.set_icon_and_name("x", "Close")
     assert button.accessibleName() == "Close"
 

@@ -221,8 +221,11 @@ class Spacing(StrEnum):
     EDIT = "edit"
     ATTACHMENT = "attachment"
     SPEAKER = "speaker"
+    STEP = "step"
     REPLY_START = "reply start"
     TEXT = "text"
+    CUT_START = "start of a text that the next row continues"
+    CUT_TEXT = "text that the next row continues"
     ACTIVITY = "call or thinking"
     CARD = "card"
     SWITCH_ABOVE = "switch above a reply"
@@ -239,13 +242,15 @@ def spacing_above(above: Spacing | None, row: Spacing, tokens: DesignTokens) -> 
             return tokens.space_close
         case (Spacing.MESSAGE | Spacing.EDIT, Spacing.SWITCH_ABOVE | Spacing.SWITCH_BELOW):
             return tokens.space_tight
-        case (Spacing.SWITCH_ABOVE | Spacing.SPEAKER, _) | (Spacing.ACTIVITY, Spacing.ACTIVITY):
+        case (Spacing.SWITCH_ABOVE | Spacing.SPEAKER | Spacing.STEP, _) | (Spacing.ACTIVITY, Spacing.ACTIVITY):
             return tokens.space_tight
         case (Spacing.MESSAGE | Spacing.EDIT | Spacing.SWITCH_BELOW, _):
             return tokens.space_far
         case (_, Spacing.MESSAGE | Spacing.EDIT | Spacing.CARD | Spacing.BRANCH_END | Spacing.SPEAKER):
             return tokens.space_far
-        case (_, Spacing.REPLY_START):
+        case (Spacing.CUT_START | Spacing.CUT_TEXT, Spacing.TEXT | Spacing.CUT_TEXT):
+            return 0
+        case (_, Spacing.REPLY_START | Spacing.CUT_START | Spacing.STEP):
             return tokens.space_wide
         case _:
             return tokens.space_normal

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -13,6 +13,8 @@ from pygments.util import ClassNotFound
 from PySide6.QtCore import Qt
 from PySide6.QtGui import (
     QColor,
+    QPainter,
+    QPaintEvent,
     QResizeEvent,
     QTextBlockFormat,
     QTextCharFormat,
@@ -25,12 +27,17 @@ from PySide6.QtWidgets import QWidget
 
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
+from errand.window.widgets.diff_gutter import DiffGutter, VisibleBlock
+from errand.window.widgets.diff_lines import DiffLine
 
-TokenKind = Literal["text", "keyword", "string", "number", "name", "comment"]
+TokenKind = Literal["text", "keyword", "string", "number", "name", "comment", "inserted", "deleted", "hunk"]
 
 # Longer texts and lines are more often data than code.
 _MAX_HIGHLIGHTED = 20_000
 _MAX_LINE = 500
+# Streaming code is highlighted line by line; in a string or comment of more than this it waits for the end.
+_MAX_TAIL = 4_000
+_OPEN_KINDS = ("string", "comment")
 # Hostile text can block a lexer for minutes, in some rare lexers within a single pattern. So only these languages
 # are highlighted, and only as far as the lexer gets in this time.
 _MAX_HIGHLIGHT_S = 0.05
@@ -50,6 +57,7 @@ _LANGUAGES = frozenset(
             "md",
             "nginx",
             "objective-c",
+            "patch",
             "perl",
         ),
         *(
@@ -82,6 +90,10 @@ _AFTER = ".,;:!?)]}"
 # Of longer output only the end is shown.
 _MAX_LINKED = 40_000
 
+_DIFFS = frozenset(("diff", "patch"))
+_COLOURS: dict[TokenKind, str] = {"text": "text", "inserted": "done", "deleted": "failed", "hunk": "muted"}
+_BACKGROUNDS: dict[TokenKind, str] = {"inserted": "done_soft", "deleted": "failed_soft"}
+
 _LINE = 1.45
 _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
 
@@ -95,6 +107,12 @@ class HighlightedRun:
 @lru_cache(maxsize=128)
 def highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
     """The whole text in order; a single plain run if the language is unknown or the text or a line is too long."""
+    return _highlight(code, language)
+
+
+def _highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
+    if language.lower() in _DIFFS and len(code) <= _MAX_HIGHLIGHTED:
+        return tuple(_diff_runs(code))
     if language.lower() not in _LANGUAGES or len(code) > _MAX_HIGHLIGHTED or _longest_line(code) > _MAX_LINE:
         return (HighlightedRun(code, "text"),)
     try:
@@ -115,6 +133,34 @@ def highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
         else:
             found.append(HighlightedRun(text, kind))
     return tuple(found)
+
+
+def _diff_runs(code: str) -> Iterator[HighlightedRun]:
+    """One run for each line, which ends with its newline."""
+    lines = code.splitlines(keepends=True)
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        is_head = line.startswith("--- ") and following.startswith("+++ ")
+        if is_head or line.startswith(("@@", "diff ", "index ", "+++ ")):
+            yield HighlightedRun(line, "hunk")
+        elif line.startswith("+"):
+            yield HighlightedRun(line, "inserted")
+        elif line.startswith("-"):
+            yield HighlightedRun(line, "deleted")
+        else:
+            yield HighlightedRun(line, "text")
+
+
+def lexed_length(runs: Sequence[HighlightedRun]) -> int:
+    """How far a text that ends with a newline is certain: up to a line that cannot be inside a string or a comment."""
+    place = certain = 0
+    for number, run in enumerate(runs):
+        end = place + len(run.text)
+        if run.kind not in _OPEN_KINDS:
+            certain = place + run.text.rfind("\n") + 1 if "\n" in run.text else certain
+        elif number < len(runs) - 1 and run.text.rstrip(" \t").endswith("\n"):
+            certain = place + run.text.rfind("\n") + 1
+        place = end
+    return certain
 
 
 def _longest_line(code: str) -> int:
@@ -179,25 +225,51 @@ class CodeView(TextView):
         self._wants_end = follows
         self._code = ""
         self._language: str | None = ""
+        # Of streaming code: how far its highlighting is certain and how far it went, each also in the document.
+        self._lexed = self._lexed_at = self._lexed_to = self._coloured_to = 0
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         if most_lines:
             self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
 
     def show_code(self, code: str, language: str, *, is_finished: bool = True) -> None:
-        """Only finished code is highlighted. Streaming code is appended, so that long code stays cheap."""
+        """Streaming code is appended, and its complete lines are highlighted, so that long code stays cheap."""
         wanted = language if is_finished else None
         if wanted == self._language and code == self._code:
             self.show_highlights(())  # they may belong to another row
             return
         if wanted is None and self._language is None and code.startswith(self._code):
-            self.add_text(code[len(self._code) :])
+            self.add_text(code[len(self._code) :], self._format("text"))
         else:
+            self._lexed = self._lexed_at = self._lexed_to = self._coloured_to = 0
             self.show_document(
                 self._document(highlight(code, language) if is_finished else (HighlightedRun(code, "text"),))
             )
+        if not is_finished:
+            self._highlight_lines(code, language)
         self._code, self._language = code, wanted
         self._wants_end = self._follows
         self._go_to_end()
+
+    def _highlight_lines(self, code: str, language: str) -> None:
+        """Highlight the complete lines since the last one that was certain."""
+        end = code.rfind("\n") + 1
+        if end <= self._lexed_to or end - self._lexed > _MAX_TAIL or "\r" in code[self._lexed :]:
+            return
+        runs = _highlight(code[self._lexed : end], language)
+        cursor, position = QTextCursor(self.document()), self._lexed_at
+        for run in runs:
+            after = position + _units(run.text)
+            if run.kind != "text" or position < self._coloured_to:  # what it was taken for before the line was complete
+                cursor.setPosition(position)
+                if run.kind in _BACKGROUNDS:
+                    cursor.setBlockFormat(self._line_format(run.kind))
+                cursor.setPosition(after, QTextCursor.MoveMode.KeepAnchor)
+                cursor.setCharFormat(self._format(run.kind))
+            position = after
+        self._lexed_to, self._coloured_to = end, position
+        certain = lexed_length(runs)
+        self._lexed_at += _units(code[self._lexed : self._lexed + certain])
+        self._lexed += certain
 
     def set_wraps(self, wraps: bool) -> None:
         """Whether long lines wrap or scroll horizontally."""
@@ -251,10 +323,10 @@ class CodeView(TextView):
         option.setWrapMode(self.wordWrapMode())
         document.setDefaultTextOption(option)
         cursor = QTextCursor(document)
-        line = QTextBlockFormat()
-        line.setLineHeight(self.line_height(), _FIXED)
-        cursor.setBlockFormat(line)
-        for piece in pieces:
+        cursor.setBlockFormat(self._line_format("text"))
+        for before, piece in zip((None, *pieces), pieces, strict=False):
+            if piece.kind in _BACKGROUNDS or (before is not None and before.kind in _BACKGROUNDS):
+                cursor.setBlockFormat(self._line_format(piece.kind))
             self._insert(cursor, piece)
         return document
 
@@ -272,5 +344,53 @@ class CodeView(TextView):
 
     def _format(self, kind: TokenKind) -> QTextCharFormat:
         char_format = QTextCharFormat()
-        char_format.setForeground(QColor(self.theme.colour("text" if kind == "text" else f"syntax_{kind}")))
+        char_format.setForeground(QColor(self.theme.colour(_COLOURS.get(kind, f"syntax_{kind}"))))
         return char_format
+
+    def _line_format(self, kind: TokenKind) -> QTextBlockFormat:
+        line = QTextBlockFormat()
+        line.setLineHeight(self.line_height(), _FIXED)
+        if kind in _BACKGROUNDS:
+            line.setBackground(QColor(self.theme.colour(_BACKGROUNDS[kind])))
+        return line
+
+
+class DiffView(CodeView):
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, most_lines: int = 0) -> None:
+        super().__init__(theme, "Changes", parent, most_lines=most_lines)
+        self._gutter = DiffGutter(theme, self, self._visible_blocks)
+        self.horizontalScrollBar().valueChanged.connect(self.viewport().update)
+
+    def show_lines(self, lines: list[DiffLine]) -> None:
+        self.show_code("\n".join(line.text for line in lines), "")
+        self._gutter.show_lines(lines)
+        self.setViewportMargins(self._gutter.needed_width, 0, 0, 0)
+        self._gutter.place()
+
+    def heightForWidth(self, width: int) -> int:
+        return super().heightForWidth(width - self._gutter.needed_width)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._gutter.place()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        self._gutter.paint_grounds(painter)
+        painter.end()
+        super().paintEvent(event)
+
+    def _visible_blocks(self) -> Iterator[VisibleBlock]:
+        layout, scrolled = self.document().documentLayout(), self.verticalScrollBar().value()
+        block = self.cursorForPosition(self.viewport().rect().topLeft()).block()
+        while block.isValid():
+            top = layout.blockBoundingRect(block).top() - scrolled
+            if top > self.viewport().height():
+                break
+            yield VisibleBlock(block, top, self.line_height())
+            block = block.next()
+
+
+def _units(text: str) -> int:
+    """The length in UTF-16 code units, as Qt counts."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -8,7 +8,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.window.rows.base import R, RowActions, RowView
-from errand.window.theme.style import colour, paint_focus_ring, paint_rounded, set_tool_tip
+from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded, set_tool_tip
 from errand.window.theme.theme import Theme
 
 
@@ -30,15 +30,16 @@ def hit_count_parts(count: int) -> list[LinePart]:
 class DisclosureButton(QAbstractButton):
     """Click, Space and Enter toggle, Right expands, Left collapses. The accessible name is the text of the line."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None, *, has_chevron: bool = True) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._has_chevron = has_chevron
         self._icon = ""
         self._icon_colour = "muted"
         self._pieces: Sequence[LinePart] = ()
         self._can_open = True
         self.setCheckable(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        focus_by_keys(self)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -75,7 +76,7 @@ class DisclosureButton(QAbstractButton):
         widths = self._widths(self.width() - left - tokens.icon_small - 2 * tokens.space_close)
         for piece, width in zip(self._pieces, widths, strict=True):
             left = self._paint_piece(painter, piece, left, width)
-        if self._can_open and (self.underMouse() or self.hasFocus() or self.isChecked()):
+        if self._has_chevron and self._can_open and (self.underMouse() or self.hasFocus() or self.isChecked()):
             self._paint_icon(painter, "chevron-down" if self.isChecked() else "chevron-right", "muted", left)
 
     def _paint_icon(self, painter: QPainter, name: str, tint: str, left: int) -> int:
@@ -140,7 +141,13 @@ class DisclosureRowView(RowView[R]):
     def show_line(self, icon: str, pieces: Sequence[LinePart], *, can_open: bool = True) -> None:
         """The line, with the number of search hits, and the content if it is open."""
         self.line.show_line(icon, "muted", [*pieces, *hit_count_parts(self.hit_count)], can_open=can_open)
+        self.line.show()
         self._content.setVisible(self.is_open and can_open)
+
+    def show_content_alone(self) -> None:
+        """Show the content without the line."""
+        self.line.hide()
+        self._content.show()
 
     def set_open(self, is_open: bool) -> None:
         self.is_open = is_open

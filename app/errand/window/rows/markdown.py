@@ -2,6 +2,7 @@
 
 import re
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -19,11 +20,14 @@ from PySide6.QtGui import (
     QTextTableCellFormat,
 )
 
+from errand.window.rows.markup.decoration import MarkdownDocument
+from errand.window.rows.markup.marks import FORMULA, MARK_KIND, apply_marks
+from errand.window.rows.markup.source import mark_up
 from errand.window.theme.theme import Theme
 
 _LINE = 1.5
 # Styling a text of this size takes about 0.1 s; parts of real replies are a hundred times shorter.
-_MAX_STYLED = 20_000
+MAX_STYLED = 20_000
 _FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
 _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
 
@@ -55,15 +59,21 @@ def without_markup(markdown: str) -> str:
 
 
 def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QTextDocument:
-    """A new document without a parent. HTML is shown as source text, and so is all of a very long text."""
-    if len(markdown) > _MAX_STYLED:
+    """A new document without a parent. HTML is shown as source text, and so is all of a very long text.
+
+    A few tags without attributes are an exception (`markup/source.py`).
+    """
+    if len(markdown) > MAX_STYLED:
         return plain_document(markdown, theme, colour="muted" if muted else "text")
-    document = QTextDocument()
+    marked = mark_up(markdown)
+    document = MarkdownDocument()
     document.setUndoRedoEnabled(False)
     document.setDocumentMargin(0)
     document.setDefaultFont(theme.reading_font())
     document.setIndentWidth(theme.tokens.space_far)
-    document.setMarkdown(markdown, _FEATURES)
+    document.setMarkdown(marked.text, _FEATURES)
+    if marked.has_marks:
+        apply_marks(document, marked, theme)
     _DocumentStyler(document, theme, muted).apply()
     return document
 
@@ -87,13 +97,14 @@ def plain_document(text: str, theme: Theme, *, colour: str = "text") -> QTextDoc
 class _DocumentStyler:
     """Applies the theme to a parsed document in one pass."""
 
-    def __init__(self, document: QTextDocument, theme: Theme, muted: bool) -> None:
+    def __init__(self, document: MarkdownDocument, theme: Theme, muted: bool) -> None:
         self._document = document
         self._theme = theme
         self._tokens = theme.tokens
         self._is_muted = muted
         self._cursor = QTextCursor(document)
         self._mono = theme.reading_font(mono=True)
+        self._has_decorations = False
 
     def apply(self) -> None:
         block = self._document.begin()
@@ -105,6 +116,8 @@ class _DocumentStyler:
         for frame in self._document.rootFrame().childFrames():
             if isinstance(frame, QTextTable):
                 self._style_table(frame)
+        if self._has_decorations:
+            self._document.find_decorations()
 
     def _style_block(self, block: QTextBlock) -> None:
         tokens, block_format = self._tokens, block.blockFormat()
@@ -123,8 +136,27 @@ class _DocumentStyler:
         if block_format.hasProperty(QTextFormat.Property.BlockCodeFence) or block_format.nonBreakableLines():
             block_format.setBackground(QColor(tokens.code))
             block_format.setBottomMargin(0)
+        if _is_rule(block):
+            block_format.setBackground(QColor(tokens.hairline))
+        if _is_rule(block) or (not block.text() and _is_rule(block.next())):
+            # Above a rule at the beginning of a text, Qt leaves an empty paragraph.
+            block_format.setLineHeight(tokens.space_tight, _FIXED)
+            block_format.setBottomMargin(0)
+        quotes = block_format.intProperty(QTextFormat.Property.BlockQuoteLevel)
+        if quotes:
+            block_format.setLeftMargin(quotes * tokens.space_wide)
+            self._has_decorations = True
         self._cursor.setPosition(block.position())
         self._cursor.setBlockFormat(block_format)
+        if block_format.marker() != QTextBlockFormat.MarkerType.NoMarker:
+            self._hide_marker()
+
+    def _hide_marker(self) -> None:
+        """Qt paints the marker of a task in the colour of its paragraph; a box is painted in its place."""
+        char_format = self._cursor.blockCharFormat()
+        char_format.setForeground(QColor(Qt.GlobalColor.transparent))
+        self._cursor.setBlockCharFormat(char_format)
+        self._has_decorations = True
 
     def _style_fragments(self, block: QTextBlock) -> None:
         level = block.blockFormat().headingLevel()
@@ -197,6 +229,14 @@ class _DocumentStyler:
         for row in range(table.rows()):
             for column in range(table.columns()):
                 table.cellAt(row, column).setFormat(cell_format)
+        for column in range(table.columns() if table.rows() > 1 else 0):
+            self._align_head(table, column)
+
+    def _align_head(self, table: QTextTable, column: int) -> None:
+        """Qt aligns the cells below the head only."""
+        block_format = QTextBlockFormat()
+        block_format.setAlignment(table.cellAt(1, column).firstCursorPosition().blockFormat().alignment())
+        table.cellAt(0, column).firstCursorPosition().mergeBlockFormat(block_format)
 
     def _heading_size(self, level: int) -> int:
         tokens = self._tokens
@@ -206,6 +246,13 @@ class _DocumentStyler:
     def _is_in_table(self, block: QTextBlock) -> bool:
         self._cursor.setPosition(block.position())
         return bool(self._cursor.currentTable())
+
+
+def _is_rule(block: QTextBlock) -> bool:
+    return block.blockFormat().hasProperty(QTextFormat.Property.BlockTrailingHorizontalRulerWidth)
+
+
+_TASKS = {QTextBlockFormat.MarkerType.Checked: "[x] ", QTextBlockFormat.MarkerType.Unchecked: "[ ] "}
 
 
 def fragment_markdown(cursor: QTextCursor) -> str:
@@ -220,6 +267,23 @@ def fragment_markdown(cursor: QTextCursor) -> str:
     return lines
 
 
+def is_one_run(cursor: QTextCursor) -> bool:
+    """True if all of the selection has the same format: then nobody expects markup, as of a word that is copied."""
+    start, end = cursor.selectionStart(), cursor.selectionEnd()
+    iterator = cursor.document().findBlock(start).begin()
+    while not iterator.atEnd():
+        fragment = iterator.fragment()
+        if fragment.position() <= start and end <= fragment.position() + fragment.length():
+            return not fragment.charFormat().hasProperty(FORMULA)
+        iterator += 1
+    return False
+
+
+def plain_text(cursor: QTextCursor) -> str:
+    """The selection without markup."""
+    return cursor.selection().toPlainText()
+
+
 def _separator(block: QTextBlock) -> str:
     is_close = bool(block.textList()) or bool(QTextCursor(block).currentTable())
     return "\n" if is_close else "\n\n"
@@ -232,7 +296,8 @@ def _block_markup(block: QTextBlock) -> str:
     if items:
         kind = items.format()
         is_numbered = kind.style() == _NUMBERED
-        return "  " * (kind.indent() - 1) + (f"{items.itemNumber(block) + 1}. " if is_numbered else "- ")
+        mark = f"{items.itemNumber(block) + kind.start()}. " if is_numbered else "- "
+        return "  " * (kind.indent() - 1) + mark + _TASKS.get(block_format.marker(), "")
     return "> " * block_format.intProperty(QTextFormat.Property.BlockQuoteLevel)
 
 
@@ -252,13 +317,30 @@ def _inline_markdown(block: QTextBlock, start: int, end: int) -> str:
     return markdown
 
 
+_MARKUP_OF = {
+    "sub": "<sub>{}</sub>",
+    "sup": "<sup>{}</sup>",
+    "kbd": "<kbd>{}</kbd>",
+    "ref": "[^{}]",
+    "note": "[^{}]:",
+}
+
+
 def _with_inline_markup(text: str, char_format: QTextCharFormat, is_heading: bool) -> str:
     words = text.strip()
     if not words:
         return text
+    source = char_format.property(FORMULA)
+    if isinstance(source, str):
+        return text.replace(words, source, 1)
     marked = words
     if char_format.fontFixedPitch():
         marked = f"`{marked}`"
+    if char_format.fontStrikeOut():
+        marked = f"~~{marked}~~"
+    kind = char_format.property(MARK_KIND)
+    if isinstance(kind, str) and kind in _MARKUP_OF:
+        return text.replace(words, _MARKUP_OF[kind].format(marked), 1)
     if char_format.fontItalic():
         marked = f"*{marked}*"
     if char_format.fontWeight() >= QFont.Weight.DemiBold and not is_heading:

@@ -1,15 +1,17 @@
-"""Shared by message rows: the menu entries for edit, retry, fork and keep, the keep mark, the branch lock."""
+"""Shared by message rows: menu entries for edit, retry, fork and keep, buttons on hover, keep mark, branch lock."""
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QSize
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QAbstractButton, QLabel, QMenu, QWidget
+from PySide6.QtCore import QEvent, QObject, QSize
+from PySide6.QtGui import QAction, QPaintEvent
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QMenu, QWidget
 
 from errand.protocol.conversations import Node
 from errand.window.rows.base import BranchActions, ContextActions, RowActions
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.labels import ElidedLabel
 
 _WORDS = "Kept in context: it stays word for word, whatever is summarised"
 
@@ -119,3 +121,66 @@ def _move_focus_away(button: QWidget) -> None:
         place = place.parentWidget()
     if place is not None:
         place.setFocus()
+
+
+class HoverActionsView(QWidget):
+    """Visible while the pointer is over `owner`, or a button has the focus."""
+
+    def __init__(self, theme: Theme, owner: QWidget) -> None:
+        super().__init__(owner)
+        self._theme = theme
+        self._owner = owner
+        self._buttons: list[HoverButton] = []
+        self._shown: list[QWidget] = []
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(0)
+        owner.installEventFilter(self)
+
+    @property
+    def is_bar_visible(self) -> bool:
+        return self._owner.underMouse() or any(button.hasFocus() for button in self._buttons)
+
+    def add(self, icon: str, name: str, clicked: Callable[[], None]) -> IconButton:
+        button = HoverButton(self._theme, icon, name, self)
+        button.clicked.connect(clicked)
+        button.installEventFilter(self)
+        self._buttons.append(button)
+        self._shown.append(button)
+        self._row.addWidget(button)
+        return button
+
+    def add_text(self) -> "HoverText":
+        """A muted text at the end of the buttons."""
+        text = HoverText(self._theme, self)
+        self._row.addWidget(text, 1)
+        self._shown.append(text)
+        return text
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Enter, QEvent.Type.Leave, QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            for part in self._shown:
+                part.update()
+        return False
+
+
+class HoverButton(IconButton):
+    def __init__(self, theme: Theme, icon: str, name: str, bar: HoverActionsView) -> None:
+        super().__init__(theme, icon, name)
+        self._bar = bar
+        side = theme.tokens.icon_small + theme.tokens.space_close
+        self.setFixedSize(QSize(side, side))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._bar.is_bar_visible:
+            super().paintEvent(event)
+
+
+class HoverText(ElidedLabel):
+    def __init__(self, theme: Theme, bar: HoverActionsView) -> None:
+        super().__init__(theme, size=theme.tokens.size_small, tone="muted")
+        self._bar = bar
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._bar.is_bar_visible:
+            super().paintEvent(event)

@@ -8,7 +8,7 @@ from errand.window.rows.base import RowKind
 from errand.window.rows.edit import EDIT_MESSAGE
 from errand.window.rows.fork import BRANCH_END, BRANCH_SWITCH
 from errand.window.rows.recall import RECALL
-from errand.window.rows.reply import REPLY, SPEAKER
+from errand.window.rows.reply import REPLY, SPEAKER, STEP
 from errand.window.rows.row import Row
 from errand.window.rows.summary import SUMMARY
 from errand.window.rows.task_end import NOTICE, TASK_END
@@ -32,6 +32,7 @@ _ALL = (
     BRANCH_SWITCH,
     BRANCH_END,
     SPEAKER,
+    STEP,
 )
 
 # Each kind is only given rows of its own type, since `kind_of` looks it up by that type.

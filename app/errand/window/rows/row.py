@@ -1,7 +1,7 @@
 """The rows of a transcript as plain data, and the protocol of their source (`RowSource`)."""
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from PySide6.QtCore import Signal, SignalInstance
 
@@ -17,7 +17,7 @@ from errand.protocol.blocks import (
     ToolResultBlock,
 )
 from errand.protocol.conversations import Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks import CallProgress, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,18 @@ class ThinkingRow:
     streaming: bool
 
 
+# `pending`: it has not begun, for it waits for the calls before it; `asks`: it needs approval and has not begun;
+# `ended`: its result follows with those of the calls beside it; `unknown`: the engine was killed while it ran, and a
+# person must decide how to continue; `interrupted`: its task was; `dropped`: its task ended before it began.
+CallState = Literal["pending", "asks", "running", "ended", "unknown", "interrupted", "dropped"]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCallRow:
     """A tool call and its result, if there is one; `output` is the output so far.
 
-    `waiting`: the call needs approval and has not started. `unknown`: the engine was killed while the call was
-    running, and a person must decide how to continue. `interrupted`: the call has no result because its task was
-    interrupted. `sub_agent` is the task that the call has started, `result_id` the node with the result.
+    `state` is that of a call without a result, `progress` when it began and ended. `settled` are the settled asks of
+    the call, oldest first. `sub_agent` is the task that the call has started, `result_id` the node with the result.
     """
 
     key: str
@@ -76,9 +81,9 @@ class ToolCallRow:
     call: ToolCallBlock
     result: ToolResultBlock | None
     output: str
-    waiting: bool = False
-    unknown: bool = False
-    interrupted: bool = False
+    state: CallState = "running"
+    progress: CallProgress | None = None
+    settled: tuple[Ask, ...] = ()
     sub_agent: Task | None = None
     result_id: str = ""
 
@@ -128,9 +133,10 @@ class RecallRow:
 
 @dataclass(frozen=True, slots=True)
 class AskRow:
-    """A question, an approval or a reached limit, at its position in the conversation, also once settled.
+    """A question, an approval or a reached limit, at its position in the conversation.
 
-    `others` are identical asks that wait, here or in other conversations.
+    A settled approval is part of the row of its call. `others` are identical asks that wait, here or in other
+    conversations.
     """
 
     key: str
@@ -142,12 +148,13 @@ class AskRow:
 class TaskEndRow:
     """The end of a task: complete with its summary, stopped, failed or at a limit.
 
-    `remarks` say what was truncated, ended or not read. `retry_id` is the reply that a retry generates again, `fork_id`
-    the node where another branch can start; None if there is none.
+    `reply` is the last reply in Markdown. `remarks` say what was truncated, ended or not read. `retry_id` is the reply
+    that a retry generates again, `fork_id` the node where another branch can start; None if there is none.
     """
 
     key: str
     task: Task
+    reply: str = ""
     remarks: tuple[str, ...] = ()
     retry_id: str | None = None
     fork_id: str | None = None
@@ -200,6 +207,14 @@ class SpeakerRow:
     speaker: Speaker
 
 
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """The heading of a turn, in a task of several turns. `number` counts from 1."""
+
+    key: str
+    number: int
+
+
 Row: TypeAlias = (
     UserRow
     | ReplyRow
@@ -216,6 +231,7 @@ Row: TypeAlias = (
     | BranchSwitchRow
     | BranchEndRow
     | SpeakerRow
+    | StepRow
 )
 
 

@@ -15,11 +15,12 @@ from errand.protocol.blocks import NoticeKind
 from errand.protocol.tasks import Task
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate, line_estimate
 from errand.window.rows.markdown import markdown_document, plain_document, without_markup
-from errand.window.rows.message_actions import BranchLock
+from errand.window.rows.message_actions import BranchLock, HoverActionsView
 from errand.window.rows.row import NoticeRow, TaskEndRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
+from errand.window.theme.tokens import DesignTokens
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel
 
@@ -45,6 +46,31 @@ class _EndLabel:
     state: str
 
 
+class _QuietEnd(HoverActionsView):
+    """The end of a task whose last reply says all: actions, time and cost while the pointer is over the row."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        owner: QWidget,
+        copy: Callable[[], None],
+        retry: Callable[[], None],
+        fork: Callable[[], None],
+    ) -> None:
+        super().__init__(theme, owner)
+        self._copy = self.add("copy", "Copy reply", copy)
+        self._retry = self.add("refresh-cw", "Retry", retry)
+        self._fork = self.add("git-branch", "Fork here", fork)
+        self.branching = (self._retry, self._fork)
+        self._totals = self.add_text()
+
+    def show_row(self, row: TaskEndRow) -> None:
+        self._copy.setVisible(bool(row.reply))
+        self._retry.setVisible(row.retry_id is not None)
+        self._fork.setVisible(row.fork_id is not None)
+        self._totals.set_text(" · ".join((_end_label(row.task).text, *task_totals(row.task))))
+
+
 class TaskEndView(RowView[TaskEndRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
@@ -62,11 +88,17 @@ class TaskEndView(RowView[TaskEndRow]):
         head.addWidget(self._icon)
         head.addWidget(self._title, 1)
         head.addWidget(self._totals, 0, Qt.AlignmentFlag.AlignRight)
-        self._retry = self._button("refresh-cw", "Have it done again", self._on_retry_clicked)
+        self._retry = self._button("refresh-cw", "Retry", self._on_retry_clicked)
         self._fork = self._button("git-branch", "Fork here", self._on_fork_clicked)
         head.addWidget(self._retry)
         head.addWidget(self._fork)
-        column = QVBoxLayout(self)
+        self._card = QWidget(self)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        self._quiet = _QuietEnd(theme, self, self._on_copy_clicked, self._on_retry_clicked, self._on_fork_clicked)
+        whole.addWidget(self._quiet)
+        whole.addWidget(self._card)
+        column = QVBoxLayout(self._card)
         column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
         column.setSpacing(tokens.space_close)
         column.addLayout(head)
@@ -77,12 +109,18 @@ class TaskEndView(RowView[TaskEndRow]):
         self._labelled_retry.clicked.connect(self._on_retry_clicked)
         column.addWidget(self._labelled_retry, 0, Qt.AlignmentFlag.AlignLeft)
         self._labelled_retry.setAccessibleName("Retry")
-        BranchLock(actions.branches, (self._retry, self._fork, self._labelled_retry), self)
+        locked = (self._retry, self._fork, self._labelled_retry, *self._quiet.branching)
+        BranchLock(actions.branches, locked, self)
 
     def set_row(self, row: TaskEndRow) -> None:
         task = row.task
         self._row = row
         label, size = _end_label(task), self.theme.tokens.icon_small
+        is_quiet = _is_quiet(row)
+        self._card.setVisible(not is_quiet)
+        self._quiet.setVisible(is_quiet)
+        if is_quiet:
+            self._quiet.show_row(row)
         icon = self.theme.icon(label.icon, f"{label.state}_mark")
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
         self._title.setText(label.text)
@@ -109,7 +147,7 @@ class TaskEndView(RowView[TaskEndRow]):
         return (self._row.task.summary or self._row.task.error or "") if self._row else ""
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self._row is not None:
+        if self._row is not None and not _is_quiet(self._row):
             background = self.theme.colour(f"{_end_label(self._row.task).state}_soft")
             paint_rounded(QPainter(self), self.rect(), self.theme.tokens.radius_card, fill=background)
 
@@ -118,6 +156,10 @@ class TaskEndView(RowView[TaskEndRow]):
         button.clicked.connect(clicked)
         return button
 
+    def _on_copy_clicked(self) -> None:
+        if self._row is not None:
+            self.row_actions.copy(self._row.reply)
+
     def _on_retry_clicked(self) -> None:
         if self._row is not None and self._row.retry_id is not None:
             self.row_actions.branches.retry(self._row.retry_id)
@@ -125,6 +167,11 @@ class TaskEndView(RowView[TaskEndRow]):
     def _on_fork_clicked(self) -> None:
         if self._row is not None and self._row.fork_id is not None:
             self.row_actions.branches.fork(self._row.fork_id)
+
+
+def _is_quiet(row: TaskEndRow) -> bool:
+    """True if the task ended well and there is nothing to say that its last reply does not say."""
+    return _end_label(row.task).state == "done" and not (row.task.summary or row.remarks or refused_text(row.task))
 
 
 def _end_label(task: Task) -> _EndLabel:
@@ -172,7 +219,13 @@ class NoticeView(RowView[NoticeRow]):
         self._text.show_document(plain_document(plain(notice_text(row.notice)).strip(), self.theme, colour=colour))
 
 
+def _estimate(row: TaskEndRow, width: int, tokens: DesignTokens) -> int:
+    return (line_estimate if _is_quiet(row) else card_estimate)(row, width, tokens)
+
+
 def _end_markdown(row: TaskEndRow, is_open: bool) -> str:
+    if _is_quiet(row):
+        return ""
     text_of_task = row.task.summary or row.task.error
     return "\n\n".join(text for text in (_end_label(row.task).text, text_of_task, " ".join(row.remarks)) if text)
 
@@ -185,8 +238,8 @@ def _end_text(row: TaskEndRow) -> str:
 TASK_END = RowKind(
     TaskEndRow,
     TaskEndView,
-    spacing=lambda row: Spacing.CARD,
-    estimate=card_estimate,
+    spacing=lambda row: Spacing.TEXT if _is_quiet(row) else Spacing.CARD,
+    estimate=_estimate,
     markdown=_end_markdown,
     text=_end_text,
 )

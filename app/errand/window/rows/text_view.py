@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
+from errand.window.rows.markup.decoration import MarkdownDocument, paint_decorations
 from errand.window.theme.style import paint_focus_ring, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
@@ -109,12 +110,15 @@ class TextView(QTextBrowser):
         self._shown = document
         self.updateGeometry()
 
-    def add_text(self, text: str) -> None:
-        """Append plain text in the format of the end; does not lay out the existing text again."""
+    def add_text(self, text: str, char_format: QTextCharFormat | None = None) -> None:
+        """Append plain text, by default in the format of the end; does not lay out the existing text again."""
         self.show_highlights(())
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
-        cursor.insertText(text)
+        if char_format is None:
+            cursor.insertText(text)
+        else:
+            cursor.insertText(text, char_format)
         self.updateGeometry()
 
     def show_highlights(self, highlights: Sequence[TextHighlight]) -> None:
@@ -230,6 +234,11 @@ class TextView(QTextBrowser):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
+        if isinstance(self._shown, MarkdownDocument) and (self._shown.bars or self._shown.boxes):
+            painter = QPainter(self.viewport())
+            painter.translate(-self.horizontalScrollBar().value(), -self.verticalScrollBar().value())
+            paint_decorations(painter, self._shown, self.theme.tokens)
+            painter.end()
         if self._has_ring:
             painter = QPainter(self.viewport())
             paint_focus_ring(painter, self.viewport().rect(), self.theme.tokens, self.theme.tokens.radius_control)

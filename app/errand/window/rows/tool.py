@@ -3,28 +3,33 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from textwrap import indent
 
-from PySide6.QtCore import QRectF, QUrl
-from PySide6.QtGui import QPainter, QPaintEvent, QTextBlock
+from PySide6.QtCore import QTimer, QUrl
+from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 
-from errand.client.display_text import content_of, tool_activity, without_file_names
-from errand.client.number_format import count, duration, money
+from errand.client.display_text import content_of, tool_activity
+from errand.client.number_format import count, duration, money, running_time
+from errand.client.patch import patch_of_diff
 from errand.client.safe_text import escape_hidden, escape_hidden_line, output_text
 from errand.protocol.base import JsonValue
 from errand.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
-from errand.protocol.tasks import Task
+from errand.protocol.tasks import CallProgress, Task
+from errand.window.rows.asks.ask_card import outcome_text, settled_words
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
-from errand.window.rows.code_view import CodeView
+from errand.window.rows.code_view import CodeView, DiffView
 from errand.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
 from errand.window.rows.markdown import code_fence
 from errand.window.rows.message_actions import add_forget_entry
 from errand.window.rows.row import ToolCallRow
-from errand.window.theme.style import colour, paint_rounded, push_button, set_style
+from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import CopyButton, IconButton
-from errand.window.widgets.labels import one_line
+from errand.window.widgets.diff_head import DiffHeadView
+from errand.window.widgets.diff_lines import diff_lines
+from errand.window.widgets.labels import TextLabel, one_line
 
 TOOL_ICONS: dict[ToolIcon, str] = {
     "tool": "wrench",
@@ -48,6 +53,8 @@ _MAX_LINES = 20
 _MAX_SHOWN = 16_000
 _LAST_LINES = 200
 
+_TICK_MS = 1000
+
 _SUMMARY = 90  # characters of the result shown in the line
 
 
@@ -69,38 +76,6 @@ def _argument(name: str, value: JsonValue) -> str:
     return f"{name}: {json.dumps(value, ensure_ascii=False)}"
 
 
-class DiffView(CodeView):
-    def __init__(self, theme: Theme, parent: QWidget | None = None, *, most_lines: int = 0) -> None:
-        super().__init__(theme, "Changes", parent, most_lines=most_lines)
-
-    def show_diff(self, diff: str) -> None:
-        """Omits the file names: the line of the card shows them."""
-        self.show_code(escape_hidden(without_file_names(diff)).rstrip("\n"), "")
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self.viewport())
-        block = self.cursorForPosition(self.viewport().rect().topLeft()).block()
-        while block.isValid() and self._top(block) < self.viewport().height():
-            background = self._background(block.text())
-            if background:
-                rect = QRectF(0, self._top(block), self.viewport().width(), self.line_height())
-                painter.fillRect(rect, colour(background))
-            block = block.next()
-        painter.end()
-        super().paintEvent(event)
-
-    def _top(self, block: QTextBlock) -> float:
-        return self.document().documentLayout().blockBoundingRect(block).top() - self.verticalScrollBar().value()
-
-    def _background(self, line: str) -> str:
-        tokens = self.theme.tokens
-        if line.startswith("+"):
-            return tokens.done_soft
-        if line.startswith("-"):
-            return tokens.failed_soft
-        return tokens.hover if line.startswith("@@") else ""
-
-
 class ToolCallCard(QWidget):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -119,12 +94,19 @@ class ToolCallCard(QWidget):
         self._truncated_note = QLabel("Its end is shown; copying takes all of it.")
         self._open_file = push_button("Open the whole output", "quiet")
         self._open_file.clicked.connect(self._on_open_file)
+        self._settled = TextLabel(theme, size=tokens.size_small, tone="muted", wrap=True)
+        layout.addWidget(self._settled)
         self._arguments_head = self._add(layout, "Arguments", self._arguments)
         self._output_head = self._add(layout, "Output", self._output, copy=self._copy_output)
-        self._diff_head = self._add(layout, "Changes", self._diff)
+        self._diff_text = ""
+        self._diff_head = DiffHeadView(theme, self._copy_patch)
+        layout.addWidget(self._diff_head)
+        layout.addWidget(self._diff)
 
     def show_row(self, row: ToolCallRow) -> None:
         diff = result_diff(row)
+        self._settled.setVisible(bool(row.settled))
+        self._settled.setText("\n".join(map(outcome_text, row.settled)))
         # The diff contains everything that the arguments say.
         self._arguments.setVisible(not diff)
         self._arguments_head.setVisible(not diff)
@@ -133,7 +115,9 @@ class ToolCallCard(QWidget):
         self._diff.setVisible(bool(diff))
         self._diff_head.setVisible(bool(diff))
         if diff:
-            self._diff.show_diff(diff)
+            self._diff_text = diff
+            self._diff_head.show_diff(diff)
+            self._diff.show_lines(diff_lines(diff))
         self._full_output = "" if diff else _whole_output(row)
         self._show_output(output_text(_last_lines(self._full_output)).rstrip("\n"), is_finished=row.result is not None)
         self._file = _output_file(row)
@@ -145,6 +129,9 @@ class ToolCallCard(QWidget):
         self._truncated_note.setVisible(len(self._full_output) > _MAX_SHOWN)
         if output:
             self._output.show_code(output, "", is_finished=is_finished)
+
+    def _copy_patch(self) -> None:
+        self._actions.copy(patch_of_diff(self._diff_text))
 
     def _copy_output(self) -> None:
         self._actions.copy(output_text(self._full_output).rstrip("\n"))
@@ -254,6 +241,7 @@ class ToolCallView(RowView[ToolCallRow]):
         self._head.addWidget(self._line, 1)
         self._column.addLayout(self._head)
         self._sub_agent: SubAgentButtons | None = None
+        self._clock: QTimer | None = None
 
     def set_open(self, is_open: bool) -> None:
         self._is_open = is_open
@@ -284,6 +272,34 @@ class ToolCallView(RowView[ToolCallRow]):
     def _show_line(self, row: ToolCallRow) -> None:
         icon, tint, pieces = _line_of(row)
         self._line.show_line(icon, tint, [*pieces, *hit_count_parts(self._hit_count)], can_open=True)
+        self._run_clock()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._on_tick()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._run_clock()
+
+    def _run_clock(self) -> None:
+        """The line of a running call shows its time; the clock runs only while it is visible."""
+        row = self._row
+        is_counting = row is not None and row.result is None and row.state == "running" and row.progress is not None
+        if not (is_counting and self.isVisible()):
+            if self._clock is not None:
+                self._clock.stop()
+            return
+        if self._clock is None:
+            self._clock = QTimer(self)
+            self._clock.setInterval(_TICK_MS)
+            self._clock.timeout.connect(self._on_tick)
+        if not self._clock.isActive():
+            self._clock.start()
+
+    def _on_tick(self) -> None:
+        if self._row is not None:
+            self._show_line(self._row)
 
     def _on_clicked(self, is_checked: bool) -> None:
         self._is_open = is_checked
@@ -308,29 +324,66 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     is_running, done = escape_hidden_line(display.running), escape_hidden_line(display.done)
     if row.sub_agent is not None and (row.sub_agent.ended_at is not None or result is None or not result.is_error):
         return _sub_agent_line(row.sub_agent, icon, target)
-    if row.waiting:
-        return (
-            "shield-question-mark",
-            "waiting_mark",
-            [LinePart(f"waits for you before {is_running}"), *target],
-        )
-    if row.unknown:
+    settled = [part for ask in row.settled for part in _separated(settled_words(ask), "muted")]
+    if row.state == "asks":
+        return "shield-question-mark", "waiting_mark", [LinePart(f"waits for you before {is_running}"), *target]
+    if row.state == "unknown":
         cut_off = [LinePart(f"cut off while {is_running}"), *target]
         return "triangle-alert", "waiting_mark", [*cut_off, *_separated("outcome unknown", "waiting")]
-    if row.interrupted:
-        return (
-            icon,
-            "muted",
-            [LinePart(is_running), *target, *_separated("the task was interrupted", "muted")],
-        )
     if result is None:
-        return icon, "link", [LinePart(is_running), *target, LinePart("…")]
+        return _unfinished_line(row, icon, target, settled)
+    if {"skipped", "stopped"} & set(result.marks):
+        return _stopped_line(row, result, icon, target, settled)
+    if any(ask.kind == "approval" and ask.status == "answered" and not ask.allowed for ask in row.settled):
+        return "circle-x", "failed_mark", [*(target or [LinePart(is_running)]), *settled]
     if result.is_error:
         # A call that was refused or could not start was not done.
         verb = done if result.facts is not None else is_running
-        outcome = one_line(result.summary or result.text, _SUMMARY)
-        return "circle-x", "failed_mark", [LinePart(verb), *target, *_separated(outcome, "failed"), *_time(result)]
-    return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result)]
+        outcome = _separated(one_line(result.summary or result.text, _SUMMARY), "failed")
+        return "circle-x", "failed_mark", [LinePart(verb), *target, *outcome, *_time(result), *settled]
+    return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result), *settled]
+
+
+def _unfinished_line(
+    row: ToolCallRow, icon: str, target: list[LinePart], settled: list[LinePart]
+) -> tuple[str, str, list[LinePart]]:
+    """The line of a call that has no result yet, or will have none."""
+    running = [LinePart(escape_hidden_line(row.call.display.running)), *target]
+    not_begun = target or running
+    match row.state:
+        case "interrupted":
+            return icon, "muted", [*running, *_separated("the task was interrupted", "muted")]
+        case "dropped":
+            return icon, "muted", [*not_begun, *_separated("not run", "muted")]
+        case "pending":
+            return icon, "muted", [*not_begun, *_separated("waiting", "muted"), *settled]
+        case "ended":
+            time = _separated(_elapsed(row.progress), "muted")
+            return icon, "muted", [LinePart(escape_hidden_line(row.call.display.done)), *target, *time, *settled]
+        case _:
+            time = _separated(_elapsed(row.progress), "muted")
+            return icon, "link", [*running, LinePart("…"), *time, *settled]
+
+
+def _stopped_line(
+    row: ToolCallRow, result: ToolResultBlock, icon: str, target: list[LinePart], settled: list[LinePart]
+) -> tuple[str, str, list[LinePart]]:
+    """The line of a call that a stop or a message of a person prevented or ended: no failure of its own."""
+    has_begun = result.facts is not None
+    verb = LinePart(escape_hidden_line(row.call.display.done if has_begun else row.call.display.running))
+    why = "skipped for your message" if "skipped" in result.marks else "stopped" if has_begun else "not run"
+    begun = [verb, *target] if has_begun or not target else target
+    return icon, "muted", [*begun, *_separated(why, "muted"), *_time(result), *settled]
+
+
+def _elapsed(progress: CallProgress | None) -> str:
+    """The time of a call that has begun, from a second on; a running one without fractions."""
+    if progress is None:
+        return ""
+    seconds = ((progress.ended_at or datetime.now(UTC)) - progress.started_at).total_seconds()
+    if seconds < 1:
+        return ""
+    return duration(seconds) if progress.ended_at is not None else running_time(seconds)
 
 
 def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str, str, list[LinePart]]:
@@ -398,7 +451,7 @@ def _markdown(row: ToolCallRow, is_open: bool) -> str:
 def _text(row: ToolCallRow) -> str:
     diff = result_diff(row)
     if diff:
-        return escape_hidden(without_file_names(diff)).rstrip("\n")
+        return "\n".join(line.text for line in diff_lines(diff))
     return f"{_arguments_text(row.call)[0]}\n{_output(row)}"
 
 

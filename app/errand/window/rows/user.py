@@ -1,9 +1,9 @@
 """A person's message: the bubble on the right, with mentions and hover actions."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize
+from PySide6.QtCore import QPoint, QRect, QSize
 from PySide6.QtGui import (
     QColor,
     QPainter,
@@ -14,21 +14,22 @@ from PySide6.QtGui import (
     QTextDocument,
     QTextOption,
 )
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, message_markdown, text_estimate
 from errand.window.rows.markdown import plain_document
-from errand.window.rows.message_actions import BranchLock, KeepMarkView, add_message_entries
+from errand.window.rows.message_actions import BranchLock, HoverActionsView, KeepMarkView, add_message_entries
 from errand.window.rows.row import Speaker, UserRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, push_button
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
-from errand.window.widgets.buttons import IconButton
 
 _WIDEST = 0.8  # fraction of the column
-_PREVIEW_CHARACTERS = 3_000  # characters shown of a long message
-_LINES = 40
+_PREVIEW_CHARACTERS = 1_500  # characters shown of a long message
+_LINES = 20
+# A message that is only a little longer is shown whole.
+_SPARE = 1.3
 _LONG_WORD = re.compile(r"\S{2000}")
 
 
@@ -52,50 +53,6 @@ def _occurrences(document: QTextDocument, word: str) -> Iterator[QTextCursor]:
         place = document.find(word, place.selectionEnd())
 
 
-class HoverActionsView(QWidget):
-    """Visible while the pointer is over `owner`."""
-
-    def __init__(self, theme: Theme, owner: QWidget) -> None:
-        super().__init__(owner)
-        self._theme = theme
-        self._owner = owner
-        self._buttons: list[HoverButton] = []
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(0)
-        owner.installEventFilter(self)
-
-    @property
-    def is_bar_visible(self) -> bool:
-        return self._owner.underMouse() or any(button.hasFocus() for button in self._buttons)
-
-    def add(self, icon: str, name: str, clicked: Callable[[], None]) -> IconButton:
-        button = HoverButton(self._theme, icon, name, self)
-        button.clicked.connect(clicked)
-        button.installEventFilter(self)
-        self._buttons.append(button)
-        self._row.addWidget(button)
-        return button
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() in (QEvent.Type.Enter, QEvent.Type.Leave, QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            for button in self._buttons:
-                button.update()
-        return False
-
-
-class HoverButton(IconButton):
-    def __init__(self, theme: Theme, icon: str, name: str, bar: HoverActionsView) -> None:
-        super().__init__(theme, icon, name)
-        self._bar = bar
-        side = theme.tokens.icon_small + theme.tokens.space_close
-        self.setFixedSize(QSize(side, side))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        if self._bar.is_bar_visible:
-            super().paintEvent(event)
-
-
 class UserView(RowView[UserRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
@@ -103,9 +60,9 @@ class UserView(RowView[UserRow]):
         self._text = TextView(theme, "Your message", self)
         self._bubble = QRect()
         self._is_open = False
-        self._show_all = push_button("Show all", "quiet")
-        self._show_all.setParent(self)
-        self._show_all.clicked.connect(self._on_show_all_clicked)
+        self._show_more = push_button("Show more", "quiet")
+        self._show_more.setParent(self)
+        self._show_more.clicked.connect(self._on_show_more_clicked)
         self._bar = HoverActionsView(theme, self)
         self._bar.add("copy", "Copy message", self._on_copy_clicked)
         self._bar.add("pencil", "Edit message", self._on_edit_clicked)
@@ -120,11 +77,11 @@ class UserView(RowView[UserRow]):
         self._row = row
         self._mark.show_at(row.node.id)
         text = row.text.strip("\n")
-        first = "\n".join(text[:_PREVIEW_CHARACTERS].split("\n")[:_LINES])
+        first = _preview(text)
         is_cut = len(first) < len(text)
-        self._show_all.setVisible(is_cut)
-        self._show_all.setText("Show less" if self._is_open else f"Show all {len(text):,} characters")
-        self._show_all.setAccessibleName(self._show_all.text())
+        self._show_more.setVisible(is_cut)
+        self._show_more.setText("Show less" if self._is_open else "Show more")
+        self._show_more.setAccessibleName(self._show_more.text())
         self._show_text(first + "…" if is_cut and not self._is_open else text)
         self._layout_at(self.width())
 
@@ -166,7 +123,7 @@ class UserView(RowView[UserRow]):
         highlight_mentions(document, self._row.mentions if self._row is not None else (), self.theme)
         self._text.show_document(document)
 
-    def _on_show_all_clicked(self) -> None:
+    def _on_show_more_clicked(self) -> None:
         assert self._row is not None
         self._is_open = not self._is_open
         self.set_row(self._row)
@@ -181,13 +138,13 @@ class UserView(RowView[UserRow]):
         bar = self._bar.sizeHint()
         widest = min(int(width * _WIDEST), width - bar.width() - self._mark.width() - above)
         document.setTextWidth(max(1, widest - 2 * aside))
-        button = QSize() if self._show_all.isHidden() else self._show_all.sizeHint()
+        button = QSize() if self._show_more.isHidden() else self._show_more.sizeHint()
         wide = max(int(document.idealWidth()) + 1, button.width() - above)
         high = self._text.heightForWidth(wide)
         self._bubble = QRect(width - wide - 2 * aside, 0, wide + 2 * aside, high + 2 * above)
         self._text.setGeometry(self._bubble.adjusted(aside, above, -aside, -above))
         if not button.isEmpty():
-            self._show_all.setGeometry(QRect(QPoint(self._bubble.left() + above // 2, self._bubble.bottom()), button))
+            self._show_more.setGeometry(QRect(QPoint(self._bubble.left() + above // 2, self._bubble.bottom()), button))
             self._bubble.setHeight(self._bubble.height() + button.height() + above // 2)
         beside = self._bubble.left() - self._mark.width() - above // 2
         left = max(0, beside - bar.width())
@@ -197,8 +154,15 @@ class UserView(RowView[UserRow]):
         return self._bubble.height()
 
 
+def _preview(text: str) -> str:
+    """The beginning of a long message; all of a short one."""
+    if len(text) <= _PREVIEW_CHARACTERS * _SPARE and text.count("\n") < _LINES * _SPARE:
+        return text
+    return "\n".join(text[:_PREVIEW_CHARACTERS].split("\n")[:_LINES])
+
+
 def _estimate(row: UserRow, width: int, tokens: DesignTokens) -> int:
-    return tokens.space_far + 2 * tokens.space_normal + text_estimate(row.text, int(width * _WIDEST), tokens)
+    return tokens.space_far + 2 * tokens.space_normal + text_estimate(_preview(row.text), int(width * _WIDEST), tokens)
 
 
 USER = RowKind(

@@ -16,10 +16,19 @@ from errand.protocol.agents import (
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS
 from errand.protocol.events import PersonalityDeleted, PersonalityUpdate
-from errand.protocol.settings import MODEL_LIST, SETTINGS_GET, ModelListParams, ModelListResult, SettingsGetParams
+from errand.protocol.settings import (
+    MODEL_LIST,
+    SETTINGS_GET,
+    Model,
+    ModelListParams,
+    ModelListResult,
+    SettingsGetParams,
+)
 from errand.window.stores.session import EngineSession
+from errand.window.stores.window_state import WindowStateStore
 
-DEFAULT = "assistant"
+# The provider of the tour's models, which nobody chooses for work.
+_SCRIPTED = "scripted"
 
 
 class ModelStore(QObject):
@@ -27,25 +36,48 @@ class ModelStore(QObject):
 
     changed = Signal()
 
-    def __init__(self, session: EngineSession) -> None:
+    def __init__(self, session: EngineSession, state: WindowStateStore) -> None:
         super().__init__()
         self._session = session
+        self._state = state
         self.found: ModelListResult | None = None
         session.state_changed.connect(self._on_state_changed)
 
     @property
-    def ready(self) -> tuple[str, ...]:
-        """Ids of the models whose provider is ready."""
+    def offered(self) -> tuple[Model, ...]:
+        """The models whose provider is ready, without those that the person chose not to see."""
         if self.found is None:
             return ()
         providers = {provider.name for provider in self.found.providers if provider.ready}
-        return tuple(model.id for model in self.found.models if model.provider in providers)
+        return tuple(model for model in self.found.models if model.shown and model.provider in providers)
 
     @property
-    def servers(self) -> tuple[tuple[str, str], ...]:
-        """Custom servers: id, which is the prefix of their model ids, and name."""
-        own = self.found.providers if self.found is not None else ()
-        return tuple((provider.name, provider.title) for provider in own if provider.own)
+    def ready(self) -> tuple[str, ...]:
+        """Ids of the models whose provider is ready."""
+        return tuple(model.id for model in self.offered)
+
+    @property
+    def providers(self) -> tuple[tuple[str, str], ...]:
+        """The ready providers: id, which is the prefix of their model ids, and title."""
+        found = self.found.providers if self.found is not None else ()
+        return tuple((one.name, one.title) for one in found if one.ready and one.name != _SCRIPTED)
+
+    @property
+    def favourites(self) -> tuple[str, ...]:
+        return tuple(self._state.settings.favourite_models)
+
+    @property
+    def recent(self) -> tuple[str, ...]:
+        """The models that were chosen last, the newest first."""
+        return tuple(self._state.settings.recent_models)
+
+    def set_favourite(self, model: str, is_favourite: bool) -> None:
+        self._state.set_favourite_model(model, is_favourite=is_favourite)
+        self.changed.emit()
+
+    def add_recent(self, model: str) -> None:
+        self._state.add_recent_model(model)
+        self.changed.emit()
 
     @property
     def default(self) -> str:
@@ -57,7 +89,12 @@ class ModelStore(QObject):
         return self.found is not None and self.found.default is None
 
     def reload(self) -> None:
+        """Load again, and look for local servers."""
         self._session.spawn(self._load(refresh=True))
+
+    def load(self) -> None:
+        """Load again what the engine knows now."""
+        self._session.spawn(self._load(refresh=False))
 
     def _on_state_changed(self) -> None:
         if self._session.state == "ready":

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from errand.protocol.agents import Agent, Personality, ThinkingLevel
+from errand.protocol.settings import Model
 from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
-from errand.window.stores.catalog import DEFAULT
 
+DEFAULT = "assistant"
 _CUSTOM_SERVER = "openai_compatible/"
 
 
@@ -76,16 +77,18 @@ class TaskOptions:
 class TaskOptionDefaults:
     """`model` is the default model, `agent` the selected agent, None in a new conversation.
 
-    `servers` are the custom servers: id, which is the prefix of their model ids, and name. `has_sandbox`: commands run
-    in a sandbox on this machine.
+    `providers` are the ready providers: id, which is the prefix of their model ids, and title. `favourites` and
+    `recent` are ids of models. `has_sandbox`: commands run in a sandbox on this machine.
     """
 
-    models: tuple[str, ...] = ()
+    models: tuple[Model, ...] = ()
     model: str = ""
     personalities: tuple[Personality, ...] = ()
     agent: Agent | None = None
-    servers: tuple[tuple[str, str], ...] = ()
+    providers: tuple[tuple[str, str], ...] = ()
     has_sandbox: bool = False
+    favourites: tuple[str, ...] = ()
+    recent: tuple[str, ...] = ()
 
     @property
     def personality_id(self) -> str:

@@ -1,5 +1,6 @@
 """The newest state of every known task, its activity as text, and the unread ended tasks."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
@@ -117,8 +118,8 @@ def is_interrupted(task: Task | None) -> bool:
     return task is not None and task.status == "interrupted"
 
 
-def task_activity(task: Task) -> str:
-    """The current activity as text; the engine's own text where it gives one."""
+def task_activity(task: Task, writing: str = "Working") -> str:
+    """The current activity as text; the engine's own text where it gives one. `writing` is that of the model."""
     if task.ended_at is None and task.activity:
         return task.activity[:1].upper() + task.activity[1:]
     if task.ended_at is not None:
@@ -134,7 +135,7 @@ def task_activity(task: Task) -> str:
         case "interrupted":
             return "Interrupted: the engine ended while it worked"
         case "running" | "thinking" | "completed" | "cancelled" | "error":
-            return "Stopping" if task.stopping else "Thinking"
+            return "Stopping" if task.stopping else writing
 
 
 def _end_text(task: Task) -> str:
@@ -180,6 +181,10 @@ class UnreadStore(QObject):
 
     def count(self, conversation_id: str) -> int:
         return sum(task.conversation_id == conversation_id for task in self.finished())
+
+    def counts(self) -> dict[str, int]:
+        """Of all conversations that have unread ones."""
+        return dict(Counter(task.conversation_id for task in self.finished()))
 
     def mark_read(self, conversation_id: str) -> None:
         """Mark all tasks of a conversation as read."""

@@ -15,10 +15,12 @@ from errand.window.stores.task_options import TaskOptions
 
 _SAVE_AFTER_MS = 400
 _MAX_CLOSED = 20
+_MAX_RECENT = 5
 _MAX_BYTES = 16_000_000
 _log = logging.getLogger(__name__)
 
 ThemeMode = Literal["light", "dark", "system"]
+Grouping = Literal["day", "folder"]
 
 
 class ScrollPosition(msgspec.Struct, frozen=True):
@@ -32,18 +34,21 @@ class ScrollPosition(msgspec.Struct, frozen=True):
 class WindowSettings(msgspec.Struct):
     """The content of the file; conversations are named by id, "" is the new conversation.
 
-    `windows` has the geometry, in Qt's form, of each conversation in a separate window. `attached` has paths of files.
+    `windows` has the geometry, in Qt's form, of each conversation in a separate window, `window_places` that of windows
+    which were closed or whose conversation is in a tab again. `attached` has paths of files.
     `shortcuts` has the keys of actions that differ from the defaults. `trees` has the width of the tree for each
     conversation that shows it, `agents` the selected agent of each conversation in which the user selected one.
     `options` are those of the next new conversation. `places` omits conversations that are scrolled to the end.
     `seen_at` is when the window was last in use: a task that ended later is unread at the next start. `quick_key` is
-    true once the desktop has assigned a key for quick tasks: it is requested again at each start.
+    true once the desktop has assigned a key for quick tasks: it is requested again at each start. `favourite_models`
+    and `recent_models` have model ids, the recent ones with the newest first.
     """
 
     tabs: list[str] = []
     titles: dict[str, str] = {}
     pinned: list[str] = []
     windows: dict[str, bytes] = {}
+    window_places: dict[str, bytes] = {}
     current: str = ""
     closed: list[str] = []
     drafts: dict[str, str] = {}
@@ -56,12 +61,16 @@ class WindowSettings(msgspec.Struct):
     maximized: bool = False
     sidebar_width: int = 280
     sidebar_hidden: bool = False
+    sidebar_grouping: Grouping = "day"
     todo_folded: bool = False
     theme: ThemeMode = "system"
     motion: bool | None = None
     reading_family: str = ""
     reading_size: int = 13
+    zoom: int = 100
     options: TaskOptions = TaskOptions()
+    favourite_models: list[str] = []
+    recent_models: list[str] = []
     unread: list[str] = []
     seen_at: datetime = datetime.fromtimestamp(0, UTC)
     told_of_background: bool = False
@@ -109,6 +118,16 @@ class WindowStateStore(QObject):
             approve="ask" if options.approve == "all" else options.approve,
             network="asked" if options.network == "on" else options.network,
         )
+        self.save_soon()
+
+    def add_recent_model(self, model: str) -> None:
+        others = [known for known in self.settings.recent_models if known != model]
+        self.settings.recent_models = [model, *others][:_MAX_RECENT]
+        self.save_soon()
+
+    def set_favourite_model(self, model: str, *, is_favourite: bool) -> None:
+        others = [known for known in self.settings.favourite_models if known != model]
+        self.settings.favourite_models = [*others, model] if is_favourite else others
         self.save_soon()
 
     def set_todo_open(self, is_open: bool) -> None:

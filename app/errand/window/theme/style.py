@@ -37,12 +37,20 @@ def set_style(widget: QWidget, name: str, value: str) -> None:
     style.polish(widget)
 
 
+def focus_by_keys(control: QWidget) -> None:
+    """Put a control into the Tab order.
+
+    A click leaves the focus where it was, so that a ring is seen only after keyboard use, and typing goes on.
+    """
+    control.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
+
 def push_button(text: str, look: ButtonStyle = "plain") -> QPushButton:
     """A button in the Tab order, also on systems that skip buttons; Enter presses it, as Space does."""
     button = _EnterButton(text)
     button.setAccessibleName(text)
     button.setAutoDefault(False)
-    button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    focus_by_keys(button)
     set_style(button, "look", look)
     return button
 

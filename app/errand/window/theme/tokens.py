@@ -1,6 +1,6 @@
 """The single table of design tokens: colours, sizes, spaces, radii. No other module defines a colour or a size."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,8 +10,8 @@ class DesignTokens:
     `page` is the background of the transcript, `panel` of side bars, `raised` of cards, inputs and menus. `edge` is the
     border of input fields and check boxes, `outline` of everything else. `hit` is the background of search hits,
     `hit_now` of the current one. For states, the plain name is for text, `_mark` for dots and icons, `_soft` for
-    backgrounds. `person_` colours distinguish agents: for names, readable on any background. `size_reading` is the
-    transcript's font size, which the user chooses.
+    backgrounds. `added_word` and `removed_word` are behind the changed words of a diff. `person_` colours distinguish
+    agents: for names, readable on any background. `size_reading` is the transcript's font size, which the user chooses.
     """
 
     dark: bool
@@ -47,6 +47,8 @@ class DesignTokens:
     failed: str
     failed_mark: str
     failed_soft: str
+    added_word: str
+    removed_word: str
     danger: str
     danger_hover: str
     syntax_keyword: str
@@ -114,6 +116,8 @@ LIGHT = DesignTokens(
     failed="#b3261e",
     failed_mark="#d5423a",
     failed_soft="#fdecea",
+    added_word="#b4e3c3",
+    removed_word="#f7c5c0",
     danger="#c0312a",
     danger_hover="#a92822",
     syntax_keyword="#8c2f8f",
@@ -166,6 +170,8 @@ DARK = DesignTokens(
     failed="#ff958c",
     failed_mark="#ee6a60",
     failed_soft="#3d2221",
+    added_word="#2a5a3b",
+    removed_word="#713330",
     danger="#c4392f",
     danger_hover="#b03028",
     syntax_keyword="#d9a0e6",
@@ -183,3 +189,20 @@ DARK = DesignTokens(
     person_violet="#bc98f0",
     person_gray="#a0a6b1",
 )
+
+_SIZES = ("size_small", "size_base", "size_large", "size_heading")
+_LENGTHS = (
+    *("space_tight", "space_close", "space_normal", "space_wide", "space_far"),
+    *("radius_control", "radius_card", "icon_small", "icon_large", "column"),
+)
+SCALED = (*_SIZES, "size_reading", *_LENGTHS)
+"""The tokens in pixels."""
+
+
+def scaled_tokens(tokens: DesignTokens, lengths: float, text: float) -> DesignTokens:
+    """All lengths times one factor, sizes of text times another; sizes that differ stay different."""
+    sizes: dict[str, int] = {}
+    smallest = 0
+    for name in _SIZES:
+        smallest = sizes[name] = max(round(getattr(tokens, name) * text), smallest + 1)
+    return replace(tokens, **sizes, **{name: max(1, round(getattr(tokens, name) * lengths)) for name in _LENGTHS})

@@ -1,9 +1,12 @@
-"""The selection as text: as shown within one row, as Markdown over several."""
+"""The selection as text: as Markdown, or without markup."""
+
+from PySide6.QtGui import QTextCursor
 
 from errand.window.rows.code_view import CodeView
-from errand.window.rows.markdown import code_fence, fragment_markdown
+from errand.window.rows.markdown import code_fence, fragment_markdown, is_one_run, plain_text
+from errand.window.rows.markup.pieces import is_cut, parse_details
+from errand.window.rows.piece import parse_fence
 from errand.window.rows.registry import kind_of
-from errand.window.rows.reply import parse_fence
 from errand.window.rows.row import NoticeRow, ReplyRow, Row, RowSource, UserRow
 from errand.window.rows.text_view import TextView
 from errand.window.transcript.highlights import text_views
@@ -22,21 +25,49 @@ class SelectionCopy:
         self._recycler = recycler
 
     def text(self, span: SelectionRange) -> str:
-        """The text for Ctrl+C: plain within one row, Markdown for several rows."""
+        """The text for Ctrl+C: Markdown, but code, messages of people and words of one format as they are shown."""
         if len(span.rows) > 1 or span.covers(span.first.row):
             return self.markdown(span)
-        index = span.first.row
+        row = self._rows.row(span.first.row)
+        is_verbatim = isinstance(row, UserRow | NoticeRow)
         chosen = [
-            view.cursor_between(*span.within(index, number, view.document().characterCount() - 1))
-            .selection()
-            .toPlainText()
-            for number, view in enumerate(text_views(self._recycler.view(index)))
+            plain_text(cursor)
+            if is_verbatim or isinstance(view, CodeView) or is_one_run(cursor)
+            else fragment_markdown(cursor)
+            for view, cursor in self._cursors(span, span.first.row)
         ]
         return "\n".join(text for text in chosen if text)
 
+    def plain(self, span: SelectionRange) -> str:
+        """The selection without markup."""
+        return "\n\n".join(text for text in (self._plain_row(span, index) for index in span.rows) if text)
+
+    def _plain_row(self, span: SelectionRange, index: int) -> str:
+        row = self._rows.row(index)
+        if span.covers(index) and len(span.rows) > 1:
+            return kind_of(row).text(row).strip("\n") or kind_of(row).markdown(row, self._recycler.is_open(index))
+        return "\n".join(filter(None, (plain_text(cursor) for _, cursor in self._cursors(span, index))))
+
+    def _cursors(self, span: SelectionRange, index: int) -> list[tuple[TextView, QTextCursor]]:
+        """The text views of a row with what is selected in them."""
+        return [
+            (view, view.cursor_between(*span.within(index, number, view.document().characterCount() - 1)))
+            for number, view in enumerate(text_views(self._recycler.view(index)))
+        ]
+
     def markdown(self, span: SelectionRange) -> str:
-        rows = [self._row(span, index) for index in span.rows]
-        return "\n\n".join(text for text in rows if text)
+        texts = [(index, self._row(span, index)) for index in span.rows]
+        shown = [(index, text) for index, text in texts if text]
+        return "".join(
+            f"{self._separator(index) if number else ''}{text}" for number, (index, text) in enumerate(shown)
+        )
+
+    def _separator(self, index: int) -> str:
+        """What stands above a row: nothing but a new line if it continues the paragraph of the row above."""
+        above = self._rows.row(index - 1) if index else None
+        if not isinstance(above, ReplyRow) or not is_cut(above.markdown):
+            return "\n\n"
+        return "\n" if above.markdown.endswith("\n") else " "
 
     def _row(self, span: SelectionRange, index: int) -> str:
         row = self._rows.row(index)
@@ -53,7 +84,8 @@ class SelectionCopy:
         if start == end:
             return ""
         row = self._rows.row(index)
-        if (start, end) == (0, last) and isinstance(row, UserRow | ReplyRow):
+        is_part = isinstance(row, ReplyRow) and parse_details(row.markdown) is not None
+        if (start, end) == (0, last) and isinstance(row, UserRow | ReplyRow) and not is_part:
             return kind_of(row).markdown(row, False)
         cursor = view.cursor_between(start, end)
         if isinstance(view, CodeView):

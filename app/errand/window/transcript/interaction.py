@@ -26,9 +26,13 @@ _SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 class SelectionController(QObject):
-    """Handles mouse events in viewport coordinates. Emits `scrolled(pixels)` to scroll while dragging at an edge."""
+    """Handles mouse events in viewport coordinates.
+
+    Emits `scrolled(pixels)` to scroll while dragging at an edge, and `clicked` for a click that selected nothing.
+    """
 
     scrolled = Signal(int)
+    clicked = Signal()
 
     def __init__(self, rows: RowSource, recycler: RowViewRecycler, actions: RowActions, viewport: QWidget) -> None:
         super().__init__(viewport)
@@ -81,6 +85,8 @@ class SelectionController(QObject):
                 self._drag.move(point)
             case QEvent.Type.MouseButtonRelease if is_left:
                 self._drag.release()
+                if self._selection.span() is None:
+                    self.clicked.emit()
             case QEvent.Type.MouseButtonDblClick if is_left:
                 self._drag.on_double_click(event.timestamp())
                 self._drag.select(self._unit_at(point, QTextCursor.SelectionType.WordUnderCursor))
@@ -97,8 +103,8 @@ class SelectionController(QObject):
             self._drag.press(point, extends=bool(event.modifiers() & _SHIFT))
 
     def copy(self) -> None:
-        """Copy the selection, if any: as displayed within one row, as Markdown over several."""
-        self._copy(is_markdown=False)
+        """Copy the selection, if any, as Markdown."""
+        self._copy(is_plain_text=False)
 
     def select_all(self) -> None:
         self._selection.select_all()
@@ -108,7 +114,7 @@ class SelectionController(QObject):
         self._selection.clear()
         self._on_changed()
 
-    def _copy(self, *, is_markdown: bool) -> None:
+    def _copy(self, *, is_plain_text: bool) -> None:
         from errand.window.transcript.copying import (
             SelectionCopy,  # imports all row views, which the start does not need
         )
@@ -116,7 +122,7 @@ class SelectionController(QObject):
         span = self._selection.span()
         if span is not None:
             copying = SelectionCopy(self._rows, self._recycler)
-            self._actions.copy(copying.markdown(span) if is_markdown else copying.text(span))
+            self._actions.copy(copying.plain(span) if is_plain_text else copying.text(span))
 
     def _point_at(self, point: QPoint) -> SelectionPoint | None:
         found = self._view_at(point)
@@ -162,9 +168,11 @@ class SelectionController(QObject):
         first = menu.actions()[0] if menu.actions() else None
         if self._selection.span() is None:
             return
-        for title, is_markdown in (("Copy", False), ("Copy as Markdown", True)):
+        for title, is_plain_text in (("Copy", False), ("Copy as plain text", True)):
             entry = menu.addAction(title)
-            entry.triggered.connect(lambda _=False, is_markdown=is_markdown: self._copy(is_markdown=is_markdown))
+            entry.triggered.connect(
+                lambda _=False, is_plain_text=is_plain_text: self._copy(is_plain_text=is_plain_text)
+            )
             if first is not None:
                 menu.removeAction(entry)
                 menu.insertAction(first, entry)

@@ -104,7 +104,8 @@ class RowHeights:
 class ScrollAnchor:
     """The scroll position: the top row and the pixels of it above the view, or the end, to which the view then sticks.
 
-    `margin` is the empty space above the first row and below the last one.
+    `margin` is the empty space above the first row and below the last one. While it is held, after a person has opened
+    or closed a row, the rows stay where they are even if that leaves empty space below the last one.
     """
 
     def __init__(self, margin: int) -> None:
@@ -112,19 +113,33 @@ class ScrollAnchor:
         self.offset = -margin
         self.is_end = True
         self._margin = margin
+        self._is_held = False
+        self._has_room = False  # below the last row, while it is held
+
+    @property
+    def shows_end(self) -> bool:
+        """True if nothing is below the view."""
+        return self.is_end or (self._is_held and self._has_room)
 
     def to_start(self) -> None:
-        self.index, self.offset, self.is_end = 0, -self._margin, False
+        self.to_row(0, -self._margin)
 
     def to_end(self) -> None:
         self.is_end = True
+        self._is_held = False
 
     def to_row(self, index: int, offset: int) -> None:
         self.index, self.offset, self.is_end = index, offset, False
+        self._is_held = False
+
+    def hold(self) -> None:
+        """Keep the rows in place while the height of one changes."""
+        self.is_end = False
+        self._is_held, self._has_room = True, False
 
     def move_to(self, y: int, heights: RowHeights) -> None:
         """Move to a position in pixels from the start, as a scroll bar counts."""
-        self.is_end = False
+        self.is_end = self._is_held = False
         if not len(heights) or y < self._margin:
             self.index, self.offset = 0, y - self._margin
             return
@@ -133,9 +148,11 @@ class ScrollAnchor:
 
     def move_by(self, pixels: int) -> None:
         """Move down by `pixels`, up if negative; `resolve` clamps the result."""
+        if pixels > 0 and self.shows_end:
+            return
         self.offset += pixels
         if pixels < 0:
-            self.is_end = False
+            self.is_end = self._has_room = False
 
     def inserted(self, first: int, count: int) -> None:
         if first <= self.index:
@@ -162,7 +179,12 @@ class ScrollAnchor:
         while last < count and bottom <= view:
             bottom += measure(last)
             last += 1
-        if bottom <= view:
+        is_room, had_room = bottom <= view, self.shows_end
+        if self._is_held and is_room:
+            self._has_room = True
+            return range(self.index, count)
+        self._is_held = False
+        if is_room or had_room:  # what grows into the room below the last row is followed
             self.is_end = True
             return self._from_end(count, view, measure)
         return range(self.index, self._shown_below(last, bottom, count, view, measure))

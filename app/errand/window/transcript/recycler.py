@@ -3,7 +3,9 @@
 Also the space between rows, and the Tab order.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -70,7 +72,7 @@ class RowViewRecycler(QObject):
         self._pool = RowViewPool(theme, actions, parent)
         self._views: dict[int, RowView[Row]] = {}
         self._stale: set[int] = set()  # rows that changed since their view was updated
-        self._open: set[str] = set()
+        self.open_keys: set[str] = set()  # rows whose cards the user expanded
         self._connected: set[RowView[Row]] = set()
 
     def reset(self) -> None:
@@ -80,10 +82,14 @@ class RowViewRecycler(QObject):
 
     def restyle(self) -> None:
         """Colours or fonts changed: recreate and measure all views."""
+        self.delete_views()
+        self.heights.forget_all()
+
+    def delete_views(self) -> None:
+        """Delete all views, also those kept for reuse; the measured heights stay."""
         self._release_all()
         self._pool.clear()
         self._connected.clear()
-        self.heights.forget_all()
 
     def set_width(self, width: int) -> None:
         if width != self.width:
@@ -133,20 +139,20 @@ class RowViewRecycler(QObject):
             view = self._pool.take(kind.view)
             self._connect(view)
             view.resize(self.width, view.height())  # so that texts are laid out once, at the final width
-            view.set_open(row.key in self._open)
+            view.set_open(row.key in self.open_keys)
         view.set_row(row)
         self._views[index] = view  # after its first row, so that `resized` then does not leave the end
         return view
 
     def is_open(self, index: int) -> bool:
         """True if the user expanded this row's card."""
-        return self._rows.row(index).key in self._open
+        return self._rows.row(index).key in self.open_keys
 
     def open(self, index: int) -> None:
         """Expand this row's card, like a click on it."""
         row = self._rows.row(index)
-        if row.key not in self._open:
-            self._open.add(row.key)
+        if row.key not in self.open_keys:
+            self.open_keys.add(row.key)
             view = self.view(index)
             view.set_open(True)
             view.set_row(row)
@@ -199,7 +205,7 @@ class RowViewRecycler(QObject):
         index = self._index_of(view)
         if index is not None:
             key = self._rows.row(index).key
-            (self._open.add if is_open else self._open.discard)(key)
+            (self.open_keys.add if is_open else self.open_keys.discard)(key)
 
     def _index_of(self, view: RowView[Row]) -> int | None:
         return next((index for index, one in self._views.items() if one is view), None)
@@ -276,3 +282,12 @@ def _tab_stops(view: RowView[Row]) -> list[QWidget]:
         return corner.y(), corner.x()
 
     return sorted(found, key=place)
+
+
+def trim_memory() -> None:
+    """Give freed memory back to the system: glibc keeps most of it for later."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):  # not glibc
+            ctypes.CDLL(None).malloc_trim(0)

@@ -18,7 +18,7 @@ def line_height(theme: Theme) -> int:
 
 def key_scroll(key: Qt.Key, height: int, line: int) -> int:
     """Pixels down for a key in a view of this height; 0 for a key that does not scroll."""
-    page = height - 2 * line
+    page = max(line, height - 2 * line)
     distances = {
         Qt.Key.Key_Down: 2 * line,
         Qt.Key.Key_Up: -2 * line,

@@ -3,6 +3,7 @@
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QFocusEvent,
+    QHideEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -23,10 +24,15 @@ from errand.window.transcript.interaction import SearchHighlights, SelectionCont
 from errand.window.transcript.layout import ScrollAnchor
 from errand.window.transcript.overlays import JumpToEndView, LoadingOlderView, OlderTrigger
 from errand.window.transcript.placement import RowPlacement
-from errand.window.transcript.recycler import RowViewRecycler, focus_last, focus_next
+from errand.window.transcript.recycler import RowViewRecycler, focus_last, focus_next, trim_memory
 from errand.window.transcript.scrolling import SmoothScroll, key_scroll, line_height, wheel_scroll
 
 _REASON = Qt.FocusReason
+# A person who goes back and forth between two tabs finds them laid out; after this time a hidden one gives back memory.
+_HIDDEN_MS = 10_000
+# Freed memory is given back a while after rows were deleted or many older ones were loaded.
+_TRIM_AFTER_MS = 1_000
+_MANY_ROWS = 20
 _KEY_REASONS = (_REASON.TabFocusReason, _REASON.BacktabFocusReason, _REASON.ShortcutFocusReason)
 
 
@@ -60,6 +66,8 @@ class TranscriptView(QAbstractScrollArea):
         self._jump_to_end = JumpToEndView(theme, self)
         self._loading_older = LoadingOlderView(theme, self)
         self._layout_timer = QTimer(self, singleShot=True, interval=0)
+        self._hidden_timer = QTimer(self, singleShot=True, interval=_HIDDEN_MS)
+        self._trim_timer = QTimer(self, singleShot=True, interval=_TRIM_AFTER_MS)
         self._changes = RowChanges(self, rows, self._recycler, self._anchor)
         self._changes.reset.connect(self._older_trigger.reset)
         self._set_up()
@@ -67,12 +75,17 @@ class TranscriptView(QAbstractScrollArea):
 
     @property
     def is_at_end(self) -> bool:
-        return self._anchor.is_end
+        return self._anchor.shows_end
 
     @property
     def shown(self) -> range:
         """The visible rows."""
         return self._placement.shown
+
+    @property
+    def open_keys(self) -> set[str]:
+        """The rows whose cards a person expanded."""
+        return self._recycler.open_keys
 
     def to_end(self) -> None:
         """Scroll to the newest row and stay at the end."""
@@ -119,13 +132,19 @@ class TranscriptView(QAbstractScrollArea):
         self._anchor.move_by(pixels)
         self.lay_out()
 
+    def scroll_page(self, pages: int) -> None:
+        """Scroll down by so many pages, up if negative, less a little that stays visible."""
+        key = Qt.Key.Key_PageDown if pages > 0 else Qt.Key.Key_PageUp
+        distance = key_scroll(key, self.viewport().height(), line_height(self._theme))
+        self._smooth_scroll.scroll_by(abs(pages) * distance)
+
     def lay_out(self) -> None:
         """Lay out the visible rows now, if the transcript itself is visible."""
         self._layout_timer.stop()
         if not self.isVisible():
             return  # a tab in the background does nothing; it is laid out when it is shown
         self._placement.place()
-        shown, is_at_end = self.shown, self._anchor.is_end
+        shown, is_at_end = self.shown, self.is_at_end
         self.selection.show_highlights(shown)
         self._jump_to_end.has_news = self._changes.has_news = self._changes.has_news and not is_at_end
         self._jump_to_end.update_position(is_at_end=is_at_end)
@@ -140,7 +159,12 @@ class TranscriptView(QAbstractScrollArea):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        self._hidden_timer.stop()
         self.lay_out()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._hidden_timer.start()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         pixels = event.pixelDelta().y()
@@ -221,9 +245,22 @@ class TranscriptView(QAbstractScrollArea):
         self.selection.scrolled.connect(self.scroll_by)
         self._jump_to_end.clicked.connect(self.to_end)
         self._layout_timer.timeout.connect(self.lay_out)
+        self._hidden_timer.timeout.connect(self._on_hidden)
+        self._trim_timer.timeout.connect(trim_memory)
+        as_signal(self._rows.inserted).connect(self._on_inserted)
         self._placement.bar.moved.connect(self._on_bar_moved)
 
     # Slots.
+
+    def _on_inserted(self, first: int, count: int) -> None:
+        if count >= _MANY_ROWS:
+            self._trim_timer.start()
+
+    def _on_hidden(self) -> None:
+        """Row views and their texts are most of the memory of a tab, and are made again when it is shown."""
+        self._placement.postpone_idle()
+        self._recycler.delete_views()
+        self._trim_timer.start()
 
     def _on_bar_moved(self, value: int) -> None:
         self._smooth_scroll.stop()
@@ -282,7 +319,7 @@ class RowChanges(QObject):
                 # The former first row gets a gap above it now; the visible rows must not move.
                 self._anchor.offset += self._recycler.gap(count)
             self._anchor.inserted(first, count)
-            self.has_news = self.has_news or is_below
+            self.has_news = self.has_news or (is_below and not self._view.is_at_end)
         self.changed.emit()
 
     def _on_changed(self, index: int) -> None:
@@ -298,7 +335,6 @@ class RowChanges(QObject):
         self.changed.emit()
 
     def _on_row_resized(self) -> None:
-        # A card that the user opens grows downwards, also at the end of the conversation.
-        if self._anchor.is_end and self._view.viewport().height() < self._recycler.heights.total:
-            self._anchor.is_end = False
+        # What a person opens grows downwards, also at the end of the conversation, and closes upwards.
+        self._anchor.hold()
         self.changed.emit()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QAccessibleWidget, QComboBox,
 
 _ROLES = {
     "InboxRowView": QAccessible.Role.ListItem,
+    "QuestionCard": QAccessible.Role.Form,
     "QueuedMessageView": QAccessible.Role.ListItem,
     "StatusDotView": QAccessible.Role.Indicator,
     "TranscriptView": QAccessible.Role.Document,

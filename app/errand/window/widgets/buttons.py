@@ -6,11 +6,12 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
-from errand.window.theme.style import set_style, set_tool_tip
+from errand.window.theme.style import focus_by_keys, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import TextLabel
 
 _SHOWN_MS = 1500
+_DIGITS = 9
 
 
 class IconButton(QToolButton):
@@ -33,7 +34,7 @@ class IconButton(QToolButton):
         self._shortcut = shortcut
         pixels = theme.tokens.icon_large if large else theme.tokens.icon_small
         self.setIconSize(QSize(pixels, pixels))
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        focus_by_keys(self)
         self.setCursor(Qt.CursorShape.ArrowCursor)
         if primary:
             set_style(self, "look", "primary")
@@ -52,13 +53,16 @@ class IconButton(QToolButton):
 
 
 class ChoiceButton(QPushButton):
-    """An inner label shows `text`, so that it wraps. Enter presses the button, as Space does."""
+    """An inner label shows `text`, so that it wraps. Enter presses the button, as Space does.
 
-    def __init__(self, theme: Theme, text: str) -> None:
+    `number` is shown before the text; 0 and numbers above 9 are not.
+    """
+
+    def __init__(self, theme: Theme, text: str, number: int = 0) -> None:
         super().__init__()
         self.setAccessibleName(text)
         self.setAutoDefault(False)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        focus_by_keys(self)
         set_style(self, "look", "choice")
         self._label = TextLabel(theme, text)
         self._label.setWordWrap(True)
@@ -66,7 +70,12 @@ class ChoiceButton(QPushButton):
         row = QHBoxLayout(self)
         tokens = theme.tokens
         row.setContentsMargins(tokens.space_normal, 6, tokens.space_normal, 6)
-        row.addWidget(self._label)
+        row.setSpacing(tokens.space_close)
+        if 0 < number <= _DIGITS:
+            digit = TextLabel(theme, str(number), tone="muted")
+            digit.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+            row.addWidget(digit, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self._label, 1)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -105,7 +114,7 @@ class CopyButton(QToolButton):
         self._revert_timer = QTimer(self, singleShot=True, interval=_SHOWN_MS)
         self._revert_timer.timeout.connect(self._revert)
         self.setAutoRaise(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        focus_by_keys(self)
         self.setIconSize(QSize(theme.tokens.icon_small, theme.tokens.icon_small))
         self.clicked.connect(self._on_clicked)
         self._revert()

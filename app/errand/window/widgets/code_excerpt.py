@@ -3,19 +3,13 @@
 import math
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import (
-    QColor,
-    QResizeEvent,
-    QSyntaxHighlighter,
-    QTextCharFormat,
-    QTextDocument,
-    QTextLayout,
-    QTextOption,
-)
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextLayout, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
+from errand.window.widgets.diff_gutter import DiffGutter, plain_text_blocks
+from errand.window.widgets.diff_lines import diff_lines
 
 _EDGE = 16
 _SIDES = 18
@@ -32,7 +26,7 @@ _LONGEST_LINE = 1000
 
 
 class CodeBoxView(QPlainTextEdit):
-    """As high as its text, at most `most_lines`. With `diff`, added and removed lines are coloured.
+    """As high as its text, at most `most_lines`. With `diff` it shows the lines of a diff, with their numbers.
 
     `hidden_changed` is emitted when `hidden_lines`, the number of lines visible only by scrolling, changes.
     """
@@ -45,7 +39,7 @@ class CodeBoxView(QPlainTextEdit):
         self._most_lines = most_lines
         self._text = ""
         self.hidden_lines = 0
-        self._diff = DiffHighlighter(theme, self.document()) if diff else None
+        self._gutter = DiffGutter(theme, self, lambda: plain_text_blocks(self)) if diff else None
         self.setReadOnly(True)
         self.setTabChangesFocus(True)
         self.setAccessibleName(name)
@@ -62,6 +56,12 @@ class CodeBoxView(QPlainTextEdit):
         theme.changed.connect(self._on_theme_changed)
 
     def set_text(self, text: str) -> None:
+        """Show a text that has no hidden characters; of a diff they are escaped here."""
+        if self._gutter is not None:
+            lines = diff_lines(text)
+            text = "\n".join(line.text for line in lines)
+            self._gutter.show_lines(lines)
+            self.setViewportMargins(self._gutter.needed_width, 0, 0, 0)
         self._text = text
         self.setPlainText(text)
         self.updateGeometry()
@@ -74,7 +74,16 @@ class CodeBoxView(QPlainTextEdit):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        if self._gutter is not None:
+            self._gutter.place()
         self._show_or_hide_bar()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._gutter is not None:
+            painter = QPainter(self.viewport())
+            self._gutter.paint_grounds(painter)
+            painter.end()
+        super().paintEvent(event)
 
     def hasHeightForWidth(self) -> bool:
         return True
@@ -102,13 +111,14 @@ class CodeBoxView(QPlainTextEdit):
         option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)
         layout = QTextLayout(paragraph, self.font())
         layout.setTextOption(option)
+        numbers = self._gutter.needed_width if self._gutter is not None else 0
         layout.beginLayout()
         while len(heights) < most:
             line = layout.createLine()
             if not line.isValid():
                 break
             line.setLeadingIncluded(True)
-            line.setLineWidth(max(1, width - _SIDES))
+            line.setLineWidth(max(1, width - _SIDES - numbers))
             heights.append(line.height())
         layout.endLayout()
         return heights
@@ -130,31 +140,7 @@ class CodeBoxView(QPlainTextEdit):
 
     def _on_theme_changed(self) -> None:
         self.setFont(self._theme.font(self._theme.tokens.size_base, mono=True))
-        if self._diff is not None:
-            self._diff.rehighlight()
-
-
-class DiffHighlighter(QSyntaxHighlighter):
-    """Colours a unified diff by the first character of each line."""
-
-    def __init__(self, theme: Theme, document: QTextDocument) -> None:
-        super().__init__(document)
-        self._theme = theme
-
-    def highlightBlock(self, text: str) -> None:
-        tokens = self._theme.tokens
-        look = QTextCharFormat()
-        if text.startswith("+"):
-            look.setForeground(QColor(tokens.done))
-            look.setBackground(QColor(tokens.done_soft))
-        elif text.startswith("-"):
-            look.setForeground(QColor(tokens.failed))
-            look.setBackground(QColor(tokens.failed_soft))
-        elif text.startswith("@@"):
-            look.setForeground(QColor(tokens.muted))
-        else:
-            return
-        self.setFormat(0, len(text), look)
+        self.viewport().update()
 
 
 class CodeExcerptView(QWidget):

@@ -3,10 +3,10 @@
 from typing import Literal
 
 from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QColor, QFocusEvent, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLayout, QLayoutItem, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from errand.window.theme.style import set_style
+from errand.window.theme.style import paint_focus_ring, set_style
 from errand.window.theme.theme import Theme
 
 CardTone = Literal["plain", "waiting", "failed", "done"]
@@ -21,6 +21,7 @@ class Card(QWidget):
         super().__init__()
         self._theme = theme
         self._tone: CardTone = tone
+        self._has_ring = False
         space = theme.tokens.space_wide
         self.body = QVBoxLayout(self)
         self.body.setContentsMargins(space, theme.tokens.space_normal, space, theme.tokens.space_normal)
@@ -30,6 +31,12 @@ class Card(QWidget):
     def set_tone(self, tone: CardTone) -> None:
         self._tone = tone
         self.update()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """A ring is seen only after keyboard use."""
+        if event.reason() != Qt.FocusReason.ActiveWindowFocusReason:
+            self._has_ring = event.reason() != Qt.FocusReason.MouseFocusReason
+        super().focusInEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         tokens = self._theme.tokens
@@ -47,6 +54,8 @@ class Card(QWidget):
         painter.setPen(QPen(QColor(tokens.outline if tokens.dark else tokens.hairline), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPath(outline)
+        if self.hasFocus() and self._has_ring:
+            paint_focus_ring(painter, self.rect(), tokens, tokens.radius_card)
 
 
 class FlowLayout(QLayout):

@@ -1,11 +1,20 @@
-"""Base dialogs: a question with a safe default button, and a frameless panel."""
+"""Base dialogs: a question with a safe default button, and a frameless panel; sizes that fit the screen."""
 
-from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
 
 from errand.window.theme.style import paint_rounded
 from errand.window.theme.theme import Theme
+
+# What a window manager adds: borders and a title.
+_FRAME = QSize(16, 48)
+
+
+def resize_on_screen(window: QWidget, width: int, height: int) -> None:
+    """Resize a window, within the screen of its parent."""
+    room = (window.parentWidget() or window).screen().availableSize() - _FRAME
+    window.resize(QSize(width, height).boundedTo(room))
 
 
 class QuestionDialog(QMessageBox):

@@ -33,7 +33,7 @@ class EmptyStateView(QWidget):
         tokens = self._theme.tokens
         words = TextLabel(self._theme, text, tone="muted", wrap=True)
         words.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        words.setFixedWidth(_WIDTH)
+        words.setFixedWidth(self._theme.pixels(_WIDTH))
         column = QVBoxLayout(self)
         column.setSpacing(tokens.space_close)
         column.addStretch(2)

@@ -1,6 +1,6 @@
 """Labels in the theme's sizes and tones, elided labels, and text shortened to one line."""
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QTextDocument
 from PySide6.QtWidgets import QLabel
 
@@ -28,23 +28,15 @@ class TextLabel(QLabel):
         wrap: bool = False,
     ) -> None:
         super().__init__(text)
-        self._theme = theme
-        self._size = size or theme.tokens.size_base
-        self._bold = bold
-        self._mono = mono
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.set_tone(tone)
         if wrap:
             self.setWordWrap(True)
             self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._on_theme_changed()
-        theme.changed.connect(self._on_theme_changed)
+        self.setFont(theme.font(size or theme.tokens.size_base, mono=mono, bold=bold))
 
     def set_tone(self, tone: Tone) -> None:
         set_style(self, "tone", tone)
-
-    def _on_theme_changed(self) -> None:
-        self.setFont(self._theme.font(self._size, mono=self._mono, bold=self._bold))
 
 
 class ElidedLabel(TextLabel):
@@ -87,6 +79,11 @@ class ElidedLabel(TextLabel):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._elide()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._elide()
 
     def _elide(self) -> None:
         shown = self.fontMetrics().elidedText(self._one_line(), self._mode, self.width())

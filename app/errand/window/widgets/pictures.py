@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from errand.protocol.blocks import ImageBlock
 from errand.regular_file import read_beginning, read_regular
-from errand.window.theme.style import colour, paint_focus_ring, paint_rounded
+from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded
 from errand.window.theme.theme import Theme
 
 # The maximum size of a picture file, in bytes.
@@ -134,7 +134,7 @@ class PictureButton(QAbstractButton):
         self.picture = QPixmap()
         self._loader = PictureLoader(self)
         self._loader.loaded.connect(self._on_loaded)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        focus_by_keys(self)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)

@@ -64,6 +64,13 @@ def dot_state(task: Task | None) -> DotState:
             return "failed"
 
 
+def shown_state(state: DotState, unread: int) -> DotState:
+    """What tabs and lists mark: tasks that run or wait, and those that did not end well until somebody has looked."""
+    if state in ("working", "waiting", "held", "paused"):
+        return state
+    return state if unread and state in ("unfinished", "failed") else "idle"
+
+
 class StatusDotView(QWidget):
     """14 px square. Pulses only while it is visible and the task runs."""
 

@@ -7,7 +7,7 @@ import pytest
 from errand.engine.agent.tasks.task_target import NO_TITLE
 from errand.notice_text import FORGOTTEN
 from errand.protocol.base import JsonObject
-from errand.window.rows.row import ReplyRow, TaskEndRow, ToolCallRow, UserRow
+from errand.window.rows.row import ReplyRow, StepRow, TaskEndRow, ToolCallRow, UserRow
 from errand.window.stores.conversation.tree import TreeStore
 from tests.support.engine_parts import EngineParts, branch
 from tests.support.model_server import Call, ModelServer, Reply
@@ -45,14 +45,14 @@ async def test_rows_tree_and_title_of_an_open_conversation_lose_what_is_forgotte
         listed = engine.stores.conversations
         await until(lambda: (found := listed.get(task.conversation_id)) is not None and found.title == NO_TITLE)
         kinds = [type(row) for row in mirror.rows]
-        assert kinds == [UserRow, ReplyRow, ToolCallRow, ReplyRow, TaskEndRow]
+        assert kinds == [UserRow, StepRow, ReplyRow, ToolCallRow, StepRow, ReplyRow, TaskEndRow]
         said = [
             row.text if isinstance(row, UserRow) else row.markdown
             for row in mirror.rows
             if isinstance(row, UserRow | ReplyRow)
         ]
         assert said == [FORGOTTEN] * 3
-        card = mirror.rows[2]
+        card = mirror.rows[3]
         assert isinstance(card, ToolCallRow) and card.result is not None
         assert (card.call.arguments, card.result.text, card.result.summary) == ({}, FORGOTTEN, FORGOTTEN.lower())
         shown = list(mirror.rows)

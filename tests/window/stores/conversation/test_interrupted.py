@@ -3,7 +3,7 @@
 import msgspec
 
 from errand.protocol.blocks import ToolCallBlock
-from errand.protocol.tasks import Task
+from errand.protocol.tasks import CallProgress, Task
 from errand.window.rows.row import AskRow, ToolCallRow
 from errand.window.stores.conversation.branch import LoadedBranch
 from tests.support import records
@@ -33,16 +33,30 @@ def calls(branch: LoadedBranch) -> list[ToolCallRow]:
 
 def test_a_call_without_a_result_is_interrupted_until_the_task_resumes() -> None:
     branch = branch_of(the_task("tool_executing"))
-    assert [row.interrupted for row in calls(branch)] == [False]
+    assert [row.state for row in calls(branch)] == ["pending"]
     assert "n1" in branch.tasks.put(the_task("interrupted"))
-    assert [row.interrupted for row in calls(branch)] == [True]
+    assert [row.state for row in calls(branch)] == ["interrupted"]
     assert "n1" in branch.tasks.put(the_task("running"))
-    assert [row.interrupted for row in calls(branch)] == [False]
+    assert [row.state for row in calls(branch)] == ["pending"]
+
+
+def test_a_call_runs_once_the_task_says_that_it_has_begun_and_is_dropped_if_the_task_ends_before() -> None:
+    branch = branch_of(the_task("tool_executing"))
+    turn = branch.node("n1").turn
+    begun = CallProgress(call_id="call_1", started_at=WHEN)
+    at_work = msgspec.structs.replace(the_task("tool_executing"), step_count=turn, calls=(begun,))
+    assert "n1" in branch.tasks.put(at_work)
+    assert [(row.state, row.progress) for row in calls(branch)] == [("running", begun)]
+    ended = msgspec.structs.replace(begun, ended_at=WHEN)
+    branch.tasks.put(msgspec.structs.replace(at_work, calls=(ended,)))
+    assert [(row.state, row.progress) for row in calls(branch)] == [("ended", ended)]
+    assert "n1" in branch.tasks.put(msgspec.structs.replace(at_work, status="cancelled", calls=(), ended_at=WHEN))
+    assert [row.state for row in calls(branch)] == ["dropped"]
 
 
 def test_a_call_of_unknown_outcome_has_its_card_and_says_so() -> None:
     branch = branch_of(the_task("interrupted"))
     assert [*branch.asks.put(UNKNOWN)] == ["n1"]
     call, ask = branch.rows("n1")
-    assert isinstance(call, ToolCallRow) and call.unknown
+    assert isinstance(call, ToolCallRow) and call.state == "unknown"
     assert isinstance(ask, AskRow) and ask.ask == UNKNOWN

@@ -7,7 +7,7 @@ from pathlib import Path
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS
-from errand.window.rows.row import AskRow, FileRow, NoticeRow, ReplyRow, TaskEndRow, ToolCallRow, UserRow
+from errand.window.rows.row import AskRow, FileRow, NoticeRow, ReplyRow, StepRow, TaskEndRow, ToolCallRow, UserRow
 from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
@@ -38,8 +38,9 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         store.asks.answer(AskAnswerParams(ask_id=store.requests.waiting[0].id, allow=True))
         await mirror.until("TaskEnd")
         assert mirror.kinds == [
-            "User", "Thinking", "Reply", "Reply", "Reply", "Ask", "Reply", "ToolCall", "Ask", "TaskEnd",
+            "User", "Step", "Thinking", "Reply", "Reply", "Reply", "Ask", "Step", "Reply", "ToolCall", "TaskEnd",
         ]  # fmt: skip
+        assert [row.number for row in mirror.rows if isinstance(row, StepRow)] == [1, 2]
         texts = [(row.markdown, row.step, row.streaming) for row in mirror.rows if isinstance(row, ReplyRow)]
         assert texts == [
             ("First.\n\n", 1, False),
@@ -47,13 +48,13 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
             ("Then:", 0, False),
             ("Half **done**.", 2, False),
         ]
-        asks = [row.ask for row in mirror.rows if isinstance(row, AskRow)]
-        assert [(ask.status, ask.answer, ask.allowed, ask.answered_by) for ask in asks] == [
+        question, tool, end = mirror.rows[6], mirror.rows[9], mirror.rows[10]
+        assert isinstance(question, AskRow)
+        assert isinstance(tool, ToolCallRow) and tool.result is not None and "hi" in tool.result.text
+        assert [(ask.status, ask.answer, ask.allowed, ask.answered_by) for ask in (question.ask, *tool.settled)] == [
             ("answered", "b", None, "the window"),
             ("answered", "", True, "the window"),
         ]
-        tool, end = mirror.rows[7], mirror.rows[9]
-        assert isinstance(tool, ToolCallRow) and tool.result is not None and "hi" in tool.result.text
         assert isinstance(end, TaskEndRow) and end.task.summary == "all done"
 
 
@@ -62,8 +63,8 @@ async def test_messages_of_the_engine_to_an_agent_are_notices_not_user_rows(tmp_
         task = await engine.parts.start("do it", mode="task")
         store, mirror = await engine.open(task.conversation_id)
         await mirror.until("TaskEnd")
-        assert mirror.kinds == ["User", "Reply", "Notice", "TaskEnd"]
-        told = mirror.rows[2]
+        assert mirror.kinds == ["User", "Step", "Reply", "Notice", "TaskEnd"]
+        told = mirror.rows[3]
         assert isinstance(told, NoticeRow) and told.notice.text.startswith("Errand told the agent: “If the job is done")
         store.branches.edit_last()
         assert mirror.kinds[0] == "EditMessage"
@@ -79,7 +80,7 @@ async def test_a_reloaded_conversation_has_the_same_rows(tmp_path: Path) -> None
         await mirror.until("TaskEnd")
         _, again = await engine.open(task.conversation_id)
         assert again.rows == mirror.rows
-        assert again.kinds == ["User", "Reply", "Ask", "Reply", "TaskEnd"]
+        assert again.kinds == ["User", "Step", "Reply", "Ask", "Step", "Reply", "TaskEnd"]
         end = again.rows[-1]
         assert isinstance(end, TaskEndRow) and end.task.summary == "", "the last words stand right above it"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from errand.protocol.tasks import Task, TaskStartParams
-from errand.window.rows.row import ReplyRow, SpeakerRow, UserRow
+from errand.window.rows.row import ReplyRow, SpeakerRow, StepRow, UserRow
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation.tree import TreeStore
 from tests.support.model_replies import DONE
@@ -109,7 +109,8 @@ async def test_hit_on_the_branch_of_a_sub_agent_selects_it_and_moves_no_head(tmp
         store.reached.connect(reached.append)
         store.seeker.seek(hit.node_id, switches=True)
         await until(lambda: bool(reached))
-        found = mirror.rows[reached[-1]]
+        heading, found = mirror.rows[reached[-1] :][:2]
+        assert isinstance(heading, StepRow) and heading.number == 2
         assert isinstance(found, ReplyRow) and found.markdown == "A zebra of a."
         assert {agent.id: agent.head_id for agent in await database.agents.list(task.conversation_id)} == heads
         tree.go_to(node_of(tree, "go"))

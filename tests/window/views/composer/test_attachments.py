@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from errand.window.rows.row import FileRow, ImageRow
 from errand.window.stores.catalog import ModelStore
+from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.attachments import AttachmentView
 from errand.window.views.composer.drop_payload import DropHintView, PastedFiles
@@ -147,7 +148,8 @@ async def test_a_dropped_folder_is_the_workspace_of_a_new_conversation_and_text_
     assert person.view.composer.text == str(folder)
     stores = person.engine.stores
     new = stores.open(None)
-    input_panel = InputPanelView(new, stores, ModelStore(stores.session), theme, PastedFiles(tmp_path))
+    models = ModelStore(stores.session, WindowStateStore(tmp_path / "window.json"))
+    input_panel = InputPanelView(new, stores, models, theme, PastedFiles(tmp_path))
     input_panel.attach_content(files(folder))
     assert (new.requests.options.workspace, input_panel.composer.text) == (str(folder), "")
     stores.close(new)

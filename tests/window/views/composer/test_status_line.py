@@ -46,8 +46,8 @@ async def test_an_elided_activity_has_its_full_text_in_the_tool_tip(tmp_path: Pa
         line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
         qtbot.addWidget(line)
         used = Usage(input_tokens=123_456, output_tokens=7_890)
-        line.show_task(msgspec.structs.replace(records.task(step_count=41), status="paused", usage=used))
-        line.resize(220, line.sizeHint().height())
+        line.show_task(msgspec.structs.replace(records.task(), status="paused", usage=used, worked_s=3725))
+        line.resize(90, line.sizeHint().height())
         line.show()
         shown = [label.text() for label in line.findChildren(QLabel) if label.isVisible()]
         assert shown[0] == line.text.split(" · ")[0]
@@ -142,7 +142,6 @@ async def test_a_chat_becomes_a_task_and_a_task_a_chat(tmp_path: Path, theme: Th
         store.taskUpdate.connect(lambda: line.show_task(store.task))
         line.show_task(store.task)
         await until(lambda: offer(line.mode) == "Go on as a task")
-        assert "taken as a chat" in line.text
         click(line.mode)
         await until(lambda: store.task is not None and store.task.summary == "all done")
         started = await engine.parts.start("count", conversation_id=chat.conversation_id)

@@ -12,13 +12,14 @@ from PySide6.QtWidgets import QApplication, QComboBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from errand.protocol.agents import Personality
+from errand.protocol.settings import Model
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
+from errand.window.views.composer.model_picker import ModelPicker
 from errand.window.views.composer.task_options_bar import TaskOptionsView
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
-from errand.window.views.shared.picker import PickerDialog
 from tests.support.model_server import Reply
 from tests.support.records import agent, task
 from tests.support.window import Desk, desk, until
@@ -27,7 +28,8 @@ PEOPLE = (
     Personality(id="assistant", name="Assistant", system_prompt="You help."),
     Personality(id="coder", name="Coder", system_prompt="You write code.", model="m/code", thinking_level="high"),
 )
-OFFER = TaskOptionDefaults(("m/plain", "m/code"), "m/plain", PEOPLE)
+MODELS = (Model(id="m/plain", provider="m"), Model(id="m/code", provider="m"))
+OFFER = TaskOptionDefaults(MODELS, "m/plain", PEOPLE)
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def test_the_next_task_goes_to_the_same_server_until_another_model_is_chosen(cho
     choices.show_task(begun)
     assert choices.options.start("More", "c1").api_base == "http://127.0.0.1:9/v1"
     choices.pick_model()
-    picker = choices.findChild(PickerDialog)
+    picker = choices.findChild(ModelPicker)
     assert picker is not None
     picker.chosen.emit("m/code")
     params = choices.options.start("More", "c1")

@@ -10,14 +10,15 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QWidget
 
+from errand.protocol.settings import Model
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.theme import Theme
+from errand.window.views.composer.model_picker import ModelPicker
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.conversation.find_bar import FindBarView
 from errand.window.views.shared.actions import ActionName
-from errand.window.views.shared.picker import PickerDialog
 from errand.window.views.usage.context_popover import ContextPopoverView
 from tests.support.window import desk, press, until
 from tests.window.accessibility.full_window import Office, office, top
@@ -79,9 +80,9 @@ def _choices(at_work: Office) -> QWidget:
 
 def _models(at_work: Office) -> QWidget:
     choices = at_work.front.input_panel.task_options
-    choices.set_defaults(TaskOptionDefaults(("one/model", "another/model"), "one/model"))
+    choices.set_defaults(TaskOptionDefaults((Model(id="one/model", provider="one"),), "one/model"))
     choices.pick_model()
-    return top(PickerDialog)
+    return top(ModelPicker)
 
 
 def _context(at_work: Office) -> QWidget:

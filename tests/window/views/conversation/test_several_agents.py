@@ -41,7 +41,7 @@ async def test_the_bar_appears_with_the_second_agent_and_shows_status_and_select
         await joined(place)
         assert input_panel.agents.isVisible()
         assert names(place) == ["Assistant, working", "Coder, looked at"]
-        assert input_panel.status.text.startswith("Assistant: Thinking"), "it writes the branch that is seen"
+        assert input_panel.status.text.startswith("Assistant: Working"), "it writes the branch that is seen"
         assert input_panel.composer.mode == "stop"
         input_panel.composer.set_text("and you?")
         assert input_panel.composer.mode == "send", "a word for the one that is looked at, which rests"

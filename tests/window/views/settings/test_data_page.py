@@ -44,6 +44,12 @@ async def test_the_parts_of_the_data_folder_are_shown_with_their_sizes(
         await settings.see(text)
 
 
+@pytest.mark.parametrize("records_on", ["postgresql"], indirect=True)
+async def test_records_on_a_server_are_shown_with_its_name(settings: Settings, engine: EngineServer) -> None:
+    settings.dialog.open_page("data")
+    await settings.see("free on the disk · records in the database errand_")
+
+
 async def test_everything_is_exported_and_imported_again(
     settings: Settings, engine: EngineServer, tmp_path: Path
 ) -> None:

@@ -6,25 +6,36 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+)
 from pytestqt.qtbot import QtBot
 
 from errand.client.connection import Connection
+from errand.protocol.settings import Model
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import make_stores
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
+from errand.window.views.composer.model_picker import ModelPicker
 from errand.window.views.composer.task_options_bar import TaskOptionsView
 from errand.window.views.settings.dialog import SettingsDialog
 from errand.window.views.shared.actions import ShortcutStore
-from errand.window.views.shared.picker import PickerDialog
 from tests.support.engine_server import EngineServer, engine_server
-from tests.support.provider_servers import own_server
+from tests.support.provider_servers import AnthropicServer, own_server
 from tests.support.window import until
 
 KEY = "k-of-the-test-1234567890"
+MODEL_FIELDS = ("Model id", "Display name", "Context size in tokens", "Price of input", "Price of output")
+NAMES = {"name": "Name", "address": "Base URL", "key": "Key"}
 
 
 class Page:
@@ -53,12 +64,35 @@ class Page:
         await until(lambda: self.has(name))
         self.button(name).click()
 
+    @property
+    def fields(self) -> set[str]:
+        return {field.accessibleName() for field in self.dialog.findChildren(QLineEdit) if field.isVisible()}
+
+    @property
+    def model_list(self) -> QListWidget:
+        lists = (one for one in self.dialog.findChildren(QListWidget) if one.accessibleName().startswith("Models of"))
+        return next(one for one in lists if one.isVisible())
+
+    @property
+    def rows(self) -> list[str]:
+        lists = (one for one in self.dialog.findChildren(QListWidget) if one.accessibleName().startswith("Models of"))
+        return [one.item(row).text() for one in lists if one.isVisible() for row in range(one.count())]
+
+    def row(self, name: str) -> QListWidgetItem:
+        return next(item for item in map(self.model_list.item, range(self.model_list.count())) if item.text() == name)
+
+    def choose(self, kind: str) -> None:
+        """Choose a kind in the form."""
+        (box,) = (one for one in self.dialog.findChildren(QComboBox) if one.accessibleName() == "Kind of provider")
+        box.setCurrentText(kind)
+        box.activated.emit(box.currentIndex())
+
     async def see(self, text: str) -> None:
         await until(lambda: text in self.text)
 
     def fill(self, **values: str) -> None:
         for name, value in values.items():
-            field = self.field(f"{name.capitalize()} of the server")
+            field = self.field(f"{NAMES[name]} of the provider")
             field.selectAll()
             QTest.keyClicks(field, value)
 
@@ -73,9 +107,10 @@ async def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> AsyncGenerator[Pag
             return connection
 
         stores = make_stores(connect)
-        models = ModelStore(stores.session)
+        models = ModelStore(stores.session, WindowStateStore(tmp_path / "window.json"))
         await stores.session.start()
         dialog = SettingsDialog(stores, theme, ShortcutStore(WindowStateStore(tmp_path / "window.json")))
+        dialog.models_changed.connect(models.load)
         qtbot.addWidget(dialog)
         dialog.open_page("providers")
         yield Page(dialog, models, engine)
@@ -86,32 +121,32 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
     page: Page, theme: Theme, qtbot: QtBot
 ) -> None:
     async with own_server(key=KEY) as server:
-        await page.press("Add a server …")
-        assert not page.button("Save").isEnabled() and not page.button("Test this server").isEnabled()
+        await page.press("Add provider…")
+        assert not page.button("Save").isEnabled() and not page.button("Test this provider").isEnabled()
         page.fill(name="Lab", address=f"{server.url}/")
-        await page.press("Test this server")
+        await page.press("Test this provider")
         await page.see("It requires a key.")
         page.fill(key=KEY)
-        await page.press("Test this server")
+        await page.press("Test this provider")
         await page.see("It answers and offers 2 models: qwen3, text-embedding-9")
-        assert page.field("Address of the server").text() == f"{server.url}/v1"
+        assert "qwen3 answered in" in page.text
+        assert page.field("Base URL of the provider").text() == f"{server.url}/v1"
         assert page.engine.services.settings.values.model_servers == ()
-        QTest.keyClick(page.field("Key of the server"), Qt.Key.Key_Return)
+        QTest.keyClick(page.field("Key of the provider"), Qt.Key.Key_Return)
         await page.see("Saved. It answers and offers 2 models.")
         assert page.has("Edit Lab") and page.has("Test Lab") and not page.has("Save")
-    page.models.reload()
     await until(lambda: page.models.ready[:2] == ("lab/qwen3", "lab/text-embedding-9"))
     choices = TaskOptionsView(theme, ApprovalModeView(theme))
     qtbot.addWidget(choices)
-    choices.set_defaults(
-        TaskOptionDefaults(("openai/gpt-5.4", *page.models.ready[:2]), "openai/gpt-5.4", servers=page.models.servers)
-    )
+    another = Model(id="openai/gpt-5.4", provider="openai")
+    offered = (another, *page.models.offered[:2])
+    choices.set_defaults(TaskOptionDefaults(offered, another.id, providers=page.models.providers))
     for wanted in ("lab qwen3", "gpt", "lab qwen3"):
         choices.pick_model()
-        picker = next(w for w in QApplication.topLevelWidgets() if isinstance(w, PickerDialog) and w.isVisible())
+        picker = next(w for w in QApplication.topLevelWidgets() if isinstance(w, ModelPicker) and w.isVisible())
         (field,) = picker.findChildren(QLineEdit)
         QTest.keyClicks(field, wanted)
-        assert len(picker.shown) == 1
+        assert len(picker.shown) == 1, picker.shown
         QTest.keyClick(field, Qt.Key.Key_Return)
     assert choices.options.model == "lab/qwen3", "it is picked again after another one"
     assert choices.options.api_base is None
@@ -119,12 +154,12 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
 
 async def test_a_server_is_renamed_keeps_its_key_and_loses_it_when_asked(page: Page) -> None:
     async with own_server(key=KEY) as server:
-        await page.press("Add a server …")
+        await page.press("Add provider…")
         page.fill(name="Lab", address=server.url, key=KEY)
         await page.press("Save")
         await page.press("Edit Lab")
-        assert page.field("Name of the server").text() == "Lab"
-        assert page.field("Key of the server").text() == "", "a key is never shown"
+        assert page.field("Name of the provider").text() == "Lab"
+        assert page.field("Key of the provider").text() == "", "a key is never shown"
         page.fill(name="Renamed")
         await page.press("Save")
         await until(lambda: page.has("Edit Renamed"))
@@ -139,39 +174,105 @@ async def test_a_server_is_renamed_keeps_its_key_and_loses_it_when_asked(page: P
 
 async def test_a_server_is_removed_after_a_confirmation(page: Page) -> None:
     async with own_server() as server:
-        await page.press("Add a server …")
+        await page.press("Add provider…")
         page.fill(name="Lab", address=server.url)
         await page.press("Save")
         await page.press("Remove Lab")
         await page.see("Remove Lab? Conversations with its models stay.")
-        assert page.dialog.focusWidget() is page.button("Keep it")
-        await page.press("Keep it")
-        assert page.has("Remove Lab") and not page.has("Remove it")
+        assert page.dialog.focusWidget() is page.button("Keep")
+        await page.press("Keep")
+        assert page.has("Remove Lab") and not page.has("Remove")
         await page.press("Remove Lab")
-        await page.press("Remove it")
+        await page.press("Remove")
         await page.see("Lab was removed")
         await until(lambda: not page.has("Remove Lab"))
 
 
 async def test_refused_values_stay_in_the_form_and_esc_cancels_it(page: Page) -> None:
     async with own_server() as server:
-        await page.press("Add a server …")
+        await page.press("Add provider…")
         page.fill(name="Lab", address="ftp://nowhere")
         await page.press("Save")
         await page.see("is not an address")
         page.fill(address=server.url, key="two words")
         await page.press("Save")
         await page.see("spaces or characters that no key has")
-        assert page.field("Name of the server").text() == "Lab"
-        QTest.keyClick(page.field("Name of the server"), Qt.Key.Key_Escape)
+        assert page.field("Name of the provider").text() == "Lab"
+        QTest.keyClick(page.field("Name of the provider"), Qt.Key.Key_Escape)
         assert not page.has("Save") and page.dialog.isVisible()
         assert page.engine.services.settings.values.model_servers == ()
-        assert page.dialog.focusWidget() is page.button("Add a server …")
+        assert page.dialog.focusWidget() is page.button("Add provider…")
 
 
 async def test_an_unreachable_server_is_reported_in_its_row(page: Page) -> None:
-    await page.press("Add a server …")
+    await page.press("Add provider…")
     page.fill(name="Away", address="http://127.0.0.1:9")
     await page.press("Save")
     await page.see("Saved. Nothing answers at 127.0.0.1:9.")
     assert not page.has("Test Away") and page.has("Edit Away")
+
+
+async def test_unticked_models_are_not_offered(page: Page) -> None:
+    async with own_server() as server:
+        await page.press("Add provider…")
+        page.fill(name="Lab", address=server.url)
+        await page.press("Save")
+        await page.press("Models Lab")
+    await page.see("2 of 2 offered")
+    page.row("text-embedding-9").setCheckState(Qt.CheckState.Unchecked)
+    await page.see("1 of 2 offered")
+    await until(lambda: page.models.ready[:2] == ("lab/qwen3",))
+    await page.press("Select none")
+    await until(lambda: page.models.ready == ())
+    await page.press("Select all")
+    await until(lambda: page.engine.services.settings.values.chosen_models == {})
+
+
+async def test_a_model_of_ones_own_is_added_in_a_form_changed_and_removed(page: Page) -> None:
+    async with own_server(models=()) as server:
+        await page.press("Add provider…")
+        page.fill(name="Lab", address=server.url)
+        await page.press("Save")
+        await page.press("Models Lab")
+    await page.see("This provider has no list of models.")
+    await page.press("Add model…")
+    assert not page.button("Save model").isEnabled()
+    values = ("secret 1", "Secret", "128k", "0.5", "x")
+    for name, value in zip(MODEL_FIELDS, values, strict=True):
+        QTest.keyClicks(page.field(name), value)
+    assert (page.field("Price of output").property("state"), page.button("Save model").isEnabled()) == ("wrong", False)
+    page.field("Price of output").setText("1")
+    await page.press("Save model")
+    await page.see("An id has no spaces")
+    page.field("Model id").setText("secret-1")
+    await page.press("Save model")
+    await until(lambda: page.rows == ["Secret   ·   128K   ·   $0.50 / $1   ·   tools   ·   added by you"])
+    await until(lambda: page.models.ready == ("lab/secret-1",))
+    page.model_list.setCurrentRow(0)
+    await page.press("Edit the selected model")
+    page.field("Model id").setText("secret-2")
+    await page.press("Save model")
+    await until(lambda: page.models.ready == ("lab/secret-2",))
+    page.model_list.setCurrentRow(0)
+    await page.press("Remove the selected model")
+    await until(lambda: page.models.ready == ())
+
+
+async def test_the_form_has_the_fields_of_its_kind(page: Page) -> None:
+    await page.see("No provider is set up yet.")
+    await page.press("Add provider…")
+    assert not page.has("Add provider…"), "the form is open"
+    page.choose("Google Gemini")
+    assert page.fields == {"Name of the provider", "Key of the provider"}
+    assert not page.button("Save").isEnabled(), "it needs a key"
+    page.choose("Errand on another machine")
+    assert page.fields == {"Base URL of the provider", "Key of the provider"}
+    page.choose("Anthropic-compatible")
+    async with AnthropicServer() as server:
+        page.fill(name="Claude at work", address=server.url, key=KEY)
+        await page.press("Test this provider")
+        await page.see("claude-test answered in")
+        await page.press("Save")
+        await page.see("Saved. It answers and offers one model.")
+    await until(lambda: page.models.ready == ("claude-at-work/claude-test",))
+    assert "Anthropic-compatible" in page.text

@@ -5,7 +5,7 @@ import pytest
 
 from errand.protocol.settings import Provider
 from errand.window.theme.style import Tone
-from errand.window.views.settings.provider_row import provider_status
+from errand.window.views.settings.providers.row import provider_status
 
 READY = Provider(
     name="openai",
@@ -20,12 +20,13 @@ READY = Provider(
 @pytest.mark.parametrize(
     ("changed", "words", "tone"),
     [
-        ({}, "Ready, with the key in OPENAI_API_KEY · 1,200 models", "done"),
-        ({"in_the_clear": True}, "Ready, but what is sent to http://b is not encrypted", "waiting"),
+        ({}, "Key from OPENAI_API_KEY · 1,200 models", "muted"),
+        ({"in_the_clear": True}, "What is sent to http://b is not encrypted", "waiting"),
         ({"in_the_clear": True, "list_error": "It could not be reached."}, "It could not be reached.", "waiting"),
-        ({"ready": False}, "It has a key, but no address: set it in General, under Shared models", "waiting"),
-        ({"ready": False, "key_source": "none"}, "No key (OPENAI_API_KEY)", "muted"),
-        ({"ready": False, "key_source": "not_needed", "local": True}, "Not running here", "muted"),
+        ({"ready": False}, "No address yet: choose Edit…", "waiting"),
+        ({"key_source": "file"}, "Key in the encrypted file · 1,200 models", "muted"),
+        ({"local": True, "key_source": "not_needed"}, "Running at http://b · 1,200 models", "muted"),
+        ({"own": True, "key_source": "keyring"}, "http://b · key in the keyring · 1,200 models", "muted"),
     ],
 )
 def test_a_provider_says_whether_it_can_be_used(changed: dict[str, object], words: str, tone: Tone) -> None:

@@ -33,6 +33,7 @@ from errand.window.views.settings.licences_dialog import LicencesDialog
 from errand.window.views.shared.actions import ShortcutStore
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.model_server import ModelServer, Reply
+from tests.support.provider_servers import own_server
 from tests.support.window import until
 
 GRANT = Grant(
@@ -82,7 +83,9 @@ class Settings:
 
     def choose(self, name: str, text: str) -> None:
         boxes = self.dialog.findChildren(QComboBox)
-        next(box for box in boxes if box.accessibleName() == name and box.isVisible()).setCurrentText(text)
+        box = next(box for box in boxes if box.accessibleName() == name and box.isVisible())
+        box.setCurrentText(text)
+        box.activated.emit(box.currentIndex())
 
 
 @pytest.fixture
@@ -104,7 +107,9 @@ async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot, tmp_path: P
 
 async def test_every_declared_setting_is_there_with_its_help(settings: Settings, engine: EngineServer) -> None:
     await settings.see("Turns of a task before it asks to go on.")
-    titles = {setting.title for setting in engine.services.settings.all()}
+    assert "Database" not in settings.fields()
+    settings.buttons()["Advanced"].click()
+    titles = {setting.title for setting in engine.services.settings.all() if setting.name != "own_models"}
     boxes = {box.accessibleName() for box in settings.dialog.findChildren(QComboBox) if box.isVisible()}
     controls = settings.fields().keys() | settings.buttons().keys() | boxes
     assert titles - controls == set()
@@ -163,16 +168,40 @@ async def test_the_search_shows_settings_that_contain_all_words(settings: Settin
     await settings.see("No setting has these words.")
 
 
+async def test_a_search_finds_advanced_settings_keeps_rows_whole_and_is_cleared_when_reopened(
+    settings: Settings,
+) -> None:
+    await until(lambda: "Turns" in settings.fields())
+    settings.type("Search settings", "postgresql")
+    await until(lambda: "Database" in settings.fields())
+    field = settings.fields()["Database"]
+    (label,) = (one for one in settings.dialog.findChildren(QLabel) if one.isVisible() and one.text() == "Database")
+    tops = [one.mapTo(settings.dialog, one.rect().topLeft()).y() for one in (field, label)]
+    assert abs(tops[0] - tops[1]) < field.height(), tops
+    settings.dialog.close()
+    settings.dialog.open_page("general")
+    assert settings.fields()["Search settings"].text() == ""
+    await until(lambda: "Database" not in settings.fields() and "Turns" in settings.fields())
+
+
 async def test_an_api_key_is_stored_and_never_shown(settings: Settings, engine: EngineServer) -> None:
-    settings.dialog.open_page("providers")
-    await settings.see("No key (OPENAI_API_KEY)")
-    settings.buttons()["Add key … OpenAI"].click()
-    settings.type("Key of OpenAI", "sk-a-secret")
-    await until(lambda: "Remove the key of OpenAI" in settings.buttons())
-    assert "sk-a-secret" not in settings.texts()
-    assert "Key of OpenAI" not in settings.fields()
-    settings.buttons()["Remove the key of OpenAI"].click()
-    await until(lambda: "Add key … OpenAI" in settings.buttons())
+    async with own_server() as server:
+        engine.services.keys.add_environment({"OPENAI_BASE_URL": server.url})
+        settings.dialog.open_page("providers")
+        await settings.see("No provider is set up yet.")
+        settings.buttons()["Add provider…"].click()
+        settings.choose("Kind of provider", "OpenAI")
+        settings.type("Key of the provider", "sk-a-secret")
+        await until(lambda: "Remove OpenAI" in settings.buttons())
+    assert "Saved." in settings.texts() and "sk-a-secret" not in settings.texts()
+    assert "Key of the provider" not in settings.fields()
+    settings.buttons()["Edit OpenAI"].click()
+    assert set(settings.fields()) == {"Key of the provider"}, "there is one such provider: nothing else can change"
+    settings.buttons()["Cancel"].click()
+    settings.buttons()["Remove OpenAI"].click()
+    await settings.see("Remove the key of OpenAI?")
+    settings.buttons()["Remove"].click()
+    await settings.see("No provider is set up yet.")
 
 
 async def test_a_provider_is_tested_with_a_real_call_and_can_be_tested_again(
@@ -188,9 +217,9 @@ async def test_a_provider_is_tested_with_a_real_call_and_can_be_tested_again(
         settings.buttons()["Test OpenAI"].click()
         await settings.see("OpenAI refused the key (401). It is the one in the variable OPENAI_API_KEY")
         settings.buttons()["Test OpenAI"].click()
-        await settings.see("Asking one of its models …")
+        await settings.see("Asking one of its models…")
         settings.buttons()["Test OpenAI"].click()
-        assert settings.buttons()["Test OpenAI"].text() == "Testing …"
+        assert settings.buttons()["Test OpenAI"].text() == "Testing…"
         settings.dialog.close()
         settings.dialog.open_page("providers")
         gate.set()
@@ -205,11 +234,11 @@ async def test_the_model_list_of_a_provider_is_fetched_and_a_failure_is_shown_in
     async with ModelServer(models=("first-model", "second-model")) as server:
         engine.services.keys.add_environment({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
         settings.dialog.open_page("providers")
-        await until(lambda: "Fetch lists of models" in settings.buttons())
-        settings.buttons()["Fetch lists of models"].click()
+        await until(lambda: "Refresh models" in settings.buttons())
+        settings.buttons()["Refresh models"].click()
         await settings.see("2 models, listed on")
-    await until(lambda: settings.buttons()["Fetch lists of models"].isEnabled())
-    settings.buttons()["Fetch lists of models"].click()
+    await until(lambda: settings.buttons()["Refresh models"].isEnabled())
+    settings.buttons()["Refresh models"].click()
     await settings.see("OpenAI could not be reached; the list from before is kept.")
 
 

@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QLineEdit, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QApplication,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QWidget,
+)
 
 from errand.client.connection import Connection
 from errand.client.errors import LaunchError
@@ -18,6 +29,7 @@ from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.dialog import MemoryDialog
 from errand.window.views.shared.actions import ACTIONS
+from errand.window.views.shell.dialogs import ShortcutsDialog
 from errand.window.views.shell.main_window import MainWindow
 
 CONTROLS = (QAbstractButton, QAbstractItemView, QLineEdit, QPlainTextEdit)
@@ -48,6 +60,18 @@ async def test_every_control_has_a_name_and_is_reached_by_tab(window: MainWindow
     assert unreached == ["Close New task"]  # closed with Ctrl+W
 
 
+async def test_the_sheet_of_shortcuts_fits_the_screen_and_scrolls_by_keys(window: MainWindow) -> None:
+    window.dialogs.open_shortcuts()
+    (sheet,) = window.findChildren(ShortcutsDialog)
+    room = window.screen().availableSize()
+    assert sheet.width() <= room.width() and sheet.height() <= room.height()
+    area = sheet.findChildren(QScrollArea)[0]
+    assert sheet.focusWidget() is area
+    QTest.keyClick(area, Qt.Key.Key_PageDown)
+    assert area.verticalScrollBar().value() == min(area.viewport().height(), area.verticalScrollBar().maximum())
+    sheet.close()
+
+
 async def test_every_action_has_a_slot_and_no_shortcut_is_given_twice(window: MainWindow) -> None:
     keys = [key for action in ACTIONS for key in action.shortcuts]
     assert len(keys) == len(set(keys))
@@ -56,6 +80,31 @@ async def test_every_action_has_a_slot_and_no_shortcut_is_given_twice(window: Ma
     for popup in QApplication.topLevelWidgets():
         if popup is not window:
             popup.close()
+
+
+async def test_keys_zoom_the_whole_window_and_nothing_is_cut(window: MainWindow, theme: Theme) -> None:
+    window.resize(1280, 720)
+    field, search = window.tabs.active.composer.field, window.sidebar.search
+    before = (field.font().pixelSize(), search.font().pixelSize(), window.sidebar.minimumWidth())
+    for key, start, size in ((Qt.Key.Key_Equal, 175, 26), (Qt.Key.Key_Minus, 90, 11)):
+        theme.set_zoom(start)
+        QTest.keyClick(window, key, Qt.KeyboardModifier.ControlModifier)
+        QApplication.processEvents()
+        assert (field.font().pixelSize(), search.font().pixelSize()) == (size, size)
+        assert cut(window) == []
+    QTest.keyClick(window, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
+    assert (field.font().pixelSize(), search.font().pixelSize(), window.sidebar.minimumWidth()) == before
+
+
+def cut(window: MainWindow) -> list[str]:
+    """Texts of buttons and single-line labels that have less room than they need."""
+    buttons = [one for one in window.findChildren(QPushButton) if one.isVisible()]
+    labels = [one for one in window.findChildren(QLabel) if one.isVisible() and not one.wordWrap()]
+    return [
+        f"{one.text()}: {one.size()} of {one.fontMetrics().horizontalAdvance(one.text())}"
+        for one in (*buttons, *labels)
+        if one.width() < one.fontMetrics().horizontalAdvance(one.text()) or one.height() < one.fontMetrics().height()
+    ]
 
 
 async def test_there_is_at_most_one_new_empty_conversation(window: MainWindow) -> None:
@@ -126,3 +175,30 @@ async def test_the_settings_lead_to_memory_also_without_an_engine(window: MainWi
     assert len(opened) == 1
     opened[0].close()
     settings.close()
+
+
+def button(window: MainWindow, name: str) -> QAbstractButton:
+    return next(one for one in window.findChildren(QAbstractButton) if one.accessibleName() == name)
+
+
+async def test_settings_and_help_have_visible_buttons(window: MainWindow) -> None:
+    button(window, "Settings").click()
+    assert window.dialogs.settings.isVisible()
+    window.dialogs.settings.close()
+    button(window, "Help").click()
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    entries = {action.text(): action for action in menu.actions() if action.text()}
+    assert [*entries] == ["Keyboard shortcuts", "Find an action or a setting", "Play the tour", "About Errand"]
+    entries["About Errand"].trigger()
+    assert window.dialogs.settings.isVisible()
+    window.dialogs.settings.close()
+    menu.close()
+
+
+async def test_a_hidden_sidebar_leaves_a_button_that_brings_it_back(window: MainWindow) -> None:
+    assert not window.tabs.sidebar_button.isVisible()
+    button(window, "Hide sidebar").click()
+    assert (window.sidebar.isVisible(), window.tabs.sidebar_button.isVisible()) == (False, True)
+    window.tabs.sidebar_button.click()
+    assert (window.sidebar.isVisible(), window.tabs.sidebar_button.isVisible()) == (True, False)

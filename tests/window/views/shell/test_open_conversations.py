@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
@@ -75,6 +75,22 @@ async def test_a_tab_moves_to_its_own_window_and_back(window: MainWindow) -> Non
     window.commands.trigger("own_window")
     assert (window.conversations.windows, window.tabs.open_ids) == ((), ("conv_1", "conv_2"))
     assert window.conversations.active is view
+
+
+async def test_a_dropped_tab_becomes_a_window_there_and_comes_back_there(window: MainWindow) -> None:
+    window.conversations.open("conv_1")
+    window.conversations.open("conv_2")
+    screen = window.screen().availableGeometry()
+    dropped = screen.topLeft() + QPoint(300, 40)
+    window.tabs.own_window_requested.emit(window.tabs.active_page, dropped)
+    (own,) = window.conversations.windows
+    assert own.frameGeometry().contains(dropped)
+    assert own.frameGeometry().top() == dropped.y() - 16
+    own.setGeometry(30, 40, 500, 400)
+    window.commands.trigger("own_window")
+    window.commands.trigger("own_window")
+    (again,) = window.conversations.windows
+    assert (again.geometry().topLeft(), again.size()) == (QPoint(30, 40), QSize(500, 400))
 
 
 async def test_a_conversation_window_closes_like_a_tab_and_reopens_as_one(window: MainWindow) -> None:
@@ -206,13 +222,14 @@ async def test_the_sidebar_can_be_hidden_and_search_shows_it_again(window: MainW
 
 async def test_the_chosen_theme_is_saved(window: MainWindow, state: WindowStateStore, theme: Theme) -> None:
     theme.set_transcript_font("Some Serif", 17)
+    theme.set_zoom(150)
     theme.set_motion(False)
     theme.set_mode("dark")
     kept = state.settings
     assert (kept.theme, kept.motion, kept.reading_family, kept.reading_size) == ("dark", False, "Some Serif", 17)
     again = Theme()
     apply_appearance(again, state)
-    assert (again.mode, again.motion, again.reading_family) == ("dark", False, "Some Serif")
+    assert (again.mode, again.motion, again.reading_family, again.zoom) == ("dark", False, "Some Serif", 150)
 
 
 async def test_the_source_of_what_was_recalled_opens_in_a_tab_of_its_own(window: MainWindow) -> None:

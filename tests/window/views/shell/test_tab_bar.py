@@ -1,7 +1,8 @@
 """The tab bar."""
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTabBar
 from pytestqt.qtbot import QtBot
@@ -9,6 +10,7 @@ from pytestqt.qtbot import QtBot
 from errand.window.theme.theme import Theme
 from errand.window.views.shell.tab_bar import TabBarView, TabState
 from errand.window.widgets.pulse import PulseTimer
+from errand.window.widgets.status_dot import DotState, StatusDotView
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def test_a_long_title_is_elided_with_the_full_one_as_tool_tip(tabs: TabBarView) 
 
 def test_with_many_tabs_a_status_dot_takes_no_space_from_the_title(tabs: TabBarView) -> None:
     for number in range(20):
-        tabs.add(f"n{number}", TabState("A title of some length", "done", number % 2))
+        tabs.add(f"n{number}", TabState("A title of some length", "working", number % 2))
     QApplication.processEvents()
     widths = [tabs.tabRect(tabs.keys.index(key)).width() for key in ("n1", "n2")]
     mark = tabs.tabButton(tabs.keys.index("n1"), QTabBar.ButtonPosition.LeftSide)
@@ -98,11 +100,17 @@ def test_delete_requests_closing_the_current_tab_and_its_button_names_it(tabs: T
 
 def test_a_tab_dragged_off_the_bar_requests_its_own_window(tabs: TabBarView) -> None:
     left: list[str] = []
-    tabs.own_window_requested.connect(left.append)
+    dropped: list[QPoint] = []
+
+    def take(key: str, place: QPoint) -> None:
+        left.append(key)
+        dropped.append(place)
+
+    tabs.own_window_requested.connect(take)
     tabs.go_to("b")
     QTest.mousePress(tabs, Qt.MouseButton.LeftButton, pos=tabs.tabRect(1).center())
     QTest.mouseRelease(tabs, Qt.MouseButton.LeftButton, pos=QPoint(200, 400))
-    assert left == ["b"]
+    assert (left, dropped) == (["b"], [tabs.mapToGlobal(QPoint(200, 400))])
 
 
 def test_the_bar_reports_when_not_all_tabs_fit(tabs: TabBarView) -> None:
@@ -110,3 +118,74 @@ def test_the_bar_reports_when_not_all_tabs_fit(tabs: TabBarView) -> None:
     for number in range(30):
         tabs.add(f"more {number}", TabState(f"Title {number}"))
     assert tabs.overflows(tabs.width())
+
+
+def closable(tabs: TabBarView) -> list[str]:
+    """Keys of the tabs whose close button is shown."""
+    return [
+        key
+        for index, key in enumerate(tabs.keys)
+        if tabs.tabButton(index, QTabBar.ButtonPosition.RightSide).isVisible()
+    ]
+
+
+def test_the_close_button_is_on_the_current_tab_and_the_one_below_the_mouse(tabs: TabBarView) -> None:
+    assert closable(tabs) == ["a"]
+    widths = [tabs.tabRect(index).width() for index in range(3)]
+    QTest.mouseMove(tabs, tabs.tabRect(2).center())
+    QApplication.processEvents()
+    assert closable(tabs) == ["a", "c"]
+    tabs.go_to("b")
+    assert closable(tabs) == ["b", "c"]
+    QTest.mouseMove(tabs, QPoint(tabs.width() - 5, 5))
+    QApplication.processEvents()
+    assert closable(tabs) == ["b"]
+    assert [tabs.tabRect(index).width() for index in range(3)] == widths
+
+
+@pytest.mark.parametrize(
+    ("state", "unread", "dot"),
+    [
+        ("working", 0, "working"),
+        ("waiting", 1, "waiting"),
+        ("done", 1, "idle"),
+        ("failed", 0, "idle"),
+        ("failed", 2, "failed"),
+        ("stopped", 0, "idle"),
+    ],
+)
+def test_a_tab_has_a_dot_for_what_runs_waits_or_failed_unseen(
+    tabs: TabBarView, state: DotState, unread: int, dot: DotState
+) -> None:
+    tabs.show_state("b", TabState("Title b", state, unread))
+    mark = tabs.tabButton(1, QTabBar.ButtonPosition.LeftSide).findChild(StatusDotView)
+    assert isinstance(mark, StatusDotView)
+    assert (mark.state, mark.isVisible()) == (dot, dot != "idle")
+
+
+def test_the_wheel_scrolls_many_tabs_and_leaves_the_current_one(tabs: TabBarView) -> None:
+    for number in range(36):
+        tabs.add(f"n{number}", TabState("Fix the login of the shop"))
+    QApplication.processEvents()
+    beginning = tabs.fontMetrics().horizontalAdvance("Fix the login")
+    assert min(tabs.tabRect(index).width() for index in range(3, tabs.count())) > beginning
+    first = tabs.tabRect(0).left()
+    turn(tabs, -240)
+    assert (tabs.tabRect(0).left() < first, tabs.current) == (True, "a")
+    turn(tabs, 480)
+    assert tabs.tabRect(0).left() == first
+
+
+def turn(tabs: TabBarView, by: int) -> None:
+    place = QPointF(tabs.rect().center())
+    event = QWheelEvent(
+        place,
+        QPointF(tabs.mapToGlobal(place.toPoint())),
+        QPoint(),
+        QPoint(0, by),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(tabs, event)

@@ -1,12 +1,12 @@
 """The list of conversations: headings, keys, menu, and inline renaming."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QMenu
 from pytestqt.qtbot import QtBot
@@ -14,13 +14,18 @@ from pytestqt.qtbot import QtBot
 from errand.protocol.conversations import Conversation
 from errand.protocol.events import ConversationUpdate
 from errand.window.stores.stores import Stores
+from errand.window.stores.tasks import UnreadStore
+from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.export_dialog import ExportDialog, file_name
-from errand.window.views.shared.item_delegate import HEADING
+from errand.window.views.shared.item_delegate import COUNT, DETAIL, HEADING, HINT, STATE
 from errand.window.views.sidebar.conversation_list import ConversationListView, ListAction
-from errand.window.views.sidebar.conversation_model import day_heading, short_time
+from errand.window.views.sidebar.conversation_marks import ConversationMarks
+from errand.window.views.sidebar.conversation_model import short_time
+from errand.window.views.sidebar.grouping import day_heading
+from errand.window.views.sidebar.search_results import plain_snippet
 from tests.support.engine_server import EngineServer, engine_server
-from tests.support.records import conversation
+from tests.support.records import conversation, task
 from tests.support.store_engine import stores_on
 from tests.support.window import until
 
@@ -44,18 +49,34 @@ async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
 
 
 @pytest.fixture
-def view(stores: Stores, theme: Theme, qtbot: QtBot) -> ConversationListView:
-    view = ConversationListView(stores.conversations, theme, lambda: NOW)
+def state(tmp_path: Path) -> WindowStateStore:
+    return WindowStateStore(tmp_path / "window.json")
+
+
+@pytest.fixture
+def view(
+    stores: Stores, theme: Theme, qtbot: QtBot, state: WindowStateStore, tmp_path: Path
+) -> Generator[ConversationListView]:
+    unread = UnreadStore(stores.tasks, state, lambda: "")
+    marks = ConversationMarks(stores.tasks, unread, tmp_path / "workspaces")
+    view = ConversationListView(stores.conversations, marks, theme, lambda: NOW)
     qtbot.addWidget(view)
     view.resize(260, 400)
     view.show()
-    return view
+    yield view
+    state.flush()
 
 
 def dated(number: int, *, pinned: bool = False) -> Conversation:
     """One conversation per day, number 0 today."""
     made = conversation(f"c{number}", at=NOW - timedelta(days=number))
     return msgspec.structs.replace(made, title=f"Title {number}", pinned=pinned)
+
+
+def of_today(number: int, *, folder: str = "") -> Conversation:
+    """Number 0 is the newest."""
+    made = conversation(f"d{number:03}", at=NOW - timedelta(minutes=number + 1))
+    return msgspec.structs.replace(made, title=f"Today {number}", workspace=folder)
 
 
 def put(engine: EngineServer, changed: Conversation) -> None:
@@ -77,6 +98,105 @@ def press(
     view: ConversationListView, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
 ) -> None:
     QTest.keyClick(view, key, modifiers)
+
+
+def index_of(view: ConversationListView, text: str) -> QModelIndex:
+    model = view.model()
+    return next(index for row in range(model.rowCount()) if (index := model.index(row, 0)).data() == text)
+
+
+def click(view: ConversationListView, text: str) -> None:
+    index = index_of(view, text)
+    view.scrollTo(index)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.visualRect(index).center())
+
+
+async def test_finished_conversations_of_a_day_fold_to_five(engine: EngineServer, view: ConversationListView) -> None:
+    for number in range(8):
+        put(engine, of_today(number))
+    folded = ["[Today]", "Title 0", *(f"Today {number}" for number in range(4)), "Show 4 more", "[Yesterday]"]
+    await until(lambda: shown(view)[:8] == folded)
+    click(view, "Show 4 more")
+    unfolded = ["[Today]", "Title 0", *(f"Today {number}" for number in range(8)), "Show fewer", "[Yesterday]"]
+    assert shown(view)[:12] == unfolded
+    click(view, "Show fewer")
+    assert shown(view)[:8] == folded
+    view.select("d007")
+    assert shown(view)[6:8] == ["Today 7", "Show 3 more"]  # what is in front is never folded away
+
+
+async def test_what_runs_waits_or_is_unread_is_never_folded_away(
+    engine: EngineServer, stores: Stores, view: ConversationListView, state: WindowStateStore
+) -> None:
+    for number in range(12):
+        put(engine, of_today(number))
+    await until(lambda: "Show 8 more" in shown(view))
+    for task_id, number, status in (("t1", 9, "running"), ("t2", 10, "waiting_user"), ("t3", 11, "completed")):
+        ended = datetime.now(UTC) + timedelta(seconds=1) if status == "completed" else None
+        stores.tasks.put(
+            msgspec.structs.replace(
+                task(task_id, started_at=NOW, ended_at=ended),
+                conversation_id=f"d{number:03}",
+                agent_id=f"a{number}",
+                status=status,
+                stop_reason="completed" if ended else None,
+            )
+        )
+    assert shown(view)[6:10] == ["Today 9", "Today 10", "Today 11", "Show 5 more"]
+    marks = [
+        (index_of(view, f"Today {number}").data(STATE), index_of(view, f"Today {number}").data(COUNT))
+        for number in (0, 9, 10, 11)
+    ]
+    assert marks == [("idle", 0), ("working", 0), ("waiting", 0), ("idle", 1)]
+    spoken = index_of(view, "Today 11").data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken == f"Today 11, 1 unread, {short_time(NOW - timedelta(minutes=12), NOW)}"
+
+
+async def test_conversations_are_grouped_by_their_folders(
+    engine: EngineServer, view: ConversationListView, tmp_path: Path
+) -> None:
+    for number, folder in enumerate(
+        ("/work/app", "/home/app", "/srv/site", "/work/app", str(tmp_path / "workspaces" / "w1"))
+    ):
+        put(engine, of_today(number, folder=folder))
+    await until(lambda: "Today 4" in shown(view))
+    assert [index_of(view, f"Today {number}").data(DETAIL) for number in range(5)] == ["app", "app", "site", "app", ""]
+    view.set_grouping("folder")
+    assert shown(view)[:4] == ["[No folder]", "Title 0", "Today 4", "Title 1"]
+    assert [line for line in shown(view) if line.startswith("[")] == [
+        "[No folder]",
+        "[work/app]",
+        "[home/app]",
+        "[site]",
+    ]
+    assert index_of(view, "Today 0").data(DETAIL) == ""
+    assert [index_of(view, f"Title {number}").data(HINT) for number in (0, 1, 2)] == ["09:30", "Thu", "Wed"]
+
+
+async def test_the_heading_of_the_group_stays_at_the_top_while_it_scrolls(
+    engine: EngineServer, view: ConversationListView
+) -> None:
+    for number in range(30):
+        put(engine, msgspec.structs.replace(of_today(number), updated_at=NOW - timedelta(days=40, minutes=number)))
+    await until(lambda: view.verticalScrollBar().maximum() > 0 and view.heading.text == "Today")
+    view.scrollToBottom()
+    assert view.heading.text == "October 2026" and view.heading.isVisible()
+    view.scrollToTop()
+    assert view.heading.text == "Today"
+
+
+async def test_the_grouping_is_chosen_in_a_menu(view: ConversationListView) -> None:
+    chosen: list[str] = []
+    view.grouping_chosen.connect(chosen.append)
+    view.group_button.click()
+    (menu,) = view.findChildren(QMenu)
+    assert [(entry.text(), entry.isChecked()) for entry in menu.actions()] == [
+        ("Group by day", True),
+        ("Group by folder", False),
+    ]
+    menu.actions()[1].trigger()
+    menu.close()
+    assert chosen == ["folder"] and shown(view)[0] == "[No folder]"
 
 
 async def test_pinned_conversations_are_on_top_under_a_separate_heading(
@@ -229,3 +349,16 @@ def test_a_title_becomes_a_portable_file_name() -> None:
 )
 def test_a_date_has_the_heading_of_its_day(moment: datetime, heading: str, time: str) -> None:
     assert (day_heading(moment, NOW), short_time(moment, NOW)) == (heading, time)
+
+
+@pytest.mark.parametrize(
+    ("snippet", "plain"),
+    [
+        ("## The **\u2068plan\u2069**\n\n- [x] do `it`\n> said", "The \u2068plan\u2069 do it said"),
+        ("| a | \u2068b\u2069 |\n|---|---|\n| 1 | 2 |", "a \u2068b\u2069 1 2"),
+        ("```python\nprint(__name__, a_b, 2 * 3)\n```", "print(__name__, a_b, 2 * 3)"),
+        ("see [the _docs_](https://example.org/x) and *that*", "see the docs and that"),
+    ],
+)
+def test_a_snippet_of_a_search_is_plain_text(snippet: str, plain: str) -> None:
+    assert plain_snippet(snippet) == plain

@@ -6,11 +6,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.display_text import without_file_names
 from errand.client.effect_text import effect_of
+from errand.client.patch import patch_of_diff
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, Risk
-from errand.window.rows.asks.ask_card import AskCard
+from errand.window.rows.asks.ask_card import AskCard, show_digit
 from errand.window.rows.asks.effect_view import EffectView
 from errand.window.rows.asks.offers import ChosenOffer, OffersView
 from errand.window.rows.base import RowActions
@@ -19,6 +19,8 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import ShortcutToolTip
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
+from errand.window.widgets.diff_head import DiffHeadView
+from errand.window.widgets.diff_lines import diff_name
 from errand.window.widgets.labels import TextLabel
 
 _NAME = "Why not? The agent reads this and goes on"
@@ -106,9 +108,12 @@ class ApprovalCard(AskCard):
         self._facts.setHorizontalSpacing(theme.tokens.space_normal)
         self._facts.setVerticalSpacing(theme.tokens.space_tight)
         self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        self._diff = ""
+        self._diff_head = DiffHeadView(theme, lambda: actions.copy(patch_of_diff(self._diff)))
         self._preview = CodeExcerptView(theme, "What will change", most_lines=_PREVIEW_LINES, diff=True)
         self.details.addWidget(self._effect)
         self.details.addWidget(self._facts_view)
+        self.details.addWidget(self._diff_head)
         self.details.addWidget(self._preview)
         self._add_controls()
         for part in (self._effect, self._preview, self._explained, self._offers):
@@ -123,10 +128,17 @@ class ApprovalCard(AskCard):
         waiting = ask.status == "waiting"
         self._risk.setVisible(waiting)
         self._facts_view.setVisible(waiting)
-        self._preview.setVisible(waiting and bool(approval.preview) and not effect_of(approval).details)
+        has_preview = waiting and bool(approval.preview) and not effect_of(approval).details
+        self._diff_head.setVisible(has_preview and bool(diff_name(approval.preview)))
+        self._preview.setVisible(has_preview)
 
     def set_others(self, others: tuple[Ask, ...]) -> None:
         self._equal_asks.show_others(others)
+
+    @property
+    def choices(self) -> list[QPushButton]:
+        buttons = (self._allow, self._always, self._deny, self._deny_with_reason)
+        return [button for button in buttons if not button.isHidden()]
 
     def take_focus(self) -> None:
         self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
@@ -183,9 +195,13 @@ class ApprovalCard(AskCard):
         self._risk.setText(words)
         self._risk.set_tone(tone)
         self._effect.show_effect(effect_of(approval))
-        self._preview.set_text(escape_hidden(without_file_names(approval.preview)))
+        self._diff = approval.preview
+        self._diff_head.show_diff(approval.preview)
+        self._preview.set_text(approval.preview)
         self._show_facts(approval)
         self._always.setVisible(bool(approval.offers))
+        for number, button in enumerate(self.choices, 1):
+            show_digit(button, number)
         self._offers.set_offers(approval.offers)
         self._why.setVisible(bool(approval.explained))
         self._explained.set_text(escape_hidden(approval.explained))

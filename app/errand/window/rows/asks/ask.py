@@ -1,30 +1,48 @@
 """The row of an ask: selects the card for its kind; cards for questions, limits and calls with unknown outcome."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.display_text import limit_amount_text, limit_unit, new_limit, subject_text
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask, AskAnswerParams, AskKind, ReachedLimit
 from errand.window.rows.asks.approval import ApprovalCard
-from errand.window.rows.asks.ask_card import AskCard, outcome_text
-from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate
+from errand.window.rows.asks.ask_card import AskCard, outcome_text, settled_words, show_digit
+from errand.window.rows.base import RowActions, RowKind, Spacing, card_estimate, line_estimate
+from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.row import AskRow
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.theme.tokens import DesignTokens
 from errand.window.widgets.buttons import ChoiceButton
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
-from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.labels import TextLabel, one_line
 
 _COMMAND_LINES = 24
+_QUESTION = 200  # characters of a settled question shown in its line
+
+_ICONS: dict[AskKind, str] = {
+    "question": "circle-question-mark",
+    "approval": "shield-alert",
+    "limit": "gauge",
+    "unknown": "triangle-alert",
+}
+_ASKED: dict[AskKind, str] = {
+    "question": "asked",
+    "approval": "asked for approval:",
+    "limit": "reached a limit:",
+    "unknown": "asked what to do:",
+}
 
 
 class QuestionCard(AskCard):
     def __init__(self, theme: Theme, actions: RowActions) -> None:
-        super().__init__(theme, actions, "circle-question-mark", "Question", "Question")
+        super().__init__(theme, actions, _ICONS["question"], "Question", "Question")
         self._text = TextLabel(theme, size=theme.tokens.size_large, wrap=True)
         self.details.addWidget(self._text)
         self._choices = QVBoxLayout()
@@ -56,18 +74,31 @@ class QuestionCard(AskCard):
         super().set_ask(ask)
 
     def take_focus(self) -> None:
-        """Focus the text field, where Enter cannot answer by accident; Shift+Tab reaches the choices."""
-        self._field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        """Focus the card, where digits choose, or without choices the text field. Enter cannot answer by accident."""
+        (self if self._buttons else self._field).setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """A text typed in the card is an answer in one's own words."""
+        super().keyPressEvent(event)
+        if not event.isAccepted() and event.text().isprintable() and event.text():
+            self._field.setFocus()
+            self._field.insert(event.text())
+            event.accept()
+
+    @property
+    def choices(self) -> Sequence[QAbstractButton]:
+        return self._buttons
 
     def _show_choices(self, choices: tuple[str, ...]) -> None:
         for button in self._buttons:
             self._choices.removeWidget(button)
             button.hide()
             button.deleteLater()
-        self._buttons = [ChoiceButton(self.theme, plain(choice)) for choice in choices]
+        self._buttons = [ChoiceButton(self.theme, plain(choice), number) for number, choice in enumerate(choices, 1)]
         for button, choice in zip(self._buttons, choices, strict=True):
             button.clicked.connect(partial(self._on_chosen, choice))
             self._choices.addWidget(button)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if self._buttons else Qt.FocusPolicy.NoFocus)
 
     def _on_chosen(self, choice: str) -> None:
         self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=choice))
@@ -85,26 +116,27 @@ class QuestionCard(AskCard):
 
 class LimitCard(AskCard):
     def __init__(self, theme: Theme, actions: RowActions) -> None:
-        super().__init__(theme, actions, "gauge", "Limit reached", "Limit reached")
+        super().__init__(theme, actions, _ICONS["limit"], "Limit reached", "Limit reached")
         self._limit: ReachedLimit | None = None
         self._text = TextLabel(theme, wrap=True)
         self.details.addWidget(self._text)
         self._continue = push_button("Go on", "primary")
-        stop = push_button("Stop here")
+        self._stop = push_button("Stop here")
         self._amount = QLineEdit()
         self._raise = push_button("Raise to this")
-        for pair in ((self._continue, stop), (self._amount, self._raise)):
+        for pair in ((self._continue, self._stop), (self._amount, self._raise)):
             self.controls_column.addLayout(FlowLayout(theme.tokens.space_close, *pair))
         self._amount.textChanged.connect(self._on_amount_changed)
         self._amount.returnPressed.connect(self._on_raised)
         self._raise.clicked.connect(self._on_raised)
         self._continue.clicked.connect(self._on_continue_clicked)
-        stop.clicked.connect(self._on_stop_clicked)
+        self._stop.clicked.connect(self._on_stop_clicked)
 
     def set_ask(self, ask: Ask) -> None:
         self._text.setText(plain(ask.text))
-        self._continue.setText(plain(next(iter(ask.choices), "Go on")))
-        self._continue.setAccessibleName(self._continue.text())
+        self._continue.setAccessibleName(plain(next(iter(ask.choices), "Go on")))
+        for number, button in enumerate(self.choices, 1):
+            show_digit(button, number)
         if ask.id != self.ask_id:
             self._limit = ask.limit
             self._amount.clear()
@@ -118,6 +150,10 @@ class LimitCard(AskCard):
 
     def take_focus(self) -> None:
         self._continue.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    @property
+    def choices(self) -> tuple[QPushButton, ...]:
+        return (self._continue, self._stop)
 
     def _on_amount_changed(self) -> None:
         self._raise.setEnabled(self._new_limit is not None)
@@ -146,7 +182,7 @@ class UnknownOutcomeCard(AskCard):
     """Has no default button: only the user can check what happened."""
 
     def __init__(self, theme: Theme, actions: RowActions) -> None:
-        super().__init__(theme, actions, "triangle-alert", "Outcome unknown", "Outcome unknown")
+        super().__init__(theme, actions, _ICONS["unknown"], "Outcome unknown", "Outcome unknown")
         self._text = TextLabel(theme, wrap=True)
         self._command = CodeExcerptView(theme, "What was under way", most_lines=_COMMAND_LINES)
         self._started = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
@@ -176,6 +212,10 @@ class UnknownOutcomeCard(AskCard):
         if self._buttons:
             self._buttons[0].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
+    @property
+    def choices(self) -> Sequence[QAbstractButton]:
+        return self._buttons
+
     def _show_choices(self, choices: tuple[str, ...]) -> None:
         for button in self._buttons:
             self._row.removeWidget(button)
@@ -183,6 +223,7 @@ class UnknownOutcomeCard(AskCard):
             button.deleteLater()
         self._buttons = [push_button(plain(choice)) for choice in choices]
         for number, (button, choice) in enumerate(zip(self._buttons, choices, strict=True)):
+            show_digit(button, number + 1)
             button.clicked.connect(partial(self._on_chosen, choice))
             self._row.insertWidget(number, button)
 
@@ -190,20 +231,27 @@ class UnknownOutcomeCard(AskCard):
         self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=choice))
 
 
-class AskView(RowView[AskRow]):
-    """A card is created when its kind is first shown, and reused for later asks."""
+class AskView(DisclosureRowView[AskRow]):
+    """The card of an ask; once it is settled, a line that expands to the card.
+
+    A card is created when its kind is first shown, and reused for later asks.
+    """
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
-        self._row_actions = actions
+        self.content.setContentsMargins(0, 0, 0, 0)
         self._cards: dict[AskKind, AskCard] = {}
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
 
-    def set_row(self, row: AskRow) -> None:
-        card = self._card(row.ask.kind)
-        card.set_ask(row.ask)
-        card.set_others(row.others)
+    def show_current(self, row: AskRow) -> None:
+        is_settled = row.ask.status != "waiting"
+        if is_settled:
+            self.show_line(_ICONS[row.ask.kind], _settled_line(row.ask))
+        else:
+            self.show_content_alone()
+        card = self._card(row.ask.kind) if self.is_open or not is_settled else None
+        if card is not None:
+            card.set_ask(row.ask)
+            card.set_others(row.others)
         for other in self._cards.values():
             other.setVisible(other is card)
 
@@ -218,19 +266,34 @@ class AskView(RowView[AskRow]):
             card.resized.connect(self.resized)
             card.part_opened.connect(self.part_opened)
             self._cards[kind] = card
-            self._column.addWidget(card)
+            self.content.addWidget(card)
         return self._cards[kind]
 
     def _create_card(self, kind: AskKind) -> AskCard:
         match kind:
             case "question":
-                return QuestionCard(self.theme, self._row_actions)
+                return QuestionCard(self.theme, self.row_actions)
             case "approval":
-                return ApprovalCard(self.theme, self._row_actions)
+                return ApprovalCard(self.theme, self.row_actions)
             case "limit":
-                return LimitCard(self.theme, self._row_actions)
+                return LimitCard(self.theme, self.row_actions)
             case "unknown":
-                return UnknownOutcomeCard(self.theme, self._row_actions)
+                return UnknownOutcomeCard(self.theme, self.row_actions)
+
+
+def _settled_line(ask: Ask) -> list[LinePart]:
+    """`asked Which colour? · you answered “blue” 11:04`."""
+    words = settled_words(ask) or "no longer needed"
+    return [
+        LinePart(_ASKED[ask.kind]),
+        LinePart(one_line(plain(ask.text), _QUESTION), "text", elides=True),
+        LinePart("·"),
+        LinePart(words, elides=True),
+    ]
+
+
+def _estimate(row: AskRow, width: int, tokens: DesignTokens) -> int:
+    return (card_estimate if row.ask.status == "waiting" else line_estimate)(row, width, tokens)
 
 
 def _markdown(row: AskRow, is_open: bool) -> str:
@@ -241,8 +304,8 @@ def _markdown(row: AskRow, is_open: bool) -> str:
 ASK = RowKind(
     AskRow,
     AskView,
-    spacing=lambda row: Spacing.CARD,
-    estimate=card_estimate,
+    spacing=lambda row: Spacing.CARD if row.ask.status == "waiting" else Spacing.ACTIVITY,
+    estimate=_estimate,
     markdown=_markdown,
     text=lambda row: plain(row.ask.text),
 )

@@ -1,9 +1,11 @@
 """Base class of the cards for asks: heading, controls, the line once the ask is settled."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.display_text import deadline_text, limit_amount_text, settled_text
 from errand.client.rule_text import REMEMBERED, offer_text
@@ -13,13 +15,17 @@ from errand.window.rows.base import RowActions
 from errand.window.theme.style import Tone
 from errand.window.theme.theme import Theme
 from errand.window.widgets.containers import Card
-from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.labels import TextLabel, one_line
+
+_DIGITS = 9
+_ANSWER = 60  # characters of an answer shown in a line
 
 
 class AskCard(Card):
     """A subclass fills `details`, which stay visible, and `controls`, which are hidden once the ask is settled.
 
-    `resized` is emitted when a part of the card was opened or closed, `part_opened` with the part.
+    The digits 1 to 9 press the buttons in `choices`, unless a text field has the focus. `resized` is emitted when a
+    part of the card was opened or closed, `part_opened` with the part.
     """
 
     resized = Signal()
@@ -73,10 +79,56 @@ class AskCard(Card):
         """Focus the first control used to answer."""
         raise NotImplementedError
 
+    @property
+    def choices(self) -> Sequence[QAbstractButton]:
+        """The buttons that answer, in the order of their digits."""
+        return ()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        button = self._choice_of(event)
+        if button is not None:
+            button.click()
+        else:
+            super().keyPressEvent(event)
+
+    def _choice_of(self, event: QKeyEvent) -> QAbstractButton | None:
+        """The visible button of a digit."""
+        is_bare = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        number = event.key() - Qt.Key.Key_1
+        if not is_bare or not 0 <= number < min(len(self.choices), _DIGITS) or not self._waiting:
+            return None
+        return self.choices[number] if self.choices[number].isVisible() else None
+
     def _on_colours_changed(self) -> None:
         side = self.theme.tokens.icon_small
         icon = self.theme.icon(self._icon_name, "waiting" if self._waiting else "muted")
         self._icon.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
+
+
+def show_digit(button: QPushButton, number: int) -> None:
+    """Show the digit that presses this button; its accessible name stays."""
+    button.setText(f"{number}  {button.accessibleName()}" if number <= _DIGITS else button.accessibleName())
+
+
+def settled_words(ask: Ask) -> str:
+    """How the ask was settled, for a line that names what was asked: `approved by you 11:04`; empty if cancelled."""
+    if ask.status == "cancelled":
+        return ""
+    words = settled_text(ask) or _answer_words(ask, "your rule" if ask.settled_by == "rule" else "you")
+    when = f" {ask.answered_at.astimezone():%H:%M}" if ask.answered_at else ""
+    return f"{words}{when}"
+
+
+def _answer_words(ask: Ask, who: str) -> str:
+    match ask.kind:
+        case "approval":
+            return f"{'approved' if ask.allowed else 'denied'} by {who}"
+        case "limit":
+            if ask.allowed and ask.amount is not None and ask.limit is not None:
+                return f"{who} raised it to {limit_amount_text(ask.limit.kind, ask.amount)}"
+            return f"{'continued' if ask.allowed else 'stopped'} by {who}"
+        case "question" | "unknown":
+            return f"{who} answered “{one_line(plain(ask.answer or ''), _ANSWER)}”"
 
 
 def outcome_text(ask: Ask) -> str:

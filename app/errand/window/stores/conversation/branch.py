@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from msgspec.structs import force_setattr
+
+from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Fork, Node
 from errand.protocol.events import ToolOutput
 from errand.protocol.tasks import Task
@@ -14,13 +17,13 @@ from errand.window.rows.row import (
     Row,
     Speaker,
     SpeakerRow,
+    StepRow,
     ToolCallRow,
     UserRow,
 )
 from errand.window.stores.conversation.branch_index import CallIndex, ForkIndex, TaskIndex
 from errand.window.stores.conversation.node_rows import AskAnchors, NodeExtras, node_rows
 from errand.window.stores.conversation.streaming import StreamingRows
-from errand.window.stores.tasks import is_interrupted
 
 _REMOVED = Speaker("An agent that was removed", "")
 
@@ -42,6 +45,7 @@ class LoadedBranch:
         self.tasks = TaskIndex(self._nodes)
         self._forks = ForkIndex()
         self.asks = AskAnchors(self._order, self._nodes)
+        self._names: dict[str, str] = {}
         self._edited: str | None = None
         self._is_locked = False
         self._speakers: Mapping[str, Speaker] = {}
@@ -50,6 +54,11 @@ class LoadedBranch:
     def ids(self) -> Sequence[str]:
         """Ids of the loaded nodes, oldest first."""
         return self._order
+
+    @property
+    def is_edited(self) -> bool:
+        """True while a message is shown as an edit field."""
+        return self._edited is not None
 
     def holds(self, node_id: str) -> bool:
         return node_id in self._nodes
@@ -72,6 +81,7 @@ class LoadedBranch:
             above = [self._nodes[node_id] for node_id in self._order[:start]]
         self._order.clear()
         self._nodes.clear()
+        self._names.clear()
         self.tasks.clear()
         self._calls.clear()
         for node in (*above, *page):
@@ -173,12 +183,12 @@ class LoadedBranch:
         node = self._nodes[node_id]
         draft = self.drafts.get(node_id)
         if draft is not None:
-            return draft.rows(self._speaker(node))
+            return draft.rows(self._headings(node) if draft.has_rows else self._speaker(node))
         extras = NodeExtras(
             self._calls.results(node_id),
             self._calls.outputs(node_id),
             self.asks.at(node_id),
-            is_interrupted(self.tasks.get(node.task_id)),
+            self.tasks.get(node.task_id),
         )
         rows: list[Row] = [
             _with_mentions(self._with_sub_agent(self.asks.with_others(row)), self._speakers)
@@ -186,10 +196,10 @@ class LoadedBranch:
         ]
         if node_id == self._edited:
             rows = [_edited_row(row, locked=self._is_locked) for row in rows]
-        rows = [*self._speaker(node), *rows] if rows else rows
         end = self.tasks.end(node, self._order[0] if self.has_older else None)
         if end is not None and node_id in end.folded:
             rows = [row for row in rows if not isinstance(row, NoticeRow)]
+        rows = [*self._headings(node), *rows] if rows else rows
         if end is not None and end.last_id == node_id:
             is_tip = node_id == self._order[-1]
             rows = [*rows, replace(end.row, fork_id=None if is_tip else node_id)]
@@ -207,6 +217,15 @@ class LoadedBranch:
             return row
         task = self.tasks.of_call(row.node, row.call.call_id)
         return row if task is None else replace(row, sub_agent=task)
+
+    def _headings(self, node: Node) -> list[Row]:
+        return [*self._speaker(node), *self._step(node)]
+
+    def _step(self, node: Node) -> list[Row]:
+        """The number of the turn, if its task has several."""
+        task = self.tasks.get(node.task_id)
+        turns = max(node.turn, task.step_count if task is not None else 0)
+        return [StepRow(f"{node.id}/step", node.turn)] if node.role == "assistant" and node.turn and turns > 1 else []
 
     def _speaker(self, node: Node) -> list[Row]:
         """The name row above the first of an agent's successive replies, if there are several agents."""
@@ -256,12 +275,32 @@ class LoadedBranch:
         self.tasks.add_node(node)
 
     def _take(self, node: Node) -> None:
+        self._share_names(node)
         self._nodes[node.id] = node
         if node.status == "streaming":
             self.drafts[node.id] = StreamingRows(node)
             return
         self.drafts.pop(node.id, None)
         self._calls.put(node)
+
+    def _share_names(self, node: Node) -> None:
+        """Keep each name and id once: a decoded node has its own copies, a tenth of the memory of a long branch."""
+        share = self._names.setdefault
+        force_setattr(node, "id", share(node.id, node.id))
+        force_setattr(node, "conversation_id", share(node.conversation_id, node.conversation_id))
+        force_setattr(node, "author", share(node.author, node.author))
+        if node.parent_id is not None:
+            force_setattr(node, "parent_id", share(node.parent_id, node.parent_id))
+        if node.task_id is not None:
+            force_setattr(node, "task_id", share(node.task_id, node.task_id))
+        for block in node.blocks:
+            if isinstance(block, ToolCallBlock | ToolResultBlock):
+                force_setattr(block, "tool", share(block.tool, block.tool))
+                force_setattr(block, "call_id", share(block.call_id, block.call_id))
+            if isinstance(block, ToolCallBlock):
+                for name in ("running", "done"):
+                    verb: str = getattr(block.display, name)
+                    force_setattr(block.display, name, share(verb, verb))
 
 
 def _first_reply(nodes: Sequence[Node]) -> Sequence[str]:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Fork, Node
-from errand.protocol.tasks import Task
+from errand.protocol.tasks import CallProgress, Task
 from errand.window.rows.row import BranchSwitchRow
 from errand.window.stores.conversation.node_rows import CallResult, FoldedTaskEnd, task_end
-from errand.window.stores.tasks import is_interrupted
 
 # The last two nodes of a task contain its end: a reply that broke off, and the engine's notice.
 _MAX_FOLDED = 2
@@ -150,8 +149,10 @@ class TaskIndex:
         if task.parent_id is not None:
             self._of_call[task.parent_id, task.call_turn, task.call_id] = task
         touched = self._of_task.get(task.id, [])[-_MAX_FOLDED:] if task.ended_at is not None else []
-        if is_interrupted(task) != is_interrupted(before):
+        if _call_states(task) != _call_states(before):
             touched = [*dict.fromkeys((*self._last_reply(task.id), *touched))]
+        if _has_steps(task) and not _has_steps(before):
+            touched = [*dict.fromkeys((*self._of_task.get(task.id, [])[:_MAX_FOLDED], *touched))]
         return touched
 
     def clear(self) -> None:
@@ -183,3 +184,13 @@ class TaskIndex:
         ids = reversed(self._of_task.get(task_id, []))
         reply = next((each for each in ids if self._nodes[each].role == "assistant"), None)
         return [] if reply is None else [reply]
+
+
+def _has_steps(task: Task | None) -> bool:
+    """Whether the turns of the task have headings."""
+    return task is not None and task.step_count > 1
+
+
+def _call_states(task: Task | None) -> tuple[bool, bool, tuple[CallProgress, ...]]:
+    """What tells the states of the calls that have no result."""
+    return (False, False, ()) if task is None else (task.status == "interrupted", task.ended_at is not None, task.calls)

@@ -61,6 +61,11 @@ class BranchRows(QObject):
             self.touch(self.branch.add_output(delta))
             return
         draft = self.branch.drafts.get(delta.node_id)
-        tail = draft.add(delta) if draft is not None else None
-        if tail is not None and self.is_current:
+        if draft is None:
+            return
+        had_rows = draft.has_rows
+        tail = draft.add(delta)
+        if not had_rows:
+            self.touch([delta.node_id])  # the first text brings the headings above it
+        elif tail is not None and self.is_current:
             self.rows.replace_tail(delta.node_id, tail.first, tail.rows)

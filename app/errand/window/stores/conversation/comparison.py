@@ -61,7 +61,7 @@ class ComparedBranchStore(BranchRows):
             count(len(tasks), "task") if tasks else "",
             count(used, "token") if used else "",
             money(Usage(cost_usd=sum(costs))) if costs and len(costs) == len(tasks) else "",
-            duration(sum(max(0.0, elapsed(task)) for task in tasks)) if tasks else "",
+            duration(sum(map(elapsed, tasks))) if tasks else "",
             "at work" if any(map(is_working, tasks)) else "",
         )
         return " · ".join(part for part in parts if part) or "No task worked here"

@@ -7,7 +7,7 @@ import msgspec
 
 from errand.client.display_text import content_of, engine_message_text
 from errand.notice_text import leftovers_text, notice_text
-from errand.protocol.asks import Ask
+from errand.protocol.asks import Ask, AskKind
 from errand.protocol.blocks import (
     FileBlock,
     ImageBlock,
@@ -21,9 +21,12 @@ from errand.protocol.blocks import (
 )
 from errand.protocol.conversations import Node
 from errand.protocol.notices import TaskFailed, TaskStopped
-from errand.protocol.tasks import Task
+from errand.protocol.tasks import CallProgress, Task
+from errand.window.rows.base import message_markdown
+from errand.window.rows.markup.pieces import split_markdown
 from errand.window.rows.row import (
     AskRow,
+    CallState,
     FileRow,
     ImageRow,
     NoticeRow,
@@ -38,7 +41,7 @@ from errand.window.rows.row import (
     ToolCallRow,
     UserRow,
 )
-from errand.window.stores.conversation.streaming import row_key, split_markdown, text_rows
+from errand.window.stores.conversation.streaming import row_key, text_rows
 
 _CUT_OFF = "The reply was cut short. What had come is kept."
 _FAILED = "The reply failed."
@@ -59,13 +62,13 @@ class CallResult:
 class NodeExtras:
     """The results and live outputs of a node's tool calls, by call id, and the asks raised after it, oldest first.
 
-    `is_interrupted` is its task's state: a call without a result is then not running.
+    `task` is that of the node, if it is known: it says which calls have begun.
     """
 
     results: Mapping[str, CallResult]
     outputs: Mapping[str, str]
     asks: Sequence[Ask]
-    is_interrupted: bool
+    task: Task | None = None
 
 
 def node_rows(node: Node, extras: NodeExtras) -> list[Row]:
@@ -177,11 +180,38 @@ class _Reply:
                 return self._tool_rows(index, call, result)
 
     def _tool_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
-        asks = self._ask_rows(call)
-        waiting = [row.ask.kind for row in asks if row.ask.status == "waiting"]
-        row = self._tool_row(index, call, result)
-        open_ = self._extras.is_interrupted and result is None
-        return [replace(row, waiting="approval" in waiting, unknown="unknown" in waiting, interrupted=open_), *asks]
+        asks = self._asks_of(call)
+        waiting = [ask for ask in asks if ask.status == "waiting"]
+        kinds: set[AskKind] = {ask.kind for ask in waiting}
+        progress = self._progress(call)
+        row = replace(
+            self._tool_row(index, call, result),
+            state=self._state(kinds, progress),
+            progress=progress if result is None else None,
+            settled=tuple(ask for ask in asks if ask.status != "waiting"),
+        )
+        return [row, *(AskRow(ask.id, ask) for ask in waiting)]
+
+    def _progress(self, call: ToolCallBlock) -> CallProgress | None:
+        task = self._extras.task
+        if task is None or task.step_count != self._node.turn:
+            return None
+        return next((one for one in task.calls if one.call_id == call.call_id), None)
+
+    def _state(self, asks: Collection[AskKind], progress: CallProgress | None) -> CallState:
+        """The state of a call, as far as it has no result."""
+        task = self._extras.task
+        if "approval" in asks:
+            return "asks"
+        if "unknown" in asks:
+            return "unknown"
+        if task is not None and task.status == "interrupted":
+            return "interrupted"
+        if task is not None and task.ended_at is not None:
+            return "dropped"
+        if progress is None:
+            return "pending"
+        return "running" if progress.ended_at is None else "ended"
 
     def _question_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
         for ask in self._asks:
@@ -191,10 +221,10 @@ class _Reply:
         # A question that was not asked yet has no row; if it failed, the tool card shows why.
         return [self._tool_row(index, call, result)] if result is not None else []
 
-    def _ask_rows(self, call: ToolCallBlock) -> list[AskRow]:
+    def _asks_of(self, call: ToolCallBlock) -> list[Ask]:
         own = [ask for ask in self._asks if (of := ask.approval or ask.unknown) and of.call_id == call.call_id]
         self._asks = [ask for ask in self._asks if ask not in own]
-        return [AskRow(ask.id, ask) for ask in own]
+        return own
 
     def _tool_row(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> ToolCallRow:
         output = self._extras.outputs.get(call.call_id, "")
@@ -229,6 +259,7 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTask
     row = TaskEndRow(
         f"{task.id}/end",
         _without_echo(task, last),
+        reply=message_markdown(last),
         remarks=tuple(remark for remark in (_closing_remark(closing, task), _failure_remark(failure, task)) if remark),
         retry_id=is_retried.id if is_retried is not None else None,
     )

@@ -1,5 +1,7 @@
 """One open conversation: its rows, kept current, and its parts (agents, commands, queue). Start here."""
 
+from typing import Literal, TypeAlias
+
 from PySide6.QtCore import Signal
 
 from errand.protocol.agents import Agent
@@ -7,6 +9,7 @@ from errand.protocol.asks import Ask
 from errand.protocol.conversations import Conversation, ConversationNodesResult, Node
 from errand.protocol.engine import Snapshot
 from errand.protocol.tasks import Task
+from errand.window.rows.row import ReplyRow, ThinkingRow
 from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.background import BackgroundStore
@@ -19,6 +22,8 @@ from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore, is_working
 
 NEW_TITLE = "New conversation"
+
+StreamedText: TypeAlias = Literal["none", "thinking", "reply"]
 
 _PAGE = 50
 _SEEKING_PAGE = 500  # the engine's maximum
@@ -93,6 +98,17 @@ class ConversationStore(BranchRows):
         """The running task of the selected agent; else the last task of the shown branch."""
         newest = self.requests.task
         return newest if newest is not None and is_working(newest) else self.branch.last_task() or newest
+
+    @property
+    def streams(self) -> StreamedText:
+        """What the last row streams at the moment."""
+        match self.row(self.count() - 1) if self.count() else None:
+            case ThinkingRow(streaming=True):
+                return "thinking"
+            case ReplyRow(streaming=True):
+                return "reply"
+            case _:
+                return "none"
 
     @property
     def next_ask(self) -> Ask | None:

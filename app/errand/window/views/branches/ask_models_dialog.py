@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
+from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.search_field import SearchField
 
@@ -60,7 +61,7 @@ class AskModelsDialog(QDialog):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        self.resize(tokens.column * 2 // 3, tokens.column * 3 // 4)
+        resize_on_screen(self, tokens.column * 2 // 3, tokens.column * 3 // 4)
         set_style(self.field, "look", "field")
         self.field.setAccessibleName("Message")
         self.field.setPlaceholderText("What is to be answered?")

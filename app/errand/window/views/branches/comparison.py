@@ -17,6 +17,7 @@ from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.shared.row_actions import ConversationRowActions
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _WHY = "Go on with one of the two first: then it can be changed in the conversation."
@@ -207,7 +208,7 @@ class ComparisonDialog(QDialog):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        self.resize(2 * tokens.column, tokens.column)
+        resize_on_screen(self, 2 * tokens.column, tokens.column)
         sides = QSplitter(Qt.Orientation.Horizontal)
         sides.setChildrenCollapsible(False)
         for view in self.views:

@@ -12,6 +12,7 @@ from errand.window.stores.conversation.background import BackgroundStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import CopyButton
+from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _SIZE = QSize(820, 520)
@@ -66,7 +67,7 @@ class BackgroundOutputDialog(QDialog):
         self.interrupt_button.setAccessibleName("Send Ctrl+C, which interrupts most programs")
         self._typing = QWidget()
         self._lay_out()
-        self.resize(_SIZE)
+        resize_on_screen(self, _SIZE.width(), _SIZE.height())
         self.stop_button.clicked.connect(lambda: store.stop(self._one))
         self.field.returnPressed.connect(self._on_entered)
         self.send_button.clicked.connect(self._on_entered)

@@ -11,7 +11,7 @@ from errand.protocol.tasks import ApproveMode, Task
 from errand.window.rows.row import UserRow
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.changes import ChangesStore
-from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.conversation.store import ConversationStore, StreamedText
 from errand.window.stores.stores import Stores
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.stores.tasks import is_working
@@ -31,6 +31,9 @@ from errand.window.views.usage.context_bar import ContextBarView
 if TYPE_CHECKING:
     from errand.window.views.composer.completion_list import MentionListView
     from errand.window.views.composer.server_prompts import ServerPromptListView
+
+
+_WRITING: dict[StreamedText, str] = {"none": "Working", "thinking": "Thinking", "reply": "Answering"}
 
 
 class PromptHistory:
@@ -110,6 +113,11 @@ class InputPanelView(QWidget):
         """True if nothing was typed or sent yet."""
         return self._store.conversation_id is None and not self._has_sent and not self.composer.has_content
 
+    @property
+    def is_at_rest(self) -> bool:
+        """True if there is nothing to send, and the options are those of the last task."""
+        return not self.composer.has_content and not self.task_options.has_choices
+
     def set_options(self, options: TaskOptions) -> None:
         """Use these options for the next task."""
         self.task_options.set_options(options)
@@ -119,7 +127,7 @@ class InputPanelView(QWidget):
         """Show the current state of the newest task."""
         task = self._store.task
         self._show_agents()
-        self.status.show_task(task, self._agent_name(task))
+        self._show_status()
         self._context.show_task(task)
         self.context.lock(self._store.context.locked)
         self.status.setVisible(task is not None)
@@ -154,6 +162,7 @@ class InputPanelView(QWidget):
         store.taskUpdate.connect(self.show_task)
         store.loaded.connect(self.show_task)
         store.agents.changed.connect(self.show_task)
+        store.inserted.connect(self._show_status)
         self.changes.changed.connect(self._on_files_of_task_changed)
         self._stores.asks.changed.connect(self.show_task)
         self._stores.session.state_changed.connect(self.show_task)
@@ -181,6 +190,12 @@ class InputPanelView(QWidget):
         composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
         store.approve_changed.connect(self._show_approve)
         self.task_options.add_agent_requested.connect(self.agents.add_agent)
+        self.task_options.model_chosen.connect(self._models.add_recent)
+        self.task_options.favourite_changed.connect(self._models.set_favourite)
+
+    def _show_status(self) -> None:
+        task = self._store.task
+        self.status.show_task(task, self._agent_name(task), _WRITING[self._store.streams])
 
     def _on_files_of_task_changed(self) -> None:
         shown = self.changes.shown
@@ -212,12 +227,14 @@ class InputPanelView(QWidget):
     def _show_option_defaults(self) -> None:
         self.task_options.set_defaults(
             TaskOptionDefaults(
-                self._models.ready,
+                self._models.offered,
                 self._models.default,
                 self._stores.personalities.all,
                 self._store.agents.shown,
-                self._models.servers,
+                self._models.providers,
                 self._stores.sandbox.holds,
+                self._models.favourites,
+                self._models.recent,
             )
         )
         self._apply_options()

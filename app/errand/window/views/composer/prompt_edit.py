@@ -15,11 +15,13 @@ _LONG_WORD = re.compile(r"\S{2000}")
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _TAB_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
 _STEPS: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+_PAGES: dict[int, int] = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
 
 
 class PromptEditView(QPlainTextEdit):
     """Emits `submitted` on Enter, `queued` on Alt+Enter, `edit_last_requested` on Up in an empty field.
 
+    Emits `page_requested` on Page Up (-1) and Page Down (1), unless the text itself is longer than the field.
     Emits `history_step_requested` on Ctrl+Up (-1, an older message) and Ctrl+Down (1), and `content_dropped`
     with the QMimeData of pasted or dropped content that is not text, or too long. Emits `mode_cycle_requested` on
     Shift+Tab, unless the focus came by Tab and nothing was typed since: then the focus goes on to the control before.
@@ -29,6 +31,7 @@ class PromptEditView(QPlainTextEdit):
     queued = Signal()
     edit_last_requested = Signal()
     history_step_requested = Signal(int)
+    page_requested = Signal(int)
     mode_cycle_requested = Signal()
     content_dropped = Signal(object)
     focused = Signal(bool)
@@ -39,6 +42,7 @@ class PromptEditView(QPlainTextEdit):
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._is_walked_through = False
+        self._is_long = False  # the text is longer than the field
         self._flash_ms = 0  # the flash time before the caret stopped blinking
         self._blink_timeout = QTimer(self, singleShot=True, interval=_BLINKS_MS)
         self._blink_timeout.timeout.connect(self.stop_blinking)
@@ -98,6 +102,8 @@ class PromptEditView(QPlainTextEdit):
             self.queued.emit()
         elif event.key() in _STEPS and modifiers == Qt.KeyboardModifier.ControlModifier:
             self.history_step_requested.emit(_STEPS[event.key()])
+        elif event.key() in _PAGES and not modifiers and not self._is_long:
+            self.page_requested.emit(_PAGES[event.key()])
         elif event.key() == Qt.Key.Key_Up and self.document().isEmpty():
             self.edit_last_requested.emit()
         else:
@@ -136,9 +142,9 @@ class PromptEditView(QPlainTextEdit):
     def _fit_height(self) -> None:
         """Set the height. The size of a plain text document is in lines."""
         lines = max(1, round(self.document().size().height()))
-        is_long = lines > _MAX_LINES
+        self._is_long = lines > _MAX_LINES
         bars = Qt.ScrollBarPolicy
-        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if is_long else bars.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if self._is_long else bars.ScrollBarAlwaysOff)
         margins = 2 * ceil(self.document().documentMargin()) + self.height() - self.contentsRect().height()
         height = ceil(min(_MAX_LINES, lines) * QFontMetricsF(self.font()).lineSpacing()) + margins
         if height != self.height():

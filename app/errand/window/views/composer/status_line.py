@@ -1,11 +1,13 @@
-"""The line under the transcript: current activity, turn, time, tokens, cost, and the task/chat switch."""
+"""The line under the transcript: current activity, time, cost, and the task/chat switch."""
+
+import time
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.client.display_text import limit_name
-from errand.client.number_format import count, duration, elapsed, money, time_left, tokens
+from errand.client.number_format import count, duration, elapsed, money, time_left
 from errand.protocol.tasks import DecidedMode, Task
 from errand.window.stores.tasks import task_activity
 from errand.window.theme.style import Tone, push_button, set_tool_tip
@@ -63,11 +65,6 @@ class ModeSwitchView(QWidget):
         self.mode_requested.emit(self._wanted)
 
 
-def mode_label(task: Task) -> str:
-    """The mode that an `auto` task decided on; empty if the user chose the mode."""
-    return f"taken as a {task.decided}" if task.mode == "auto" and task.decided else ""
-
-
 def _offered_mode(task: Task) -> tuple[str, str] | None:
     if task.ended_at is not None:
         return _CONTINUE_AS_TASK if task.stop_reason == "completed" and "chat" in (task.mode, task.decided) else None
@@ -87,8 +84,10 @@ class StatusLineView(QWidget):
     def __init__(self, theme: Theme, context: ContextBarView) -> None:
         super().__init__()
         self._task: Task | None = None
+        self._told_at = 0.0  # when the engine told how long the task has worked
         self._full_activity = ""
         self._reminder = ""
+        self._context = context
         self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
         self._most_activity = theme.tokens.column // 4
         self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
@@ -134,8 +133,10 @@ class StatusLineView(QWidget):
         self._reminder = text
         self._show_activity()
 
-    def show_task(self, task: Task | None, who: str = "") -> None:
-        """`who` is the name of the agent, if there are several."""
+    def show_task(self, task: Task | None, who: str = "", writing: str = "Working") -> None:
+        """`who` is the name of the agent, if there are several; `writing` says what its model does."""
+        if task is None or self._task is None or (task.id, task.worked_s) != (self._task.id, self._task.worked_s):
+            self._told_at = time.monotonic()
         self._task = task
         self.mode.show_task(task)
         if task is None:
@@ -147,12 +148,14 @@ class StatusLineView(QWidget):
             self._figures.set_text("")
             self._run_clock()
             return
-        self._full_activity = f"{who}: {task_activity(task)}" if who else task_activity(task)
+        activity = task_activity(task, writing)
+        self._full_activity = f"{who}: {activity}" if who else activity
+        self._context.show_task(task)
         self._show_activity()
         self._near_limit.setText(_near_limit_text(task))
         self._near_limit.setVisible(bool(_near_limit_text(task)))
         self._try_now.setVisible(bool(time_left(task)) and not task.stopping)
-        self._figures.set_text(_figures(task))
+        self._figures.set_text(self._figures_text(task))
         self._run_clock()
 
     def _show_activity(self) -> None:
@@ -174,10 +177,8 @@ class StatusLineView(QWidget):
 
     def _run_clock(self) -> None:
         task = self._task
-        runs = task is not None and task.ended_at is None and (task.status != "interrupted" or bool(task.retry_at))
-        # While it waits for a person nothing changes, so the timer is stopped.
-        waits = task is not None and task.status in ("waiting_user", "paused") and not task.retry_at
-        running = runs and not waits and self.isVisible()
+        counts = task is not None and (_is_timed(task) or bool(time_left(task)))
+        running = counts and self.isVisible()
         if running == self._clock.isActive():
             return
         if running:
@@ -187,7 +188,14 @@ class StatusLineView(QWidget):
 
     def _on_tick(self) -> None:
         if self._task is not None:
-            self._figures.set_text(_figures(self._task))
+            self._figures.set_text(self._figures_text(self._task))
+
+    def _figures_text(self, task: Task) -> str:
+        """Unknown figures are omitted. The popover of the context has the others."""
+        since = time.monotonic() - self._told_at if _is_timed(task) else 0.0
+        worked = elapsed(task) if task.ended_at is not None else task.worked_s + since
+        spent = duration(worked) if worked else ""
+        return " · ".join(part for part in (time_left(task), spent, money(task.total_usage)) if part)
 
 
 def _near_limit_text(task: Task) -> str:
@@ -195,10 +203,6 @@ def _near_limit_text(task: Task) -> str:
     return f"near its limit: {', '.join(map(limit_name, task.near))}" if task.near and task.ended_at is None else ""
 
 
-def _figures(task: Task) -> str:
-    """Unknown figures are omitted."""
-    turn = f"turn {task.step_count}" if task.step_count else ""
-    is_timed = task.status != "interrupted" or task.worked_s > 0
-    time = duration(max(0.0, elapsed(task))) if is_timed else ""
-    parts = (time_left(task), mode_label(task), turn, time, tokens(task.total_usage), money(task.total_usage))
-    return " · ".join(part for part in parts if part)
+def _is_timed(task: Task) -> bool:
+    """False while it waits for a person or for a provider: then its working time stands still."""
+    return task.ended_at is None and task.status not in ("waiting_user", "paused", "interrupted")

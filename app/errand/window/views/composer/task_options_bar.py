@@ -1,26 +1,22 @@
 """The options of the next task under the composer: workspace, model, approval mode, and a button for the rest."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWidget
 
 from errand.protocol.tasks import ApproveMode, Task
+from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
 from errand.window.views.composer.task_options_dialog import MODES, NETWORKS, THINKING
 
-if TYPE_CHECKING:
-    from errand.window.views.shared.picker import PickerItem
-
 _SCRATCH = "New folder"
-_MAX_NAME = 22
+_MAX_NAME = 28
 
 
 class TaskOptionsView(QWidget):
@@ -34,6 +30,8 @@ class TaskOptionsView(QWidget):
     providers_requested = Signal()
     ask_models_requested = Signal()
     add_agent_requested = Signal()
+    model_chosen = Signal(str)
+    favourite_changed = Signal(str, bool)
 
     def __init__(self, theme: Theme, approval_mode: ApprovalModeView) -> None:
         super().__init__()
@@ -63,6 +61,11 @@ class TaskOptionsView(QWidget):
     @property
     def has_begun(self) -> bool:
         return self._followed is not None
+
+    @property
+    def has_choices(self) -> bool:
+        """True if something was chosen for the next task."""
+        return self.options != self._untouched
 
     @property
     def model(self) -> str:
@@ -127,13 +130,12 @@ class TaskOptionsView(QWidget):
         if not self._defaults.models:
             self.providers_requested.emit()
             return
-        default = self._defaults.model
-        from errand.window.views.shared.picker import PickerDialog  # not needed at startup
+        from errand.window.views.composer.model_picker import ModelPicker  # not needed at startup
 
-        servers = dict(self._defaults.servers)
-        choices = tuple(_model_item(name, servers, is_default=name == default) for name in self._defaults.models)
-        picker = PickerDialog(self._theme, "Choose a model", choices, self)
+        picker = ModelPicker(self._theme, self._defaults, self.model, self)
         picker.chosen.connect(self._on_model_chosen)
+        picker.favourite_changed.connect(self.favourite_changed)
+        picker.providers_requested.connect(self.providers_requested)
         picker.open_above(self.model_button)
 
     def minimumSizeHint(self) -> QSize:
@@ -163,7 +165,7 @@ class TaskOptionsView(QWidget):
 
     def _show_model(self) -> None:
         model = self._defaults.model_of(self.options)
-        self._words[self.model_button] = _short(model) or "Set up a model"
+        self._words[self.model_button] = _short(model_name(model)) if model else "Set up a model"
         self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
         set_tool_tip(self.model_button, f"The model that works on this: {model}" if model else "No model is set up")
         self.model_button.setIcon(self._theme.icon("brain", "muted"))
@@ -226,6 +228,7 @@ class TaskOptionsView(QWidget):
     def _on_model_chosen(self, model: str) -> None:
         is_usual = model == self._defaults.model_of(TaskOptions(personality_id=self.options.personality_id))
         self._change(replace(self.options, model=None if is_usual else model, model_if_none=None, api_base=None))
+        self.model_chosen.emit(model)
 
     def _on_more_clicked(self) -> None:
         from errand.window.views.composer.task_options_dialog import TaskOptionsDialog  # not needed at startup
@@ -242,18 +245,6 @@ class TaskOptionsView(QWidget):
         self.changed.emit()
 
 
-def _model_item(model: str, servers: Mapping[str, str], *, is_default: bool) -> "PickerItem":
-    """A model of a custom server is listed under the server's name."""
-    from errand.window.views.shared.picker import PickerItem
-
-    provider, _, name = model.partition("/")
-    hint = " · ".join(part for part in (servers.get(provider, ""), "default" if is_default else "") if part)
-    return PickerItem(model, name if provider in servers else model, hint, servers.get(provider, ""))
-
-
 def _short(name: str) -> str:
-    """The two ends of a long name: a button with the full text would widen the window. The tool tip has it in full."""
-    if len(name) <= _MAX_NAME:
-        return name
-    half = (_MAX_NAME - 1) // 2
-    return f"{name[:half]}…{name[-half:]}"
+    """The beginning of a long name: a button with the full text would widen the window. The tool tip has it in full."""
+    return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QV
 from errand.client.display_text import number_of
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import NetworkMode, TaskMode
-from errand.window.stores.catalog import DEFAULT
-from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
+from errand.window.stores.model_choice import model_name
+from errand.window.stores.task_options import DEFAULT, TaskOptionDefaults, TaskOptions
 from errand.window.theme.style import plain_tool_tip, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.dialogs import FramelessDialog
@@ -149,10 +149,12 @@ class TaskOptionsDialog(FramelessDialog):
     def _show_meanings(self) -> None:
         self._mode_about.setText(MODES[self._options.mode][1])
         self._network_about.setText(NETWORKS[self._options.network][1])
-        model = self._defaults.model_of(self._options) or "Set up a model"
+        model = self._defaults.model_of(self._options)
+        name = model_name(model) if model else "Set up a model"
         self.model.setText(
-            self.fontMetrics().elidedText(model, Qt.TextElideMode.ElideMiddle, self._theme.tokens.column // 4)
+            self.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, self._theme.tokens.column // 4)
         )
+        set_tool_tip(self.model, model)
 
     def _on_personality_chosen(self) -> None:
         """Use the model and thinking level of the personality."""

@@ -15,6 +15,8 @@ from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import is_working
 from errand.window.stores.window_state import ScrollPosition
 from errand.window.theme.theme import Theme
+from errand.window.theme.tokens import DesignTokens
+from errand.window.theme.zoom import rescale
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.composer.composer import ComposerView
 from errand.window.views.composer.drop_payload import DropHintView, PastedFiles, can_attach
@@ -108,12 +110,14 @@ class ConversationView(QWidget):
         self._content = QWidget()
         self.tree = TreeSplitterView(self._content, store, stores.session, theme)
         self._drop_target = DropTarget(self, DropHintView(theme, self._stack))
-        self._escape_key = EscapeKey(self)
+        self._unhandled_keys = UnhandledKeys(self)
         self._lay_out()
         self._connect()
         self._show_rows()
         self._show_task()
         self.setFocusProxy(self.composer)
+        self.setObjectName("conversation")
+        theme.rescaled.connect(self._on_rescaled)
 
     @property
     def composer(self) -> ComposerView:
@@ -136,6 +140,21 @@ class ConversationView(QWidget):
     def has_scroll_position(self) -> bool:
         """False until the stored rows are shown."""
         return self.store.is_loaded and not self.store.seeker.is_seeking
+
+    @property
+    def is_at_rest(self) -> bool:
+        """True if a new view would be the same: nothing is under way, half written, chosen, searched or opened here."""
+        task = self.store.task
+        return (
+            self.has_scroll_position
+            and self._stores.session.state == "ready"
+            and (task is None or not is_working(task))
+            and self.input_panel.is_at_rest
+            and not self.store.branches.drafts
+            and not self.store.branch.is_edited
+            and not self.is_searching
+            and not any(child.isWindow() and child.isVisible() for child in self.findChildren(QWidget))
+        )
 
     @property
     def scroll_position(self) -> ScrollPosition | None:
@@ -203,6 +222,11 @@ class ConversationView(QWidget):
             self._find_bar_layout.addWidget(self._find_bar)
         return self._find_bar
 
+    def type_text(self, text: str) -> None:
+        """Go on typing in the composer."""
+        self.composer.setFocus()
+        self.composer.field.insertPlainText(text)
+
     def _lay_out(self) -> None:
         self._stack.addWidget(self.transcript)
         centred = QHBoxLayout()
@@ -222,10 +246,15 @@ class ConversationView(QWidget):
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self.tree)
 
+    def _on_rescaled(self, before: DesignTokens, after: DesignTokens) -> None:
+        rescale(self, before, after)
+
     def _connect(self) -> None:
         store = self.store
         self.input_panel.status.changes_requested.connect(self.dialogs.open_changes)
         self.tree.closed_with_focus.connect(self.composer.setFocus)
+        self.transcript.selection.clicked.connect(self.composer.setFocus)
+        self.composer.field.page_requested.connect(self.transcript.scroll_page)
         self.tree.compare_requested.connect(self.dialogs.compare)
         self.tree.export_requested.connect(self.dialogs.export)
         self.input_panel.agents.compare_requested.connect(self.dialogs.compare)
@@ -331,8 +360,10 @@ class DropTarget(QObject):
         return True
 
 
-class EscapeKey(QObject):
-    """Esc that no child of the conversation handled: closes what is open; a second press stops the task.
+class UnhandledKeys(QObject):
+    """Keys that no child of the conversation handled.
+
+    Text is typed into the composer. Esc closes what is open; a second press stops the task.
 
     An event filter, not a shortcut: a shortcut would be handled before the dialogs above the conversation.
     """
@@ -347,10 +378,13 @@ class EscapeKey(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
             return False
-        if event.key() != Qt.Key.Key_Escape or event.modifiers():
-            return False
-        self._escape(is_held=event.isAutoRepeat())
-        return True
+        if event.key() == Qt.Key.Key_Escape and not event.modifiers():
+            self._escape(is_held=event.isAutoRepeat())
+            return True
+        text = typed_text(event)
+        if text:
+            self._view.type_text(text)
+        return bool(text)
 
     def _escape(self, *, is_held: bool) -> None:
         """Close the find bar, else leave the tree, else clear the selection, else stop."""
@@ -378,3 +412,11 @@ class EscapeKey(QObject):
     def _disarm_stop(self) -> None:
         self._is_stop_armed.stop()
         self._view.input_panel.status.show_reminder("")
+
+
+def typed_text(event: QKeyEvent) -> str:
+    """The text that a key types; empty for commands. AltGr is Ctrl and Alt on some systems."""
+    modifiers, modifier = event.modifiers(), Qt.KeyboardModifier
+    has_control, has_alt = bool(modifiers & modifier.ControlModifier), bool(modifiers & modifier.AltModifier)
+    is_command = has_control != has_alt or bool(modifiers & modifier.MetaModifier)
+    return "" if is_command or not event.text().isprintable() else event.text()

@@ -15,6 +15,7 @@ from errand.window.views.memory.entries_page import EntriesPageView
 from errand.window.views.memory.facts_page import FactsPageView
 from errand.window.views.memory.state_page import StatePageView
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
 
 MemoryPage = Literal["entries", "facts", "state"]
@@ -35,7 +36,7 @@ class MemoryDialog(QDialog):
         self._conversation_id = ""
         self._folder = ""
         self.setWindowTitle("Memory")
-        self.resize(_WIDTH, _HEIGHT)
+        resize_on_screen(self, theme.pixels(_WIDTH), theme.pixels(_HEIGHT))
         self._entry_store = MemoryEntryStore(stores.session, self)
         self._state = MemoryStateStore(stores.session, stores.tasks, self)
         left_out = LeftOutStore(stores.session, self)

@@ -23,7 +23,7 @@ class ForgetDialog(QDialog):
         self._node_id = node_id
         self.setWindowTitle("Forget a message")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setMinimumWidth(_WIDTH)
+        self.setMinimumWidth(theme.pixels(_WIDTH))
         self._text = TextLabel(theme, "Looking up what would go …", wrap=True)
         self._quote = TextLabel(theme, tone="muted", wrap=True)
         self._quote.hide()

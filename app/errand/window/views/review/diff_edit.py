@@ -1,17 +1,18 @@
-"""One file's diff: plain text with coloured lines, of which only the visible ones are painted."""
+"""One file's diff as text, of which only the visible lines are laid out and painted."""
 
 from collections.abc import Sequence
-from itertools import accumulate
 
-from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QTextCursor
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit
 
-from errand.client.safe_text import escape_hidden
 from errand.protocol.changes import DiffHunk
 from errand.window.theme.theme import Theme
+from errand.window.widgets.diff_gutter import DiffGutter, plain_text_blocks
+from errand.window.widgets.diff_lines import DiffLine, diff_lines
 
-_BAR = 3
+# Nobody reads further, and Qt lays out a line as a whole.
+_LONGEST_LINE = 2_000
 
 
 class DiffEdit(QPlainTextEdit):
@@ -23,9 +24,9 @@ class DiffEdit(QPlainTextEdit):
         super().__init__()
         self._theme = theme
         self._hunks: tuple[DiffHunk, ...] = ()
-        self._starts: list[int] = []
-        self._marks: list[str] = []
+        self._lines: list[DiffLine] = []
         self._current = -1
+        self._gutter = DiffGutter(theme, self, lambda: plain_text_blocks(self))
         self.setReadOnly(True)
         self.setAccessibleName("Changes of the file")
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
@@ -34,6 +35,7 @@ class DiffEdit(QPlainTextEdit):
         self.setUndoRedoEnabled(False)
         self.setTextInteractionFlags(self.textInteractionFlags() | self.textInteractionFlags().TextSelectableByKeyboard)
         self.cursorPositionChanged.connect(self._on_cursor_moved)
+        self.horizontalScrollBar().valueChanged.connect(self.viewport().update)
         theme.changed.connect(self._on_theme_changed)
         self._on_theme_changed()
 
@@ -51,60 +53,45 @@ class DiffEdit(QPlainTextEdit):
         """Show a diff; if it is the one that is shown, the cursor stays."""
         if tuple(hunks) == self._hunks:
             return
-        texts = [f"{hunk.header}\n{escape_hidden(hunk.text)}".removesuffix("\n") for hunk in hunks]
         self._hunks = tuple(hunks)
-        self._starts = list(accumulate((text.count("\n") + 1 for text in texts), initial=0))[:-1]
-        whole = "\n".join(texts)
-        self._marks = [line[:1] for line in whole.split("\n")]
+        self._lines = diff_lines("".join(f"{hunk.header}\n{hunk.text}" for hunk in hunks), _LONGEST_LINE)
+        self._gutter.show_lines(self._lines)
         self._current = -1
-        self.setPlainText(whole)
+        self.setPlainText("\n".join(line.text for line in self._lines))
+        self._place_gutter()
         self._on_cursor_moved()
 
     def step(self, by: int) -> None:
         """Go to the next or previous hunk."""
-        index = self._current + by
-        if 0 <= index < len(self._starts):
-            cursor = QTextCursor(self.document().findBlockByNumber(self._starts[index]))
-            self.setTextCursor(cursor)
-            self.verticalScrollBar().setValue(self._starts[index])
+        wanted = self._current + by
+        line = next((at for at, line in enumerate(self._lines) if line.hunk == wanted), None)
+        if line is not None and wanted >= 0:
+            self.setTextCursor(QTextCursor(self.document().findBlockByNumber(line)))
+            self.verticalScrollBar().setValue(line)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._gutter.place()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        tokens = self._theme.tokens
-        grounds = {"+": tokens.done_soft, "-": tokens.failed_soft, "@": tokens.hover}
-        first, last = self._lines_of_current()
         painter = QPainter(self.viewport())
-        block, width = self.firstVisibleBlock(), self.viewport().width()
-        while block.isValid():
-            place = self.blockBoundingGeometry(block).translated(self.contentOffset())
-            if place.top() > event.rect().bottom():
-                break
-            number = block.blockNumber()
-            ground = grounds.get(self._marks[number]) if number < len(self._marks) else None
-            if ground is not None:
-                # Without the margin below the last line.
-                height = block.layout().boundingRect().height()
-                painter.fillRect(QRectF(0, place.top(), width, height), QColor(ground))
-            if first <= number < last:
-                painter.fillRect(QRectF(0, place.top(), _BAR, place.height()), QColor(tokens.accent))
-            block = block.next()
+        self._gutter.paint_grounds(painter)
         painter.end()
         super().paintEvent(event)
 
-    def _lines_of_current(self) -> tuple[int, int]:
-        if self._current < 0:
-            return 0, 0
-        is_last = self._current + 1 == len(self._starts)
-        return self._starts[self._current], len(self._marks) if is_last else self._starts[self._current + 1]
+    def _place_gutter(self) -> None:
+        self.setViewportMargins(self._gutter.needed_width, 0, 0, 0)
+        self._gutter.place()
 
     def _on_cursor_moved(self) -> None:
-        line = self.textCursor().blockNumber()
-        current = sum(start <= line for start in self._starts) - 1
+        number = self.textCursor().blockNumber()
+        current = self._lines[number].hunk if number < len(self._lines) else -1
         if current != self._current:
             self._current = current
-            self.viewport().update()
+            self._gutter.show_current(current)
         self.hunk_changed.emit()
 
     def _on_theme_changed(self) -> None:
         self.setFont(self._theme.reading_font(mono=True))
-        self.document().setDocumentMargin(self._theme.tokens.space_close)
+        self._place_gutter()
         self.viewport().update()

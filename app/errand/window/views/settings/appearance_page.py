@@ -1,11 +1,11 @@
-"""Appearance: light or dark, transcript font, motion."""
+"""Appearance: light or dark, zoom, transcript font, motion."""
 
 from functools import partial
 
 from PySide6.QtGui import QFontDatabase
-from PySide6.QtWidgets import QButtonGroup, QFormLayout, QRadioButton
+from PySide6.QtWidgets import QButtonGroup, QFormLayout, QHBoxLayout, QRadioButton
 
-from errand.window.theme.theme import Mode, Theme
+from errand.window.theme.theme import ZOOMS, Mode, Theme
 from errand.window.views.settings.page import SettingsPageView
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import hairline
@@ -31,6 +31,8 @@ class AppearancePageView(SettingsPageView):
         super().__init__(theme, "Appearance", "A change shows at once.")
         self._add_colours()
         self.rows.addWidget(hairline())
+        self._add_zoom()
+        self.rows.addWidget(hairline())
         self._add_font()
         self.rows.addWidget(hairline())
         self._add_motion()
@@ -42,6 +44,20 @@ class AppearancePageView(SettingsPageView):
             button = self._add_button(group, "Colours", text, chosen=mode == self.theme.mode)
             button.clicked.connect(partial(self.theme.set_mode, mode))
 
+    def _add_zoom(self) -> None:
+        theme = self.theme
+        self._zoom = ComboBox(tuple(f"{percent} %" for percent in ZOOMS))
+        self._zoom.setAccessibleName("Zoom")
+        self._zoom.activated.connect(self._on_zoom_chosen)
+        theme.changed.connect(self._on_theme_changed)
+        self._on_theme_changed()
+        row = QHBoxLayout()
+        row.setSpacing(theme.tokens.space_wide)
+        row.addWidget(TextLabel(theme, "Zoom", bold=True))
+        row.addWidget(self._zoom)
+        row.addWidget(TextLabel(theme, "Ctrl+Plus and Ctrl+Minus change it anywhere.", tone="muted"), 1)
+        self.rows.addLayout(row)
+
     def _add_font(self) -> None:
         theme = self.theme
         self.rows.addWidget(TextLabel(theme, "Text of conversations", bold=True))
@@ -50,7 +66,7 @@ class AppearancePageView(SettingsPageView):
         self._family.setCurrentText(theme.reading_family or _SYSTEM_FONT)
         self._size = ComboBox(tuple(f"{size} px" for size in _SIZES))
         self._size.setAccessibleName("Size")
-        self._size.setCurrentText(f"{theme.tokens.size_reading} px")
+        self._size.setCurrentText(f"{theme.reading_size} px")
         form = QFormLayout()
         form.setHorizontalSpacing(theme.tokens.space_wide)
         form.setVerticalSpacing(theme.tokens.space_close)
@@ -74,6 +90,12 @@ class AppearancePageView(SettingsPageView):
         group.addButton(button)
         self.rows.addWidget(button)
         return button
+
+    def _on_zoom_chosen(self, place: int) -> None:
+        self.theme.set_zoom(ZOOMS[place])
+
+    def _on_theme_changed(self) -> None:
+        self._zoom.setCurrentIndex(ZOOMS.index(self.theme.zoom))
 
     def _on_font_chosen(self) -> None:
         family = self._family.currentText() if self._family.currentIndex() else ""

@@ -11,21 +11,15 @@ from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult
 from errand.window.stores.stores import Stores
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
-from errand.window.views.settings.appearance_page import AppearancePageView
-from errand.window.views.settings.data.page import DataPageView
 from errand.window.views.settings.engine_settings_page import EngineSettingsPageView
-from errand.window.views.settings.grants_page import GrantsPageView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
-from errand.window.views.settings.personalities_page import PersonalitiesPageView
-from errand.window.views.settings.providers_page import ProvidersPageView
-from errand.window.views.settings.shortcuts_page import ShortcutsPageView
-from errand.window.views.settings.skills_page import SkillsPageView
-from errand.window.views.settings.tools_page import ToolsPageView
 from errand.window.views.shared.actions import ShortcutStore
+from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
 
 if TYPE_CHECKING:
     from errand.window.views.settings.licences_dialog import LicencesDialog
+    from errand.window.views.settings.providers.page import ProvidersPageView
 
 _LICENCES = "Apache-2.0. Icons by Lucide (ISC). Qt by The Qt Company (LGPL-3.0)."
 
@@ -53,6 +47,7 @@ _PAGES: tuple[tuple[PageName, str, str], ...] = (
     ("data", "Data", "database"),
     ("about", "About", "info"),
 )
+PAGE_TITLES = tuple(title for _, title, _ in _PAGES)
 _WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
 
 
@@ -113,36 +108,22 @@ class AboutPageView(SettingsPageView):
 class SettingsDialog(QDialog):
     """A page loads its state from the engine each time it is shown. Not modal; `open_page` shows it with a page.
 
-    `memory_requested` asks for the window of memory.
+    `memory_requested` asks for the window of memory; `models_changed` says that other models can be chosen.
     """
 
     memory_requested = Signal()
+    models_changed = Signal()
 
     def __init__(self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        calls = stores.session
+        self._stores = stores
+        self._shortcuts = shortcuts
         self._theme = theme
         self.setWindowTitle("Settings")
-        self.resize(_WIDTH, _HEIGHT)
+        resize_on_screen(self, theme.pixels(_WIDTH), theme.pixels(_HEIGHT))
         self._names = QListWidget()
         self._stack = QStackedWidget()
-        self._declared = EngineSettingsPageView(theme, calls)
-        data = DataPageView(theme, calls)
-        data.memory_requested.connect(self.memory_requested)
-        self._pages: tuple[SettingsPageView, ...] = (
-            self._declared,
-            ProvidersPageView(theme, calls),
-            PersonalitiesPageView(theme, stores.personalities),
-            GrantsPageView(theme, stores.grants, calls),
-            ToolsPageView(theme, stores.tools, stores.personalities, calls, _open_link),
-            SkillsPageView(theme, calls),
-            AppearancePageView(theme),
-            ShortcutsPageView(theme, shortcuts),
-            data,
-            AboutPageView(theme, calls),
-        )
-        for page in self._pages:
-            self._stack.addWidget(page)
+        self._made: dict[PageName, SettingsPageView] = {}
         self._add_names()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -160,28 +141,88 @@ class SettingsDialog(QDialog):
         self.raise_()
         self.activateWindow()
 
+    def add_provider(self) -> None:
+        """Show the form for a new provider."""
+        self.open_page("providers")
+        page = self._page("providers")
+        assert isinstance(page, _providers_page())
+        page.add_provider()
+
     def open_setting(self, name: str) -> None:
         """Show a declared setting and focus its field."""
         self.open_page("general")
-        self._declared.go_to(name)
+        page = self._page("general")
+        assert isinstance(page, EngineSettingsPageView)
+        page.go_to(name)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._pages[self._stack.currentIndex()].load()
+        for page in self._made.values():
+            page.reset()
+        self._show_page(self._names.currentRow())
+
+    def _page(self, name: PageName) -> SettingsPageView:
+        """Made when it is first shown."""
+        if name not in self._made:
+            self._made[name] = page = self._make_page(name)
+            self._stack.addWidget(page)
+        return self._made[name]
+
+    def _make_page(self, name: PageName) -> SettingsPageView:
+        theme, stores, calls = self._theme, self._stores, self._stores.session
+        match name:
+            case "general":
+                return EngineSettingsPageView(theme, calls)
+            case "providers":
+                page = _providers_page()(theme, calls)
+                page.models_changed.connect(self.models_changed)
+                return page
+            case "personalities":
+                from errand.window.views.settings.personalities_page import PersonalitiesPageView
+
+                return PersonalitiesPageView(theme, stores.personalities)
+            case "permissions":
+                from errand.window.views.settings.grants_page import GrantsPageView
+
+                return GrantsPageView(theme, stores.grants, calls)
+            case "tools":
+                from errand.window.views.settings.tools_page import ToolsPageView
+
+                return ToolsPageView(theme, stores.tools, stores.personalities, calls, _open_link)
+            case "skills":
+                from errand.window.views.settings.skills_page import SkillsPageView
+
+                return SkillsPageView(theme, calls)
+            case "appearance":
+                from errand.window.views.settings.appearance_page import AppearancePageView
+
+                return AppearancePageView(theme)
+            case "shortcuts":
+                from errand.window.views.settings.shortcuts_page import ShortcutsPageView
+
+                return ShortcutsPageView(theme, self._shortcuts)
+            case "data":
+                from errand.window.views.settings.data.page import DataPageView
+
+                data = DataPageView(theme, calls)
+                data.memory_requested.connect(self.memory_requested)
+                return data
+            case "about":
+                return AboutPageView(theme, calls)
 
     def _add_names(self) -> None:
         self._names.setAccessibleName("Pages of the settings")
         self._names.setIconSize(QSize(self._theme.tokens.icon_small, self._theme.tokens.icon_small))
-        for _, title, _ in _PAGES:
+        for title in PAGE_TITLES:
             item = QListWidgetItem(title)
-            item.setSizeHint(QSize(0, _ROW_HEIGHT))
+            item.setSizeHint(QSize(0, self._theme.pixels(_ROW_HEIGHT)))
             self._names.addItem(item)
         self._on_theme_changed()
 
     def _panel(self) -> QWidget:
         panel = QWidget()
         panel.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        panel.setFixedWidth(_NAMES_WIDTH)
+        panel.setFixedWidth(self._theme.pixels(_NAMES_WIDTH))
         set_style(panel, "look", "panel")
         inside = QHBoxLayout(panel)
         space = self._theme.tokens.space_close
@@ -190,13 +231,23 @@ class SettingsDialog(QDialog):
         return panel
 
     def _on_page_chosen(self, row: int) -> None:
-        self._stack.setCurrentIndex(row)
         if self.isVisible():
-            self._pages[row].load()
+            self._show_page(row)
+
+    def _show_page(self, row: int) -> None:
+        page = self._page(_PAGES[row][0])
+        self._stack.setCurrentWidget(page)
+        page.load()
 
     def _on_theme_changed(self) -> None:
         for row, (_, _, icon) in enumerate(_PAGES):
             self._names.item(row).setIcon(self._theme.icon(icon, "muted"))
+
+
+def _providers_page() -> "type[ProvidersPageView]":
+    from errand.window.views.settings.providers.page import ProvidersPageView
+
+    return ProvidersPageView
 
 
 def _open_link(url: str) -> bool:

@@ -5,11 +5,11 @@ import math
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.protocol.base import JsonValue
 from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
-from errand.window.theme.style import set_style, set_tool_tip
+from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.widgets.buttons import IconButton
@@ -18,6 +18,8 @@ from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.search_field import SearchField
 
 _FIELD_WIDTH = 260
+# Set on the page of the providers, in forms.
+_ELSEWHERE = ("own_models",)
 
 
 class InvalidValue(ValueError):
@@ -63,10 +65,10 @@ class SettingView(QWidget):
         super().__init__()
         self._setting = setting
         self._line = QLineEdit()
-        self._line.setFixedWidth(_FIELD_WIDTH)
+        self._line.setFixedWidth(theme.pixels(_FIELD_WIDTH))
         self._check = QCheckBox("On")
         self._box = ComboBox(setting.choices)
-        self._box.setFixedWidth(_FIELD_WIDTH)
+        self._box.setFixedWidth(theme.pixels(_FIELD_WIDTH))
         own: QWidget = self._box if setting.choices else self._check if setting.kind == "boolean" else self._line
         for control in (self._line, self._check, self._box):
             control.setAccessibleName(setting.title)
@@ -127,10 +129,9 @@ class SettingView(QWidget):
         row.setSpacing(tokens.space_close)
         row.addLayout(words, 1)
         row.addSpacing(tokens.space_wide)
-        row.addWidget(self._line)
-        row.addWidget(self._check)
-        row.addWidget(self._box)
-        row.addWidget(self._reset)
+        for control in (self._line, self._check, self._box, self._reset):
+            row.addWidget(control, 0, Qt.AlignmentFlag.AlignTop)  # beside the label, however high the row is
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     def _set_problem_text(self, problem: str) -> None:
         self._problem.setText(problem)
@@ -167,23 +168,37 @@ class EngineSettingsPageView(SettingsPageView):
         self._wanted = ""
         self._fields: dict[str, SettingView] = {}
         self._lock = asyncio.Lock()  # the engine may process two concurrent changes in either order
+        self._settings: tuple[Setting, ...] = ()
+        self._searched = ""
+        self._advanced = push_button("Advanced", "quiet")
+        self._advanced.setCheckable(True)
         self._search = SearchField(theme, "Search settings")
         self._empty = TextLabel(theme, "No setting has these words.", tone="muted")
         self._empty.hide()
         self.top.addWidget(self._search)
         self.rows.addWidget(self._empty)
+        self.rows.addWidget(self._advanced, 0, Qt.AlignmentFlag.AlignLeft)
         self._search.searched.connect(self._on_searched)
+        self._advanced.toggled.connect(self._show_fields)
+        theme.changed.connect(self._show_chevron)
+        self._show_chevron()
 
     def load(self) -> None:
         self._calls.spawn(self._load(), self.show_failure)
 
+    def reset(self) -> None:
+        self._search.clear()
+        self._advanced.setChecked(False)
+
     def go_to(self, name: str) -> None:
         """Scroll to a setting and focus it, now or once it is loaded."""
         self._search.clear()
-        self._on_searched("")
-        field = self._fields.get(name)
-        self._wanted = name if field is None else ""
-        if field is not None:
+        known = next((setting for setting in self._settings if setting.name == name), None)
+        self._wanted = name if known is None else ""
+        if known is not None:
+            if known.advanced:
+                self._advanced.setChecked(True)
+            field = self._fields[name]
             self.bring_into_view(field)
             field.take_focus()
 
@@ -191,20 +206,45 @@ class EngineSettingsPageView(SettingsPageView):
         self._show((await self._calls.call(SETTINGS_GET, SettingsGetParams())).settings)
 
     def _show(self, settings: tuple[Setting, ...]) -> None:
-        for setting in settings:
-            field = self._fields.get(setting.name)
-            if field is None:
-                self._add(setting)
-            else:
-                field.show_setting(setting)
+        self._settings = tuple(setting for setting in settings if setting.name not in _ELSEWHERE)
+        for setting in self._settings:
+            if setting.name in self._fields:
+                self._fields[setting.name].show_setting(setting)
+        self._show_fields()
         if self._wanted:
             self.go_to(self._wanted)
 
-    def _add(self, setting: Setting) -> None:
+    def _show_fields(self) -> None:
+        """The everyday ones and, on request, the others below; with a search those that match.
+
+        Each is made when it is first shown.
+        """
+        text, is_open = self._searched, self._advanced.isChecked()
+        found = False
+        for setting in self._settings:
+            if not setting.advanced or is_open or text:
+                field = self._fields.get(setting.name) or self._made_field(setting)
+                field.setVisible(field.matches(text))
+                found = found or field.matches(text)
+            elif setting.name in self._fields:
+                self._fields[setting.name].hide()
+        self._empty.setVisible(bool(text) and not found)
+        self._advanced.setVisible(not text and bool(self._settings))
+        self._show_chevron()
+
+    def _show_chevron(self) -> None:
+        icon = "chevron-down" if self._advanced.isChecked() else "chevron-right"
+        self._advanced.setIcon(self.theme.icon(icon, "muted"))
+
+    def _made_field(self, setting: Setting) -> SettingView:
         field = SettingView(self.theme, setting)
         field.changed.connect(partial(self._on_changed, setting.name))
         self._fields[setting.name] = field
-        self.rows.addWidget(field)
+        if setting.advanced:
+            self.rows.addWidget(field)
+        else:
+            self.rows.insertWidget(self.rows.indexOf(self._advanced), field)
+        return field
 
     async def _set(self, name: str, value: JsonValue) -> None:
         async with self._lock:
@@ -217,6 +257,5 @@ class EngineSettingsPageView(SettingsPageView):
         self._calls.spawn(self._set(name, value), self._fields[name].show_problem)
 
     def _on_searched(self, text: str) -> None:
-        for field in self._fields.values():
-            field.setVisible(field.matches(text))
-        self._empty.setVisible(not any(field.matches(text) for field in self._fields.values()))
+        self._searched = text
+        self._show_fields()

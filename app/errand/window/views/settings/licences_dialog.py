@@ -19,6 +19,7 @@ from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
 from errand.window.views.shared.item_delegate import DETAIL, ItemDelegate
+from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.search_field import SearchField
 
@@ -34,7 +35,7 @@ class LicencesDialog(QDialog):
         self._theme = theme
         self._found: tuple[Library, ...] = ()
         self.setWindowTitle("Licences")
-        self.resize(_WIDTH, _HEIGHT)
+        resize_on_screen(self, theme.pixels(_WIDTH), theme.pixels(_HEIGHT))
         self.search = SearchField(theme, "Search libraries")
         self.list = QListWidget()
         self.text = QPlainTextEdit()

@@ -47,6 +47,9 @@ class SettingsPageView(QWidget):
     def load(self) -> None:
         """Load the state from the engine; a page that needs none does not override this."""
 
+    def reset(self) -> None:
+        """The dialog is opened again; a page without a search of its own does not override this."""
+
     def bring_into_view(self, row: QWidget) -> None:
         """Scroll to `row` once it is laid out: new rows have no position yet."""
         QTimer.singleShot(0, row, lambda: self._scroll.ensureWidgetVisible(row))

@@ -99,7 +99,7 @@ class ShortcutRowView(QWidget):
         self._shortcuts = shortcuts
         self._wanted = ""
         self._keys = KeySequenceButton(action.text)
-        self._keys.setFixedWidth(_KEYS_WIDTH)
+        self._keys.setFixedWidth(theme.pixels(_KEYS_WIDTH))
         self._reset = IconButton(theme, "undo-2", f"Back to the default of {action.text}")
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(True)

@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QW
 from errand.client.number_format import count
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer, ToolInfo, ToolTier
-from errand.window.stores.catalog import DEFAULT, PersonalityStore
+from errand.window.stores.catalog import PersonalityStore
+from errand.window.stores.task_options import DEFAULT
 from errand.window.stores.tools import ToolStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme

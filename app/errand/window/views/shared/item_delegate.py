@@ -1,22 +1,42 @@
-"""Paints list items: title, hint, detail line, headings."""
+"""Paints list items: title, state, count, hint, detail line, headings."""
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from typing import get_args
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
+from errand.window.theme.style import paint_rounded
 from errand.window.theme.theme import Theme
+from errand.window.widgets.status_dot import DotState, paint_status
 
 HINT = Qt.ItemDataRole.UserRole + 1
 DETAIL = Qt.ItemDataRole.UserRole + 2
 HEADING = Qt.ItemDataRole.UserRole + 3
 KEY = Qt.ItemDataRole.UserRole + 4
 """Identifies the item; its meaning is defined by the list."""
+GROUP = Qt.ItemDataRole.UserRole + 5
+"""The heading of its group, in every item of it; the first one has it as HEADING."""
+STATE = Qt.ItemDataRole.UserRole + 6
+COUNT = Qt.ItemDataRole.UserRole + 7
+ACTION = Qt.ItemDataRole.UserRole + 8
+
+HIT_START, HIT_END = "\u2068", "\u2069"
+_STATES: tuple[DotState, ...] = get_args(DotState)
+_DOT = 14
+_MAX_COUNT = 99
+# Characters before a hit that stay when a long text is cut.
+_CONTEXT = 12
 
 _Index = QModelIndex | QPersistentModelIndex
 
 
 class ItemDelegate(QStyledItemDelegate):
-    """The title is the display role; HINT, DETAIL (strings) and HEADING (the text of a heading above the item)."""
+    """The title is the display role; HINT, DETAIL (strings) and HEADING (the text of a heading above the item).
+
+    STATE is a `DotState`, drawn unless idle; a COUNT above 0 is drawn as a badge and makes the title bold. An item with
+    ACTION is a line to click on. In DETAIL, text between HIT_START and HIT_END is bold.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -27,7 +47,7 @@ class ItemDelegate(QStyledItemDelegate):
         if _text(index, DETAIL):
             height += self._line(self._detail_font())
         if _text(index, HEADING):
-            height += self._heading_height()
+            height += self.heading_height()
         return QSize(0, height)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
@@ -36,32 +56,79 @@ class ItemDelegate(QStyledItemDelegate):
         self._paint_background(painter, place, _state(option))
         tokens = self._theme.tokens
         inner = place.adjusted(tokens.space_close, tokens.space_tight, -tokens.space_close, -tokens.space_tight)
-        base, small = self._title_font(), self._detail_font()
-        line = QRect(inner.left(), inner.top(), inner.width(), self._line(base))
-        hint = _text(index, HINT)
-        self._draw_text(painter, line, small, tokens.muted, hint, Qt.AlignmentFlag.AlignRight)
-        if hint:
-            line.setRight(line.right() - QFontMetrics(small).horizontalAdvance(hint) - tokens.space_close)
-        self._draw_text(painter, line, base, tokens.text, _text(index, Qt.ItemDataRole.DisplayRole))
+        small = self._detail_font()
+        line = QRect(inner.left(), inner.top(), inner.width(), self._line(self._title_font()))
+        self._paint_title(painter, line, index)
         if detail := _text(index, DETAIL):
             below = QRect(inner.left(), line.bottom() + 1, inner.width(), self._line(small))
-            self._draw_text(painter, below, small, tokens.muted, detail)
+            self._paint_detail(painter, below, detail)
         painter.restore()
+
+    def _paint_title(self, painter: QPainter, line: QRect, index: _Index) -> None:
+        """From the right: hint, count, state; the title has the rest."""
+        tokens, small = self._theme.tokens, self._detail_font()
+        hint, count = _text(index, HINT), _number(index, COUNT)
+        if hint:
+            self._draw_text(painter, line, small, tokens.muted, hint, Qt.AlignmentFlag.AlignRight)
+            line.setRight(line.right() - QFontMetrics(small).horizontalAdvance(hint) - tokens.space_close)
+        if count:
+            line.setRight(self._paint_count(painter, line, count) - tokens.space_tight)
+        state = _text(index, STATE)
+        if state and state != "idle":
+            square = QRectF(line.right() - _DOT, line.center().y() - _DOT / 2 + 1, _DOT, _DOT)
+            paint_status(painter, square, next(one for one in _STATES if one == state), self._theme, 1.0)
+            line.setRight(line.right() - _DOT - tokens.space_tight)
+        title = _text(index, Qt.ItemDataRole.DisplayRole)
+        if index.data(ACTION):
+            self._draw_text(painter, line, small, tokens.muted, title)
+        else:
+            self._draw_text(painter, line, self._title_font(bold=count > 0), tokens.text, title)
+
+    def _paint_count(self, painter: QPainter, line: QRect, count: int) -> int:
+        """Paint the badge at the right; returns its left edge."""
+        tokens, font = self._theme.tokens, self._detail_font(bold=True)
+        text = str(count) if count <= _MAX_COUNT else f"{_MAX_COUNT}+"
+        metrics = QFontMetrics(font)
+        height = metrics.height()
+        width = max(height, metrics.horizontalAdvance(text) + tokens.space_close)
+        pill = QRect(line.right() - width + 1, line.center().y() - height // 2 + 1, width, height)
+        paint_rounded(painter, pill, height / 2, fill=tokens.accent)
+        self._draw_text(painter, pill, font, tokens.on_accent, text, Qt.AlignmentFlag.AlignHCenter)
+        return pill.left()
+
+    def _paint_detail(self, painter: QPainter, line: QRect, detail: str) -> None:
+        """In one line; a hit that would be cut off moves to the left."""
+        small, bold = self._detail_font(), self._detail_font(bold=True)
+        start = detail.find(HIT_START)
+        before = QFontMetrics(small).horizontalAdvance(detail[: max(start, 0)])
+        if start > _CONTEXT and before > line.width() // 2:
+            detail = "…" + detail[start - _CONTEXT :].lstrip()
+        tokens, rest = self._theme.tokens, QRect(line)
+        for number, part in enumerate(detail.replace(HIT_END, HIT_START).split(HIT_START)):
+            font, colour = (bold, tokens.text) if number % 2 else (small, tokens.muted)
+            if part and rest.width() > 0:
+                self._draw_text(painter, rest, font, colour, part)
+                rest.setLeft(rest.left() + QFontMetrics(font).horizontalAdvance(part))
 
     def title_rect(self, option: QStyleOptionViewItem, index: _Index) -> QRect:
         """The rectangle of the item without the heading above it."""
-        return _rect(option).adjusted(0, self._heading_height() if _text(index, HEADING) else 0, 0, 0)
+        return _rect(option).adjusted(0, self.heading_height() if _text(index, HEADING) else 0, 0, 0)
 
     def _paint_heading(self, painter: QPainter, place: QRect, heading: str) -> QRect:
         """Paint the heading above an item; returns the remaining rectangle."""
         if not heading:
             return place
-        tokens, height = self._theme.tokens, self._heading_height()
-        top = QRect(place.left() + tokens.space_close, place.top(), place.width(), height - tokens.space_tight)
-        self._draw_text(
-            painter, top, self._detail_font(bold=True), tokens.muted, heading, Qt.AlignmentFlag.AlignLeft, bottom=True
-        )
+        height = self.heading_height()
+        self.draw_heading(painter, QRect(place.left(), place.top(), place.width(), height), heading)
         return place.adjusted(0, height, 0, 0)
+
+    def draw_heading(self, painter: QPainter, place: QRect, heading: str) -> None:
+        """Draw the text of a heading as it stands above its first item."""
+        tokens = self._theme.tokens
+        line = place.adjusted(tokens.space_close, 0, -tokens.space_close, -tokens.space_tight)
+        self._draw_text(
+            painter, line, self._detail_font(bold=True), tokens.muted, heading, Qt.AlignmentFlag.AlignLeft, bottom=True
+        )
 
     def _paint_background(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
         tokens = self._theme.tokens
@@ -90,8 +157,8 @@ class ItemDelegate(QStyledItemDelegate):
         height = Qt.AlignmentFlag.AlignBottom if bottom else Qt.AlignmentFlag.AlignVCenter
         painter.drawText(rect, side | height | Qt.TextFlag.TextSingleLine, fitting)
 
-    def _title_font(self) -> QFont:
-        return self._theme.font(self._theme.tokens.size_base)
+    def _title_font(self, *, bold: bool = False) -> QFont:
+        return self._theme.font(self._theme.tokens.size_base, bold=bold)
 
     def _detail_font(self, *, bold: bool = False) -> QFont:
         return self._theme.font(self._theme.tokens.size_small, bold=bold)
@@ -99,13 +166,19 @@ class ItemDelegate(QStyledItemDelegate):
     def _line(self, font: QFont) -> int:
         return QFontMetrics(font).height() + self._theme.tokens.space_tight // 2
 
-    def _heading_height(self) -> int:
+    def heading_height(self) -> int:
+        """The height of a heading above an item."""
         return self._line(self._detail_font(bold=True)) + self._theme.tokens.space_wide
 
 
 def _text(index: _Index, role: int) -> str:
     value: object = index.data(role)
     return value if isinstance(value, str) else ""
+
+
+def _number(index: _Index, role: int) -> int:
+    value: object = index.data(role)
+    return value if isinstance(value, int) else 0
 
 
 def _rect(option: QStyleOptionViewItem) -> QRect:

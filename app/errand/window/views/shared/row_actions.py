@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QClipboard, QDesktopServices
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from errand.protocol.asks import AskAnswerParams
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.widgets.dialogs import QuestionDialog
@@ -88,7 +89,8 @@ def _is_safe_to_open(path: Path) -> Path:
 class ConversationRowActions:
     """Links from a model lead to the web or to an existing file, and never start a program.
 
-    A file outside the workspace is opened only after a confirmation; `parent` is the parent widget of that dialog.
+    A file outside the workspace is opened only after a confirmation; `parent` is the parent widget of that dialog, and
+    has the composer as its focus proxy.
     """
 
     def __init__(self, store: ConversationStore, models: ModelStore, clipboard: QClipboard, parent: QWidget) -> None:
@@ -96,7 +98,6 @@ class ConversationRowActions:
         self.context = store.context
         self.copy = clipboard.setText
         self.copy_picture = clipboard.setImage
-        self.answer = store.asks.answer
         self.load_older = store.load_older
         self.open_agent = store.agents.show_agent
         self.open_source = store.source_requested.emit
@@ -108,6 +109,11 @@ class ConversationRowActions:
 
     def models(self) -> tuple[str, ...]:
         return self._models.ready
+
+    def answer(self, params: AskAnswerParams, /) -> None:
+        """Send an answer; the next text is typed into the composer."""
+        self._store.asks.answer(params)
+        self._parent.setFocus()
 
     def open_link(self, url: str) -> None:
         target = link_target(url, self._workspace)

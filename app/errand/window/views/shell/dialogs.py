@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QClipboard
-from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
+from PySide6.QtWidgets import QDialog, QGridLayout, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.window.stores.stores import Stores
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
+from errand.window.widgets.containers import vertical_scroll_area
+from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
 
 if TYPE_CHECKING:
@@ -30,12 +32,14 @@ _COMPOSER_KEYS = (
 
 
 class WindowDialogs(QObject):
-    """Emits `settings_closed` when keys may have changed, and `conversation_requested` with a conversation to open.
+    """Emits `settings_closed` when settings may have changed, and `models_changed` when other models can be chosen.
 
+    `conversation_requested` gives a conversation to open.
     `source_requested` gives a conversation and one of its nodes.
     """
 
     settings_closed = Signal()
+    models_changed = Signal()
     conversation_requested = Signal(str)
     source_requested = Signal(str, str)
 
@@ -64,6 +68,7 @@ class WindowDialogs(QObject):
         if self._settings is None:
             self._settings = SettingsDialog(self._stores, self._theme, self._shortcuts, self._window)
             self._settings.finished.connect(self.settings_closed)
+            self._settings.models_changed.connect(self.models_changed)
             self._settings.memory_requested.connect(lambda: self.open_memory(None))
         return self._settings
 
@@ -111,12 +116,22 @@ class ShortcutsDialog(QDialog):
         self.setWindowTitle("Keyboard shortcuts")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         tokens = theme.tokens
-        grid = QGridLayout(self)
+        lines = QWidget()
+        grid = QGridLayout(lines)
         grid.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
         grid.setHorizontalSpacing(2 * tokens.space_far)
         grid.setVerticalSpacing(tokens.space_close)
         actions = [(action, shortcuts.keys(action.name)) for action in ACTIONS]
-        lines = [(action.text, ", ".join(map(native_text, keys))) for action, keys in actions if keys]
-        for number, (text, keys) in enumerate((*lines, *_COMPOSER_KEYS)):
+        listed = [(action.text, ", ".join(map(native_text, keys))) for action, keys in actions if keys]
+        for number, (text, keys) in enumerate((*listed, *_COMPOSER_KEYS)):
             grid.addWidget(TextLabel(theme, text), number, 0)
             grid.addWidget(TextLabel(theme, keys, tone="muted"), number, 1, Qt.AlignmentFlag.AlignRight)
+        area = vertical_scroll_area(lines)
+        area.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # scrolled by keys
+        area.setAccessibleName("Keyboard shortcuts")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(area)
+        area.setFocus()
+        size = lines.sizeHint()
+        resize_on_screen(self, size.width() + area.verticalScrollBar().sizeHint().width(), size.height())

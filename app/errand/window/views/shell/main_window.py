@@ -11,8 +11,11 @@ from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QVBoxLayout, 
 from errand.protocol.conversations import Conversation
 from errand.window.stores.stores import Stores
 from errand.window.stores.task_commands import TaskControlStore, TourStore
-from errand.window.stores.window_state import WindowStateStore
+from errand.window.stores.window_state import Grouping, WindowStateStore
 from errand.window.theme.theme import Theme
+from errand.window.theme.tokens import DesignTokens
+from errand.window.theme.zoom import rescale
+from errand.window.views.conversation.conversation_view import ConversationView, typed_text
 from errand.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, WindowActions
 from errand.window.views.shell.banners import ConnectionBannerView, HealthBannerView
 from errand.window.views.shell.dialogs import WindowDialogs
@@ -115,9 +118,12 @@ class MainWindow(QMainWindow):
         self.closed.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc that no child handled moves the focus from the sidebar or the tabs to the composer."""
+        """Keys that neither the sidebar nor the tabs handle: Esc goes to the composer, text is typed there."""
+        text = typed_text(event)
         if event.key() == Qt.Key.Key_Escape:
             self.conversations.active.setFocus()
+        elif text:
+            self.conversations.active.type_text(text)
         else:
             super().keyPressEvent(event)
 
@@ -171,6 +177,9 @@ class MainWindow(QMainWindow):
             "own_window": conversations.move_active,
             "next_pane": self._on_next_pane,
             "sidebar": self._on_toggle_sidebar,
+            "zoom_in": partial(self._theme.step_zoom, 1),
+            "zoom_out": partial(self._theme.step_zoom, -1),
+            "zoom_reset": partial(self._theme.step_zoom, 0),
             "tour": self._tour.play,
             "settings": lambda: self.dialogs.settings.open_page("general"),
             "usage": self.dialogs.open_usage,
@@ -204,7 +213,7 @@ class MainWindow(QMainWindow):
         settings = self._state.settings
         self.resize(settings.width, settings.height)
         self._splitter.setSizes([settings.sidebar_width, settings.width - settings.sidebar_width])
-        self.sidebar.setHidden(settings.sidebar_hidden)
+        self._show_sidebar(is_shown=not settings.sidebar_hidden)
         if settings.maximized:
             self.setWindowState(Qt.WindowState.WindowMaximized)
 
@@ -217,6 +226,11 @@ class MainWindow(QMainWindow):
         self.sidebar.hit_opened.connect(self._on_hit_opened)
         self.sidebar.new_task_requested.connect(self.conversations.new)
         self.sidebar.facts_requested.connect(partial(self.dialogs.open_memory, None, "facts"))
+        self.sidebar.list.set_grouping(self._state.settings.sidebar_grouping)
+        self.sidebar.list.grouping_chosen.connect(self._on_grouping_chosen)
+        self.sidebar.foot.action_chosen.connect(self._on_action_chosen)
+        self.sidebar.foot.about_requested.connect(lambda: self.dialogs.settings.open_page("about"))
+        self.tabs.sidebar_button.clicked.connect(self._on_toggle_sidebar)
         self.sidebar.stop_requested.connect(self._control.stop)
         self.sidebar.resume_requested.connect(self._control.resume)
         self._factory.resume_requested.connect(self._control.resume)
@@ -225,6 +239,7 @@ class MainWindow(QMainWindow):
         self._factory.forget_requested.connect(self.dialogs.open_forget)
         self._factory.tour_requested.connect(self._tour.play)
         self.dialogs.settings_closed.connect(self._factory.models.reload)
+        self.dialogs.models_changed.connect(self._factory.models.load)
         self.dialogs.settings_closed.connect(self.stores.sandbox.reload)
         self.dialogs.conversation_requested.connect(self.conversations.open)
         self.dialogs.source_requested.connect(self.conversations.open_at)
@@ -233,6 +248,7 @@ class MainWindow(QMainWindow):
         self.conversations.window_made.connect(self.commands.add_to_conversation_window)
         self._tour.started.connect(self.conversations.open)
         self._theme.changed.connect(self._on_theme_changed)
+        self._theme.rescaled.connect(self._on_rescaled)
         stores.conversations.reset.connect(self._on_active_changed)
 
     def _on_main_window_requested(self) -> None:
@@ -277,8 +293,16 @@ class MainWindow(QMainWindow):
 
     def _on_toggle_sidebar(self) -> None:
         self._state.settings.sidebar_hidden = not self._state.settings.sidebar_hidden
-        self.sidebar.setHidden(self._state.settings.sidebar_hidden)
+        self._show_sidebar(is_shown=not self._state.settings.sidebar_hidden)
         self._state.save_soon()
+
+    def _on_grouping_chosen(self, grouping: Grouping) -> None:
+        self._state.settings.sidebar_grouping = grouping
+        self._state.save_soon()
+
+    def _show_sidebar(self, *, is_shown: bool) -> None:
+        self.sidebar.setVisible(is_shown)
+        self.tabs.sidebar_button.setHidden(is_shown)
 
     def _on_next_pane(self) -> None:
         frame = (*self.sidebar.focus_panes(), self.tabs.bar) if self.conversations.active_window is None else ()
@@ -304,10 +328,16 @@ class MainWindow(QMainWindow):
         self._state.settings.told_of_background = True
         self.close()
 
+    def _on_rescaled(self, before: DesignTokens, after: DesignTokens) -> None:
+        """Conversations have a theme of their own, and scale themselves."""
+        for window in (self, *self.conversations.windows):
+            rescale(window, before, after, ConversationView)
+
     def _on_theme_changed(self) -> None:
         settings, theme = self._state.settings, self._theme
         settings.theme, settings.motion = theme.mode, theme.wanted_motion
-        settings.reading_family, settings.reading_size = theme.reading_family, theme.tokens.size_reading
+        settings.reading_family, settings.reading_size = theme.reading_family, theme.reading_size
+        settings.zoom = theme.zoom
         self._state.save_soon()
 
     def _save_sizes(self) -> None:

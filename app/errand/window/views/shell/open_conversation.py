@@ -1,4 +1,4 @@
-"""One open conversation: title, draft, scroll position, and its view, which is created when it is first shown."""
+"""One open conversation: title, draft, scroll position, and its view, which is created when it is shown."""
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QClipboard
@@ -30,6 +30,7 @@ class OpenConversation(QObject):
         super().__init__()
         self._factory = factory
         self._view: ConversationView | None = None
+        self._open_cards: frozenset[str] = frozenset()
         self.conversation_id = conversation_id
         self.is_pinned = conversation_id in factory.state.settings.pinned
         known = factory.stores.conversations.get(conversation_id)
@@ -37,7 +38,7 @@ class OpenConversation(QObject):
 
     @property
     def is_shown(self) -> bool:
-        """True once its view was created."""
+        """True while it has a view."""
         return self._view is not None
 
     @property
@@ -49,6 +50,7 @@ class OpenConversation(QObject):
     def view(self) -> ConversationView:
         if self._view is None:
             self._view = self._factory.make_view(self.conversation_id)
+            self._view.transcript.open_keys.update(self._open_cards)
             self._connect(self._view)
         return self._view
 
@@ -93,6 +95,20 @@ class OpenConversation(QObject):
         agents.pop(self.conversation_id, None)
         if agent_id is not None and self.conversation_id:
             agents[self.conversation_id] = agent_id
+
+    @property
+    def can_unload(self) -> bool:
+        """True if it has a view that can be made again as it is."""
+        return self._view is not None and self._view.is_at_rest
+
+    def unload(self) -> None:
+        """Delete the view; it is made again when it is next asked for."""
+        assert self._view is not None
+        self.save_scroll_position()
+        self._open_cards = frozenset(self._view.transcript.open_keys)
+        self._factory.stores.close(self._view.store)
+        self._view.deleteLater()
+        self._view = None
 
     def close(self) -> None:
         """Close the view; its task keeps running."""
@@ -179,7 +195,7 @@ class OpenConversationFactory(QObject):
         self.state = state
         self.states = TabStates(stores, unread)
         self.models = models
-        self._theme = theme
+        self._theme = theme.conversations
         self.clipboard = clipboard
         self._pasted = pasted
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import QEvent, QObject, Signal
-from PySide6.QtGui import QCloseEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, Signal
+from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
 
 from errand.window.stores.session import EngineSession
@@ -16,6 +16,8 @@ from errand.window.views.shell.tabs import TabsView
 from errand.window.widgets.accessibility import step_focus
 from errand.window.widgets.banner import BannerView
 
+_MOST_PLACES = 50
+
 
 class ConversationWindow(QMainWindow):
     """Emits `activated` when it becomes active, and `close_requested` when the user closes it; its owner closes it."""
@@ -26,6 +28,7 @@ class ConversationWindow(QMainWindow):
     def __init__(self, page: OpenConversation, states: TabStates, session: EngineSession, theme: Theme) -> None:
         super().__init__()
         self._states = states
+        self._theme = theme
         self.page = page
         self.error_banner = BannerView(theme)
         content = QWidget()
@@ -57,6 +60,14 @@ class ConversationWindow(QMainWindow):
     def _on_title_changed(self) -> None:
         """The window title has the conversation's title, the state of its task and the unread count."""
         self.setWindowTitle(f"{self.page.tab_state.accessible_text} — Errand")
+
+    def move_below(self, point: QPoint) -> None:
+        """Move it so that its title bar is at a point of the screen, and all of it is on that screen."""
+        screen = QGuiApplication.screenAt(point) or self.screen()
+        room, size = screen.availableGeometry(), self.frameGeometry().size()
+        left = min(point.x() - size.width() // 4, room.right() - size.width())
+        top = min(point.y() - self._theme.tokens.space_wide, room.bottom() - size.height())
+        self.move(max(left, room.left()), max(top, room.top()))
 
     def release_page(self) -> OpenConversation:
         """Release the page for another window and close this one."""
@@ -132,7 +143,7 @@ class OpenConversations(QObject):
     def restore(self) -> None:
         """Open the conversation windows of the last session."""
         for conversation_id, geometry in tuple(self._settings.windows.items()):
-            self._put(self._factory.make(conversation_id)).restoreGeometry(geometry)
+            self._put(self._factory.make(conversation_id), geometry)
 
     def new(self) -> None:
         """Show a new conversation in the main window."""
@@ -196,10 +207,14 @@ class OpenConversations(QObject):
             self._show_main()
             self._tabs.bar.go_to(key)
 
-    def move_to_window(self, page: OpenConversation) -> None:
-        """Move a conversation from its tab into a separate window."""
+    def move_to_window(self, page: OpenConversation, dropped_at: QPoint | None = None) -> None:
+        """Move a conversation from its tab into a separate window: where it was before, or where it was dropped."""
         self._tabs.take(page)
-        self._put(page).bring_to_front()
+        geometry = self._settings.window_places.get(page.conversation_id)
+        window = self._put(page, geometry)
+        if dropped_at is not None:
+            window.move_below(dropped_at)
+        window.bring_to_front()
         page.view.setFocus()
 
     def close_windows(self) -> None:
@@ -215,21 +230,34 @@ class OpenConversations(QObject):
     def _window_of(self, conversation_id: str) -> ConversationWindow | None:
         return next((window for window in self._windows if window.page.conversation_id == conversation_id), None)
 
-    def _put(self, page: OpenConversation) -> ConversationWindow:
+    def _put(self, page: OpenConversation, geometry: bytes | None = None) -> ConversationWindow:
+        """Qt moves a window whose screen is gone to one that is there."""
         window = ConversationWindow(page, self._factory.states, self._factory.stores.session, self._theme)
         self._windows.append(window)
         window.activated.connect(partial(self._on_activated, window))
         window.close_requested.connect(partial(self._on_close_requested, window))
+        if geometry is not None:
+            window.restoreGeometry(geometry)
         self.window_made.emit(window)
         window.show()
         return window
 
     def _remove(self, window: ConversationWindow) -> OpenConversation:
         self._windows.remove(window)
+        self._remember_place(window)
         page = window.release_page()
         self.activate_main_window()
         self._factory.state.save_soon()
         return page
+
+    def _remember_place(self, window: ConversationWindow) -> None:
+        """Where it was stays known for the next time, for the conversations moved last."""
+        places, conversation_id = self._settings.window_places, window.page.conversation_id
+        places.pop(conversation_id, None)
+        if conversation_id:
+            places[conversation_id] = bytes(window.saveGeometry().data())
+            for old in tuple(places)[:-_MOST_PLACES]:
+                del places[old]
 
     def _show_main(self) -> None:
         self.main_window_requested.emit()
@@ -259,6 +287,7 @@ class OpenConversations(QObject):
             self._settings.places,
             self._settings.trees,
             self._settings.agents,
+            self._settings.window_places,
         ):
             stored.pop(conversation_id, None)
         self._factory.state.save_soon()

@@ -2,17 +2,19 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QTabBar, QWidget
+from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QTabBar, QToolButton, QWidget
 
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.pulse import PulseTimer
-from errand.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
+from errand.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView, shown_state
 
 _MAX_COUNT = 99
+
+_NOTCH = 120  # of a wheel, in eighths of a degree
 
 _MAX_TITLE = 24
 _MAX_PINNED_TITLE = 9
@@ -31,11 +33,11 @@ class TabMenu(QMenu):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.addAction("Unpin tab" if is_pinned else "Pin tab").triggered.connect(self.pin_requested)
-        self.addAction("Move to a window of its own").triggered.connect(self.own_window_requested)
+        self.addAction("Open in new window").triggered.connect(self.own_window_requested)
         self.addSeparator()
-        self.addAction("Close").triggered.connect(self.close_requested)
-        self.addAction("Close the others").triggered.connect(self.close_others_requested)
-        self.addAction("Close those to the right").triggered.connect(self.close_right_requested)
+        self.addAction("Close tab").triggered.connect(self.close_requested)
+        self.addAction("Close other tabs").triggered.connect(self.close_others_requested)
+        self.addAction("Close tabs to the right").triggered.connect(self.close_right_requested)
 
 
 class Badge(QWidget):
@@ -94,10 +96,11 @@ class TabStatusView(QWidget):
         self._row.addWidget(self._badge)
 
     def show_state(self, state: DotState, unread: int) -> None:
-        self._dot.set_state(state)
-        self._dot.setVisible(state != "idle")
+        shown = shown_state(state, unread)
+        self._dot.set_state(shown)
+        self._dot.setVisible(shown != "idle")
         self._badge.set_count(unread)
-        self._row.setContentsMargins(self._space if state != "idle" or unread else 0, 0, 0, 0)
+        self._row.setContentsMargins(self._space if shown != "idle" or unread else 0, 0, 0, 0)
         self.adjustSize()
 
 
@@ -136,14 +139,14 @@ class TabState:
 class TabBarView(QTabBar):
     """Tabs are identified by a key of the caller, which stays the same when they are moved.
 
-    Emits `menu_requested` with a tab's key and a screen position, and `own_window_requested` with a tab
-    that was dragged off the bar.
+    The current tab and the one below the mouse have a button to close them. Emits `menu_requested` with a tab's key
+    and a screen position, and `own_window_requested` with those of a tab that was dragged off the bar.
     """
 
     chosen = Signal(str)
     close_requested = Signal(str)
     menu_requested = Signal(str, QPoint)
-    own_window_requested = Signal(str)
+    own_window_requested = Signal(str, QPoint)
     resized = Signal()
 
     def __init__(self, theme: Theme, pulse: PulseTimer, parent: QWidget | None = None) -> None:
@@ -151,6 +154,9 @@ class TabBarView(QTabBar):
         self._theme = theme
         self._pulse = pulse
         self._states: dict[str, TabState] = {}
+        self._hovered = ""
+        self._turned = 0  # the wheel, in eighths of a degree
+        self.setMouseTracking(True)
         self.setObjectName("tabs")
         self.setAccessibleName("Open conversations")
         self.setMovable(True)
@@ -203,7 +209,7 @@ class TabBarView(QTabBar):
         close = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
         assert isinstance(mark, TabStatusView)
         mark.show_state(state.state, state.unread)
-        close.setVisible(not state.pinned)
+        close.setVisible(not state.pinned and key in (self.current, self._hovered))
         close.setFixedSize(QSize(0, 0) if state.pinned else close.sizeHint())  # a hidden button keeps its space
         close.setAccessibleName(f"Close {state.title}")
         self.setTabIcon(index, self._pin_icon() if state.pinned else QIcon())
@@ -241,7 +247,7 @@ class TabBarView(QTabBar):
         """Many tabs scroll instead of becoming too narrow to read."""
         wanted = self.tabSizeHint(index)
         title = self.fontMetrics().horizontalAdvance(self.tabText(index))
-        return QSize(wanted.width() - max(0, title - self._theme.tokens.column // 10), wanted.height())
+        return QSize(wanted.width() - max(0, title - self._theme.tokens.column // 7), wanted.height())
 
     def tabLayoutChange(self) -> None:
         super().tabLayoutChange()
@@ -258,13 +264,47 @@ class TabBarView(QTabBar):
             return
         self._move_pinned_left()
         if not -self.height() < position.y() < 2 * self.height():
-            self.own_window_requested.emit(self.current)
+            self.own_window_requested.emit(self.current, event.globalPosition().toPoint())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        self._hover(self.tabAt(event.position().toPoint()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._hover(-1)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll by a tab for each notch. Qt would change the current tab."""
+        event.accept()
+        turned = event.angleDelta()
+        self._turned += turned.y() or turned.x()
+        notches = int(self._turned / _NOTCH)
+        self._turned -= notches * _NOTCH
+        button = self.findChild(QToolButton, "ScrollLeftButton" if notches > 0 else "ScrollRightButton")
+        for _ in range(abs(notches)):
+            if isinstance(button, QToolButton):
+                button.click()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Delete and self.count():
             self.close_requested.emit(self.current)
             return
         super().keyPressEvent(event)
+
+    def _hover(self, index: int) -> None:
+        key = str(self.tabData(index)) if index >= 0 else ""
+        if key != self._hovered:
+            self._hovered = key
+            self._show_close_buttons()
+
+    def _show_close_buttons(self) -> None:
+        shown = (self.current, self._hovered)
+        for index, key in enumerate(self.keys):
+            known = self._states.get(key)
+            button = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
+            if known is not None and button.isVisibleTo(self) != (not known.pinned and key in shown):
+                button.setVisible(not known.pinned and key in shown)
 
     def _move_pinned_left(self) -> None:
         """Move pinned tabs to the left; both groups keep their order."""
@@ -281,6 +321,7 @@ class TabBarView(QTabBar):
         return self._theme.icon("pin", "muted")
 
     def _on_current_changed(self, index: int) -> None:
+        self._show_close_buttons()
         if index >= 0 and self.tabData(index) is not None:
             self.chosen.emit(str(self.tabData(index)))
 

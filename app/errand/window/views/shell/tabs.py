@@ -16,18 +16,24 @@ from errand.window.views.shell.tab_bar import TabBarView, TabMenu
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.pulse import PulseTimer
 
+# Tabs whose views are kept, those shown last. A view takes 1.5 MB, and more with its rows.
+_MOST_LOADED = 8
+
 
 class TabsView(QWidget):
-    """Holds at least one page.
+    """Holds at least one page. `sidebar_button` is for a window whose sidebar is hidden.
+
+    A page that was not shown for long has no view if nothing would be lost.
 
     Emits `active_changed` when another page is current, `changed` when `SavedTabs` must save.
 
-    Emits `own_window_requested` with the page to move into a separate window.
+    Emits `own_window_requested` with the page to move into a separate window, and the `QPoint` of the screen where it
+    was dropped, or None.
     """
 
     active_changed = Signal()
     changed = Signal()
-    own_window_requested = Signal(OpenConversation)
+    own_window_requested = Signal(OpenConversation, object)
 
     def __init__(self, factory: OpenConversationFactory, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
@@ -35,9 +41,12 @@ class TabsView(QWidget):
         self._theme = theme
         self._numbers = itertools.count(1)
         self.pages: dict[str, OpenConversation] = {}
+        self._recent: list[str] = []  # the pages with a view, the one shown last first
         self.bar = TabBarView(theme, pulse)
         self._stack = QStackedWidget()
         self._list = IconButton(theme, "chevron-down", "All tabs")
+        self.sidebar_button = IconButton(theme, "panel-left", "Show sidebar")
+        self.sidebar_button.hide()
         # Deferred: a widget shown during the bar's layout would get no space.
         self._save_timer = QTimer(self, singleShot=True, interval=0)
         self.saved = SavedTabs(self, factory.state)
@@ -144,6 +153,7 @@ class TabsView(QWidget):
         row = QHBoxLayout(bar)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
+        row.addWidget(self.sidebar_button)
         row.addWidget(self.bar, 1)
         row.addWidget(self._list)
         self._list.hide()
@@ -175,6 +185,16 @@ class TabsView(QWidget):
         self.changed.emit()
         page.view.setFocus()
         self.active_changed.emit()
+        self._unload_old(key)
+
+    def _unload_old(self, shown: str) -> None:
+        self._recent = [shown, *(key for key in self._recent if key != shown and key in self.pages)]
+        for key in self._recent[_MOST_LOADED:]:
+            page = self.pages[key]
+            if page.can_unload:
+                self._recent.remove(key)
+                self._stack.removeWidget(page.view)
+                page.unload()
 
     def _on_states_changed(self) -> None:
         for key, page in self.pages.items():
@@ -193,15 +213,15 @@ class TabsView(QWidget):
     def _on_menu_requested(self, key: str, place: QPoint) -> None:
         menu = TabMenu(self, is_pinned=self.pages[key].is_pinned)
         menu.pin_requested.connect(partial(self.pin, key))
-        menu.own_window_requested.connect(partial(self._on_own_window_requested, key))
+        menu.own_window_requested.connect(lambda: self._on_own_window_requested(key))
         menu.close_requested.connect(partial(self.close_tab, key))
         keys = self.bar.keys
         menu.close_others_requested.connect(partial(self.close_tabs, [other for other in keys if other != key]))
         menu.close_right_requested.connect(partial(self.close_tabs, keys[keys.index(key) + 1 :]))
         menu.popup(place)
 
-    def _on_own_window_requested(self, key: str) -> None:
-        self.own_window_requested.emit(self.pages[key])
+    def _on_own_window_requested(self, key: str, dropped_at: QPoint | None = None) -> None:
+        self.own_window_requested.emit(self.pages[key], dropped_at)
 
     def _on_tabs_settled(self) -> None:
         """Show the button if the tabs do not fit beside it: otherwise it would appear and disappear in a loop."""

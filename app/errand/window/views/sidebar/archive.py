@@ -71,7 +71,7 @@ class ArchiveListView(PagedListView):
     """Asks before it deletes: first counts what would be deleted."""
 
     def __init__(self, store: ConversationListStore, theme: Theme) -> None:
-        super().__init__(store.archived, theme, "Archived conversations")
+        super().__init__(store.archived, None, theme, "Archived conversations")
         self._store = store
         self._deleting: Conversation | None = None
         store.counted.connect(self._on_counted)

@@ -1,19 +1,23 @@
-"""The list of conversations: open, rename inline, pin, archive, export."""
+"""The list of conversations: open, rename inline, pin, archive, export, group."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent
-from PySide6.QtWidgets import QLineEdit, QListView, QMenu, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QListView, QMenu, QStyleOptionViewItem, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.window.stores.conversation_list import ConversationListStore, PagedListStore
+from errand.window.stores.window_state import Grouping
+from errand.window.theme.style import brush
 from errand.window.theme.theme import Theme
-from errand.window.views.shared.item_delegate import KEY, ItemDelegate
+from errand.window.views.shared.item_delegate import GROUP, HEADING, KEY, ItemDelegate
+from errand.window.views.sidebar.conversation_marks import ConversationMarks
 from errand.window.views.sidebar.conversation_model import ConversationModel, local_now
+from errand.window.widgets.buttons import IconButton
 
 _Index = QModelIndex | QPersistentModelIndex
 _MAX_TITLE = 500
@@ -65,6 +69,60 @@ class ListAction:
     run: Callable[[Conversation], None]
 
 
+class StickyHeading(QWidget):
+    """Shows the heading of the group at the top of a list, over the list; the next heading pushes it away."""
+
+    def __init__(self, view: QListView, delegate: ItemDelegate, theme: Theme) -> None:
+        super().__init__(view)
+        self._view = view
+        self._delegate = delegate
+        self._theme = theme
+        self._text = ""
+        self._shift = 0
+        self._corner: QWidget | None = None
+
+    @property
+    def text(self) -> str:
+        return self._text
+
+    def set_corner(self, widget: QWidget) -> None:
+        """Put a widget at its right end, which stays when headings change."""
+        self._corner = widget
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, self._theme.tokens.space_tight, 0, 0)
+        row.addStretch(1)
+        row.addWidget(widget, 0, Qt.AlignmentFlag.AlignBottom)
+
+    def follow(self) -> None:
+        """Call it after scrolling and after changes of the list."""
+        top = self._view.indexAt(QPoint(1, 0))
+        text: object = top.data(GROUP) if top.isValid() else ""
+        self._text = text if isinstance(text, str) else ""
+        height = self._delegate.heading_height()
+        self._shift = 0
+        index = top.siblingAtRow(top.row() + 1)
+        while index.isValid() and (edge := self._view.visualRect(index).top()) < height:
+            if index.data(HEADING):
+                self._shift = edge - height
+                break
+            index = index.siblingAtRow(index.row() + 1)
+        self.setGeometry(0, 0, self._view.viewport().width(), height)
+        self.setVisible(bool(self._text))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        place = self.rect().translated(0, self._shift)
+        painter.fillRect(place if self._corner is None else self.rect(), brush(self._theme.tokens.panel))
+        room = self._corner.width() if self._corner is not None else 0
+        self._delegate.draw_heading(painter, place.adjusted(0, 0, -room, 0), self._text)
+        if self._corner is not None and self._shift:
+            index = self._view.indexAt(QPoint(1, self.height() + self._shift))
+            heading: object = index.data(HEADING)
+            below = QRect(place.left(), place.bottom() + 1, place.width() - room, place.height())
+            self._delegate.draw_heading(painter, below, heading if isinstance(heading, str) else "")
+
+
 class PagedListView(QListView):
     """Enter or a click opens. Subclasses provide the actions, which the context menu shows.
 
@@ -77,12 +135,20 @@ class PagedListView(QListView):
     export_requested = Signal(str, str, str)
 
     def __init__(
-        self, listing: PagedListStore, theme: Theme, name: str, now: Callable[[], datetime] = local_now
+        self,
+        listing: PagedListStore,
+        marks: ConversationMarks | None,
+        theme: Theme,
+        name: str,
+        now: Callable[[], datetime] = local_now,
     ) -> None:
         super().__init__()
         self._listing = listing
-        self._model = ConversationModel(listing, self, now)
+        self._model = ConversationModel(listing, marks, self, now)
         delegate = RenameDelegate(theme, self)
+        self.heading = StickyHeading(self, delegate, theme)
+        self._settle = QTimer(self, singleShot=True, interval=0)
+        self._settle.timeout.connect(self.heading.follow)
         delegate.renamed.connect(self.renamed)
         self.setAccessibleName(name)
         self.setModel(self._model)
@@ -96,6 +162,12 @@ class PagedListView(QListView):
         self.clicked.connect(self._on_activated)
         self.activated.connect(self._on_activated)
         self.customContextMenuRequested.connect(self._on_menu_requested)
+        self.verticalScrollBar().valueChanged.connect(self.heading.follow)
+        self.verticalScrollBar().rangeChanged.connect(self.heading.follow)
+        for changed in (self._model.modelReset, self._model.rowsInserted, self._model.rowsRemoved):
+            changed.connect(self._settle.start)
+        self._model.rowsMoved.connect(self._settle.start)
+        self._model.dataChanged.connect(self._settle.start)
         theme.changed.connect(self.viewport().update)
 
     @property
@@ -104,7 +176,8 @@ class PagedListView(QListView):
 
     def select(self, conversation_id: str) -> None:
         """Select a conversation, if the list has loaded it."""
-        row = self._listing.index_of(conversation_id)
+        self._model.set_current(conversation_id)
+        row = self._model.row_of(conversation_id)
         if row is None:
             self.clearSelection()
         else:
@@ -113,9 +186,13 @@ class PagedListView(QListView):
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
         raise NotImplementedError
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.heading.follow()
+
     def edit_title(self, conversation: Conversation) -> None:
         """Edit its title inline: `renamed` is emitted if it changes."""
-        row = self._listing.index_of(conversation.id)
+        row = self._model.row_of(conversation.id)
         if row is not None:
             self.edit(self._model.index(row, 0))
 
@@ -162,6 +239,8 @@ class PagedListView(QListView):
         conversation = self._model.at(index)
         if conversation is not None:
             self.opened.emit(conversation.id)
+        else:
+            self._model.choose(index)
 
     def _on_menu_requested(self, position: QPoint) -> None:
         conversation = self._model.at(self.indexAt(position))
@@ -177,11 +256,43 @@ class PagedListView(QListView):
 
 
 class ConversationListView(PagedListView):
-    def __init__(self, store: ConversationListStore, theme: Theme, now: Callable[[], datetime] = local_now) -> None:
-        super().__init__(store, theme, "Conversations", now)
+    """`grouping_chosen` gives the choice of the button beside the first heading."""
+
+    grouping_chosen = Signal(str)
+
+    def __init__(
+        self,
+        store: ConversationListStore,
+        marks: ConversationMarks,
+        theme: Theme,
+        now: Callable[[], datetime] = local_now,
+    ) -> None:
+        super().__init__(store, marks, theme, "Conversations", now)
         self._store = store
+        self.group_button = IconButton(theme, "sliders-horizontal", "Group conversations")
+        self.heading.set_corner(self.group_button)
         self.renamed.connect(store.rename)
         self.export_requested.connect(store.export)
+        self.group_button.clicked.connect(self._on_group_clicked)
+
+    def set_grouping(self, grouping: Grouping) -> None:
+        self._model.set_grouping(grouping)
+
+    def _on_group_clicked(self) -> None:
+        menu = QMenu(self)
+        choices: tuple[tuple[Grouping, str], ...] = (("day", "Group by day"), ("folder", "Group by folder"))
+        for grouping, text in choices:
+            entry = menu.addAction(text)
+            entry.setCheckable(True)
+            entry.setChecked(grouping == self._model.grouping)
+            entry.triggered.connect(partial(self._on_grouping_chosen, grouping))
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.group_button.mapToGlobal(QPoint(0, self.group_button.height())))
+
+    def _on_grouping_chosen(self, grouping: Grouping) -> None:
+        self.set_grouping(grouping)
+        self.scrollToTop()
+        self.grouping_chosen.emit(grouping)
 
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
         return (

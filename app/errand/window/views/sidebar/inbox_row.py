@@ -80,7 +80,7 @@ class AskDetailView(QWidget):
             if text:
                 self._add_label(f"{name} {text}")
         if approval.preview:
-            self._add_box("What will change", escape_hidden(approval.preview), diff=True)
+            self._add_box("What will change", approval.preview, diff=True)
         self._add_label(f"Why: {escape_hidden_line(approval.rule)}")
 
     def _add_label(self, text: str, tone: Tone = "muted") -> None:

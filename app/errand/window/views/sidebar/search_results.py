@@ -1,5 +1,6 @@
 """Results of the full-text search over all conversations: titles first, then messages."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,11 +10,21 @@ from PySide6.QtWidgets import QListView, QStackedLayout, QWidget
 
 from errand.protocol.conversations import Conversation, ConversationSearchResult, SearchHit
 from errand.window.theme.theme import Theme
-from errand.window.views.shared.item_delegate import DETAIL, HEADING, HINT, ItemDelegate
+from errand.window.views.shared.item_delegate import DETAIL, HEADING, HINT, HIT_END, HIT_START, ItemDelegate
 from errand.window.views.sidebar.conversation_model import short_time
 from errand.window.widgets.labels import TextLabel
 
-_MARKS = {ord("\u2068"): None, ord("\u2069"): None, ord("\n"): " "}
+# The signs of Markdown, with what stays of them. A snippet is cut anywhere, so that no parser could read it.
+_SIGNS = (
+    (re.compile(r"^[ \t]*(?:`{3,}|~{3,})[\w+-]*[ \t]*$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*(?:#{1,6} |> ?|[-*+] (?:\[[ xX]\] )?)+", re.MULTILINE), ""),
+    (re.compile(r"^[ \t|:-]+$", re.MULTILINE), ""),
+    (re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)"), r"\1"),
+    (re.compile(r"(?:\*\*|~~|`+)"), ""),
+    (re.compile(r"(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])"), ""),
+    (re.compile(r"(?<!\w)_([^_\s][^_\n]*)_(?!\w)"), r"\1"),
+    (re.compile(r"[ \t]*\|[ \t]*"), " "),
+)
 
 OPERATORS = (
     'A search can be narrowed: from:user, from:agent or an agent\'s name, in:"words of a title", tool:shell, '
@@ -36,6 +47,13 @@ class _Result:
     heading: str
     archived: bool
     around: str = ""
+
+
+def plain_snippet(snippet: str) -> str:
+    """A snippet in one line without the signs of Markdown; the marks around the hits stay."""
+    for sign, left in _SIGNS:
+        snippet = sign.sub(left, snippet)
+    return " ".join(snippet.split())
 
 
 class SearchResultsView(QWidget):
@@ -115,7 +133,7 @@ def _title_result(found: Conversation, now: datetime, place: int) -> _Result:
 
 
 def _message_result(hit: SearchHit, now: datetime, place: int) -> _Result:
-    snippet = " ".join(hit.snippet.translate(_MARKS).split())
+    snippet = plain_snippet(hit.snippet)
     hint = short_time(hit.created_at, now)
     heading = "" if place else "Messages"
     where = f"Entry {hit.place:,} of {hit.of:,}"
@@ -139,6 +157,7 @@ def _item(result: _Result) -> QStandardItem:
     item.setData(f"Archived · {result.hint}" if result.archived else result.hint, HINT)
     item.setData(result.heading, HEADING)
     item.setToolTip(result.around)
-    accessible = (result.title, result.detail, f"Archived · {result.hint}" if result.archived else "")
+    spoken = result.detail.replace(HIT_START, "").replace(HIT_END, "")
+    accessible = (result.title, spoken, f"Archived · {result.hint}" if result.archived else "")
     item.setData(": ".join(part for part in accessible if part), Qt.ItemDataRole.AccessibleTextRole)
     return item

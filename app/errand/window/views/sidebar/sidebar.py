@@ -1,10 +1,10 @@
-"""The sidebar: search field, inbox, conversation list, archive, banners of what can be undone and of proposed facts."""
+"""The sidebar: search field, inbox, conversation list, archive, banners, settings and help."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.conversations import Conversation, ConversationSearchResult
@@ -15,9 +15,11 @@ from errand.window.stores.tasks import UnreadStore
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.sidebar.conversation_list import ConversationListView
+from errand.window.views.sidebar.conversation_marks import ConversationMarks
 from errand.window.views.sidebar.inbox import InboxView
 from errand.window.views.sidebar.search_results import OPERATORS, SearchResultsView
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.containers import FitContentScrollView
 from errand.window.widgets.labels import TextLabel, one_line
 from errand.window.widgets.pulse import PulseTimer
@@ -100,6 +102,53 @@ class FactBannerView(BannerView):
             self.show_message(f"Agents propose {len(waiting)} facts.", action="Look")
 
 
+class SidebarFoot(QWidget):
+    """Settings, help, and the button that hides the sidebar.
+
+    `action_chosen` has the name of an action of the window.
+    """
+
+    action_chosen = Signal(str)
+    about_requested = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._settings = push_button("Settings", "quiet")
+        self._help = IconButton(theme, "circle-question-mark", "Help")
+        self._hide = IconButton(theme, "panel-left", "Hide sidebar")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.tokens.space_tight)
+        row.addWidget(self._settings)
+        row.addStretch(1)
+        row.addWidget(self._help)
+        row.addWidget(self._hide)
+        ShortcutToolTip(self._settings, "Settings", "settings")
+        ShortcutToolTip(self._hide, "Hide sidebar", "sidebar")
+        self._settings.clicked.connect(lambda: self.action_chosen.emit("settings"))
+        self._hide.clicked.connect(lambda: self.action_chosen.emit("sidebar"))
+        self._help.clicked.connect(self._on_help_clicked)
+        theme.changed.connect(self._on_theme_changed)
+        self._on_theme_changed()
+
+    def _on_help_clicked(self) -> None:
+        menu = QMenu(self)
+        for text, name in (
+            ("Keyboard shortcuts", "shortcuts"),
+            ("Find an action or a setting", "palette"),
+            ("Play the tour", "tour"),
+        ):
+            menu.addAction(text).triggered.connect(partial(self.action_chosen.emit, name))
+        menu.addSeparator()
+        menu.addAction("About Errand").triggered.connect(self.about_requested)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self._help.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
+
+    def _on_theme_changed(self) -> None:
+        self._settings.setIcon(self._theme.icon("settings", "muted"))
+
+
 class SidebarView(QFrame):
     """Requests a conversation with `opened` or `opened_in_background`, one of its nodes with `hit_opened`.
 
@@ -115,7 +164,9 @@ class SidebarView(QFrame):
     new_task_requested = Signal()
     facts_requested = Signal()
 
-    def __init__(self, stores: Stores, unread: UnreadStore, theme: Theme, pulse: PulseTimer) -> None:
+    def __init__(
+        self, stores: Stores, unread: UnreadStore, marks: ConversationMarks, theme: Theme, pulse: PulseTimer
+    ) -> None:
         super().__init__()
         self.setObjectName("sidebar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -125,16 +176,16 @@ class SidebarView(QFrame):
         self._shown_query = ""
         self._hit_words = ""
         self._opens_first = False
-        self.setMinimumWidth(theme.tokens.column // 3)
         self.search = SearchField(theme, "Search")
         set_tool_tip(self.search, OPERATORS)
         self.new = push_button("New task")
         self.inbox = InboxView(stores, unread, theme, pulse)
-        self.list = ConversationListView(stores.conversations, theme)
+        self.list = ConversationListView(stores.conversations, marks, theme)
         self.results = SearchResultsView(theme)
         self.undo = UndoBannerView(stores.conversations, theme)
         self.notice = BannerView(theme)
         self.proposed = FactBannerView(stores.facts, theme)
+        self.foot = SidebarFoot(theme)
         self._archived = push_button("Archived", "quiet")
         self._empty = TextLabel(theme, tone="muted", wrap=True)
         self._empty.setMargin(theme.tokens.space_close)
@@ -187,6 +238,7 @@ class SidebarView(QFrame):
         column.addWidget(self.undo)
         column.addWidget(self.notice)
         column.addWidget(self.proposed)
+        column.addWidget(self.foot)
 
     def _connect(self) -> None:
         self.search.searched.connect(self._on_searched)
@@ -287,5 +339,6 @@ class SidebarView(QFrame):
         self.list.setVisible(not is_empty)
 
     def _on_theme_changed(self) -> None:
+        self.setMinimumWidth(self._theme.tokens.column // 3)
         self.new.setIcon(self._theme.icon("plus"))
         self._archived.setIcon(self._theme.icon("archive", "muted"))

@@ -7,8 +7,9 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy
 
 from errand.client.number_format import count
+from errand.protocol.tasks import Task
 from errand.window.stores.usage import ContextUsageStore
-from errand.window.theme.style import set_tool_tip
+from errand.window.theme.style import focus_by_keys, set_tool_tip
 from errand.window.theme.theme import Theme
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class ContextBarView(QAbstractButton):
         self._share: float | None = None
         self._popover: ContextPopoverView | None = None
         self._lock = ""
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._task: Task | None = None
+        focus_by_keys(self)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.hide()
@@ -49,6 +51,12 @@ class ContextBarView(QAbstractButton):
     def popover(self) -> "ContextPopoverView | None":
         """None until it was opened once."""
         return self._popover
+
+    def show_task(self, task: Task) -> None:
+        """The popover shows how far this task is."""
+        self._task = task
+        if self._popover is not None:
+            self._popover.show_task(task)
 
     def lock(self, why: str) -> None:
         """Set why summarising is disabled, as a sentence; empty if it is enabled."""
@@ -120,5 +128,7 @@ class ContextBarView(QAbstractButton):
             self._popover = ContextPopoverView(self._theme, self)
             self._popover.summarise_requested.connect(self.summarise_requested)
             self._popover.lock(self._lock)
+            if self._task is not None:
+                self._popover.show_task(self._task)
         self._popover.show_parts(found)
         self._popover.open_above(self)

@@ -5,9 +5,10 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.client.display_text import PARTS, PROMPT_PARTS
-from errand.client.number_format import count
+from errand.client.number_format import count, tokens
 from errand.client.safe_text import plain
 from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
+from errand.protocol.tasks import Task
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import TextLabel
@@ -39,6 +40,8 @@ class ContextPopoverView(QFrame):
         self.setAccessibleName("Parts of the context")
         self._title = TextLabel(theme, bold=True)
         self._total = TextLabel(theme, tone="muted", wrap=True)
+        self._task = TextLabel(theme, tone="muted", wrap=True)
+        self._task.hide()
         self._bar = _SharesBar(theme)
         self._rows = QWidget()
         self._explanation = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
@@ -48,18 +51,26 @@ class ContextPopoverView(QFrame):
         self._summarise.clicked.connect(self._on_summarise_clicked)
         self._lock_reason = TextLabel(theme, _ABOUT, tone="muted", size=theme.tokens.size_small)
         self._lock_reason.setWordWrap(True)
-        self.setFixedWidth(_WIDTH)
+        self.setFixedWidth(theme.pixels(_WIDTH))
         tokens = theme.tokens
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
         self._column.setSpacing(tokens.space_close)
-        for part in (self._title, self._total, self._bar, self._rows, self._explanation):
+        for part in (self._task, self._title, self._total, self._bar, self._rows, self._explanation):
             self._column.addWidget(part)
         footer = QHBoxLayout()
         footer.setSpacing(tokens.space_close)
         footer.addWidget(self._lock_reason, 1)
         footer.addWidget(self._summarise)
         self._column.addLayout(footer)
+
+    def show_task(self, task: Task) -> None:
+        """Turns and tokens of the task, and the mode it decided on itself."""
+        turns = count(task.step_count, "turn") if task.step_count else ""
+        mode = f"taken as a {task.decided}" if task.mode == "auto" and task.decided else ""
+        text = " · ".join(part for part in (turns, tokens(task.total_usage), mode) if part)
+        self._task.setText(text)
+        self._task.setVisible(bool(text))
 
     def show_parts(self, found: ContextExplainResult) -> None:
         window = found.window_tokens
@@ -87,7 +98,9 @@ class ContextPopoverView(QFrame):
         """Aligns its lower right corner with the upper right corner of the button."""
         self.show()  # the fonts of its parts are known only now
         self._column.activate()
-        self.resize(_WIDTH, self._column.totalHeightForWidth(_WIDTH))
+        width = self._theme.pixels(_WIDTH)
+        self.setFixedWidth(width)
+        self.resize(width, self._column.totalHeightForWidth(width))
         corner = button.mapToGlobal(QPoint(button.width(), 0))
         self.move(corner - QPoint(self.width(), self.height() + self._theme.tokens.space_tight))
         self.setFocus()

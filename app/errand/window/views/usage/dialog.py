@@ -17,6 +17,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.usage.chart import UsageChartView, make_bars
 from errand.window.views.usage.table import UsageTableView
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
@@ -124,7 +125,7 @@ class UsageDialog(QDialog):
         self._theme = theme
         self._clipboard = clipboard
         self.setWindowTitle("Usage")
-        self.resize(_WIDTH, _HEIGHT)
+        resize_on_screen(self, theme.pixels(_WIDTH), theme.pixels(_HEIGHT))
         self.periods = _tabs("Period", [text for _, text in _PERIODS])
         self.periods.setCurrentIndex([days for days, _ in _PERIODS].index(store.days))
         self.kinds = _tabs("Table", _TABLES)

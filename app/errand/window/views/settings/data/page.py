@@ -32,7 +32,10 @@ from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _BAR_HEIGHT = 4
 
-_TEXT = "Everything Errand keeps is in one folder on this computer. Only keys may be in the system's keyring instead."
+_TEXT = (
+    "Everything Errand keeps is in one folder on this computer. Only keys may be in the system's keyring instead, and "
+    "the records on a database server."
+)
 _MOVE = (
     "The export for keeping holds all branches, records and pictures, and can be taken in on another computer. It "
     "holds no keys and no permissions. Pages and Markdown are for reading. Import also takes what ChatGPT, Claude, "
@@ -59,7 +62,7 @@ class StorageRowView(QWidget):
         column.setSpacing(theme.tokens.space_tight)
         column.addLayout(head)
         column.addWidget(ShareBarView(theme, part.bytes / largest if largest else 0))
-        set_tool_tip(self, part.path)
+        set_tool_tip(self, part.server or part.path)
 
 
 class ShareBarView(QWidget):
@@ -186,6 +189,7 @@ class DataPageView(SettingsPageView):
         self._facts.setText(
             f"{count(found.conversations, 'conversation')}, {found.archived:,} of them archived · "
             f"{file_size(whole)} in all · {file_size(found.free_bytes)} free on the disk"
+            + "".join(f" · records in the database {part.server}" for part in found.parts if part.server)
         )
         while (item := self._parts.takeAt(0)) is not None:
             _delete_widget(item.widget())

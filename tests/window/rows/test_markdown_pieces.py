@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errand.window.stores.conversation.streaming import MarkdownPieces, split_markdown
+from errand.window.rows.markup.pieces import MarkdownPieces, is_cut, split_markdown
 
 LINES = st.sampled_from(
     ["word", "", "", "- item", "* **b** item", "1. one", "2. two", "  more", "    deep", "```", "```py", "~~~", "  ```",
-     "| a | b |", "|---|---|", "---", "- - -", "# Head", "> quote", "`code`", "*", "-", "1", "   ", "\t tab", "- ```"]
+     "| a | b |", "|---|---|", "---", "- - -", "# Head", "> quote", "`code`", "*", "-", "1", "   ", "\t tab", "- ```",
+     "<details>", "</details>", "$$", "$$x$$", "\\[", "\\]", "long " * 900, "w" * 9_000]
 )  # fmt: skip
 TEXTS = st.lists(LINES, max_size=14).map("\n".join)
 
@@ -43,6 +44,11 @@ def test_the_pieces_do_not_depend_on_how_the_text_was_chunked(text: str, step: i
         ("\n\nOne.", ("\n\nOne.",)),
         ("Steps:\n- a\n- b\n\n- c\n\n  more\n\nEnd", ("Steps:\n", "- a\n- b\n\n- c\n\n  more\n\n", "End")),
         ("Points:\n* **a** is\n* b", ("Points:\n", "* **a** is\n* b")),
+        ("$$\na\n- b\n$$\nEnd", ("$$\na\n- b\n$$\nEnd",)),
+        ("$$\na\n\n- b", ("$$\na\n\n", "- b")),
+        ("A\n<details>\n\nb\n\n- c\n</details>\nEnd", ("A\n", "<details>\n\nb\n\n- c\n</details>\n", "End")),
+        ("<details>\n```\n</details>\n```\nb", ("<details>\n```\n</details>\n```\nb",)),
+        ("<details><details></details>\n\na</details>b\nc", ("<details><details></details>\n\na</details>b\n", "c")),
         ("Text\n```py\na\n\nb\n```\nMore", ("Text\n", "```py\na\n\nb\n```\n", "More")),
         ("````\n```\n\nx\n````\n", ("````\n```\n\nx\n````\n",)),
         ("- a\n  ```\n\n  x\n  ```\n\nEnd", ("- a\n  ```\n\n  x\n  ```\n\n", "End")),
@@ -64,3 +70,24 @@ def test_a_new_piece_starts_before_its_first_line_is_complete() -> None:
     assert pieces.append("One.\n\nT") == ("One.\n\n", "T")
     assert pieces.append("wo.\n\n- a\n\n-") == ("One.\n\n", "Two.\n\n", "- a\n\n-")
     assert pieces.append("- rule") == ("One.\n\n", "Two.\n\n", "- a\n\n", "-- rule")
+
+
+def test_a_very_long_paragraph_is_cut_at_lines_and_words() -> None:
+    lines, words = "a line of text\n" * 1_000, "some words " * 2_000
+    assert [len(piece) for piece in split_markdown(lines)] == [4005, 4005, 4005, 2985]
+    assert [is_cut(piece) for piece in split_markdown(lines)] == [True, True, True, False]
+    assert all(piece.endswith(" ") and len(piece) <= 8_000 for piece in split_markdown(words))
+    assert "".join(split_markdown(words)) == words
+
+
+def test_a_very_long_list_is_cut_at_an_item() -> None:
+    pieces = split_markdown("".join(f"{number}. item\n   more\n" for number in range(1, 3_000)))
+    assert len(pieces) == 4
+    assert all(piece.split()[1:3] == ["item", "more"] for piece in pieces)
+    assert is_cut(pieces[0])
+
+
+def test_long_code_is_not_cut() -> None:
+    code = "```\n" + "code\n" * 5_000
+    assert split_markdown(code) == (code,)
+    assert not is_cut(code)

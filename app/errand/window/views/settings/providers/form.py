@@ -1,0 +1,302 @@
+"""The form that adds or changes a provider: kind, name, address and key, with a test before anything is saved."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit
+
+from errand.protocol.settings import (
+    KeySetParams,
+    ModelServerSaveParams,
+    ModelServerTestParams,
+    ModelServerTestResult,
+    Provider,
+)
+from errand.window.theme.style import Tone, push_button, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.containers import Card
+from errand.window.widgets.labels import TextLabel
+
+_OPENAI, _ANTHROPIC, _SHARED = "openai_compatible", "anthropic_compatible", "proxy"
+_ABOUT = {
+    _OPENAI: "Any server with OpenAI's interface: vLLM, llama.cpp, LiteLLM, or a gateway of your company.",
+    _ANTHROPIC: "Any server with Anthropic's Messages interface.",
+    _SHARED: "A machine that shares its models with “errand share-models”.",
+}
+_EXAMPLES = {
+    _OPENAI: "http://127.0.0.1:8000/v1",
+    _ANTHROPIC: "https://gateway.example.com",
+    _SHARED: "http://192.168.1.20:8765",
+}
+_MAX_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderKind:
+    """What can be added. `address` is the usual one; without one a catalogue's provider has none to change."""
+
+    name: str
+    title: str
+    address: str = ""
+
+    @property
+    def needs_address(self) -> bool:
+        return self.name in (_OPENAI, _ANTHROPIC, _SHARED)
+
+
+def provider_kinds(providers: Iterable[Provider]) -> tuple[ProviderKind, ...]:
+    """The two interfaces, then the providers of the catalogue; local servers are found by themselves."""
+    kinds = [ProviderKind(_OPENAI, "OpenAI-compatible"), ProviderKind(_ANTHROPIC, "Anthropic-compatible")]
+    for provider in providers:
+        if provider.own or provider.local or provider.name in (_OPENAI, "scripted"):
+            continue
+        title = "Errand on another machine" if provider.name == _SHARED else provider.title
+        kinds.append(ProviderKind(provider.name, title, provider.api_base))
+    return tuple(kinds)
+
+
+class ProviderFormCard(Card):
+    """Stores nothing before Save.
+
+    `saved`, `tested` and `key_saved` give the params of the call; `cancelled` is emitted on cancel.
+    """
+
+    saved = Signal(object)
+    tested = Signal(object)
+    key_saved = Signal(object)
+    cancelled = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._theme = theme
+        self._provider: Provider | None = None
+        self._kinds: tuple[ProviderKind, ...] = provider_kinds(())
+        self._removes_key = False
+        self._title = TextLabel(theme, bold=True)
+        self._kind = ComboBox(())
+        self._name, self._address, self._key = QLineEdit(), QLineEdit(), QLineEdit()
+        self._remove_key = push_button("Remove key", "quiet")
+        self._status = TextLabel(theme, wrap=True)
+        self._save, self._cancel = push_button("Save", "primary"), push_button("Cancel")
+        self._test = push_button("Test")
+        self._asked: ModelServerTestParams | None = None
+        self._test.setAccessibleName("Test this provider")
+        set_tool_tip(self._test, "Ask one of its models for a word, for real; nothing is saved")
+        self._form = QFormLayout()
+        self._name_fields()
+        self._lay_out()
+        for field in (self._name, self._address, self._key):
+            field.textChanged.connect(self._on_changed)
+            field.returnPressed.connect(self._on_saved)
+        self._kind.activated.connect(self._on_kind_chosen)
+        self._save.clicked.connect(self._on_saved)
+        self._test.clicked.connect(self._on_tested)
+        self._cancel.clicked.connect(self.cancelled)
+        self._remove_key.clicked.connect(self._on_key_removed)
+        self.hide()
+
+    def set_kinds(self, kinds: tuple[ProviderKind, ...]) -> None:
+        """Set what can be added; an open form keeps what is chosen."""
+        if kinds != self._kinds or not self._kind.count():
+            self._kinds = kinds
+            chosen = self._kind.currentText()
+            self._kind.clear()
+            self._kind.addItems([kind.title for kind in kinds])
+            self._kind.setCurrentIndex(max(0, self._kind.findText(chosen)))
+
+    def title_of(self, provider: Provider) -> str:
+        """What the provider was added as, in words."""
+        return next((kind.title for kind in self._kinds if kind.name == provider.kind), "")
+
+    def open_for(self, provider: Provider | None) -> None:
+        """For a new provider if `provider` is None, otherwise to edit one."""
+        self._provider, self._removes_key, self._asked = provider, False, None
+        self._title.setText(f"Edit {provider.title}" if provider is not None else "Add provider")
+        self.setAccessibleName(self._title.text())
+        wanted = (provider.kind or provider.name) if provider is not None else _OPENAI
+        self._kind.setCurrentIndex(next((n for n, kind in enumerate(self._kinds) if kind.name == wanted), 0))
+        self._name.setText(provider.title if provider is not None and provider.own else "")
+        self._address.setText(self._address_of(provider))
+        self._key.clear()
+        self._show_kind()
+        self._show_key()
+        self._show_busy("")
+        self.show()
+        first = next(field for field in (self._kind, self._name, self._key) if field.isVisibleTo(self))
+        first.setFocus(Qt.FocusReason.OtherFocusReason)
+        self._name.selectAll()
+
+    def show_tested(self, params: ModelServerTestParams, result: ModelServerTestResult) -> None:
+        """Show the result, unless it is outdated; the address found by the test replaces the typed one."""
+        if params is not self._asked:
+            return
+        self._show_busy("")
+        if result.ok and result.address:
+            self._address.setText(result.address)
+        names = ", ".join(result.models[:_MAX_NAMED])
+        more = f" and {len(result.models) - _MAX_NAMED:,} more" if len(result.models) > _MAX_NAMED else ""
+        text = f"{result.text.rstrip('.')}: {names}{more}" if names and result.ok else result.text
+        self._show_status(text, "done" if result.ok and names else "waiting" if result.ok else "failed")
+
+    def show_failure(self, text: str) -> None:
+        """The rejected values stay in the fields."""
+        self._show_busy("")
+        self._show_status(text, "failed")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.cancelled.emit()
+        else:
+            super().keyPressEvent(event)
+
+    @property
+    def _chosen(self) -> ProviderKind:
+        return self._kinds[max(0, self._kind.currentIndex())]
+
+    @property
+    def _is_catalogs_own(self) -> bool:
+        """True while only a key can be changed: there is one such provider."""
+        return self._provider is not None and not self._provider.own and not self._chosen.needs_address
+
+    def _address_of(self, provider: Provider | None) -> str:
+        if provider is None:
+            return ""
+        usual = next((kind.address for kind in self._kinds if kind.name == provider.kind), "")
+        return "" if provider.own and provider.api_base == usual else provider.api_base
+
+    def _name_fields(self) -> None:
+        self._kind.setAccessibleName("Kind of provider")
+        self._name.setAccessibleName("Name of the provider")
+        self._name.setMaxLength(60)
+        self._address.setAccessibleName("Base URL of the provider")
+        self._key.setAccessibleName("Key of the provider")
+        self._key.setEchoMode(QLineEdit.EchoMode.Password)
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        key = QHBoxLayout()
+        key.setSpacing(tokens.space_close)
+        key.addWidget(self._key, 1)
+        key.addWidget(self._remove_key)
+        form = self._form
+        form.setHorizontalSpacing(tokens.space_wide)
+        form.setVerticalSpacing(tokens.space_close)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        form.addRow(TextLabel(self._theme, "Kind"), self._kind)
+        form.addRow(TextLabel(self._theme, "Name"), self._name)
+        form.addRow(TextLabel(self._theme, "Base URL"), self._address)
+        form.addRow(TextLabel(self._theme, "Key"), key)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(tokens.space_close)
+        for button in (self._save, self._test, self._cancel):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        self.body.setSpacing(tokens.space_normal)
+        self.body.addWidget(self._title)
+        self.body.addLayout(form)
+        self.body.addWidget(self._status)
+        self.body.addLayout(buttons)
+
+    def _show_kind(self) -> None:
+        """Show the fields that this kind has."""
+        kind, is_new = self._chosen, self._provider is None
+        self._form.setRowVisible(0, is_new)
+        self._form.setRowVisible(1, kind.name != _SHARED and not self._is_catalogs_own)
+        self._form.setRowVisible(2, kind.needs_address or (bool(kind.address) and not self._is_catalogs_own))
+        self._name.setPlaceholderText("Lab" if kind.needs_address else kind.title)
+        self._address.setPlaceholderText(kind.address or _EXAMPLES.get(kind.name, ""))
+        self._show_status(_ABOUT.get(kind.name, "") if is_new else "", "muted")
+
+    def _show_key(self) -> None:
+        provider = self._provider
+        is_stored = provider is not None and provider.key_source in ("keyring", "file")
+        self._remove_key.setVisible(is_stored and not self._removes_key and provider is not None and provider.own)
+        if self._removes_key:
+            hint = "Removed when you save"
+        elif is_stored:
+            hint = "Saved; type another one to replace it"
+        elif provider is not None and provider.key_source == "environment":
+            hint = f"{provider.key_variable} is used first"
+        else:
+            hint = "Only if it needs one" if self._chosen.name in (_OPENAI, _ANTHROPIC) else "Paste the key"
+        self._key.setPlaceholderText(hint)
+
+    def _show_status(self, text: str, tone: Tone) -> None:
+        self._status.setText(text)
+        self._status.set_tone(tone)
+        self._status.setVisible(bool(text))
+
+    def _show_busy(self, words: str) -> None:
+        """The buttons stay enabled meanwhile, because disabling them would lose the focus."""
+        if not words:
+            self._asked = None
+        self._test.setText("Testing…" if words else "Test")
+        if words:
+            self._show_status(words, "muted")
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        kind, has_key = self._chosen, bool(self._key.text().strip())
+        has_stored_key = self._provider is not None and self._provider.key_source in ("keyring", "file")
+        has_address = bool(self._address.text().strip()) or not kind.needs_address
+        has_name = bool(self._name.text().strip()) or kind.name not in (_OPENAI, _ANTHROPIC)
+        key_is_fine = has_key or has_stored_key or kind.name in (_OPENAI, _ANTHROPIC)
+        self._test.setEnabled(has_address and key_is_fine and (has_key or not self._is_catalogs_own))
+        self._save.setEnabled(has_address and has_name and key_is_fine and (has_key or not self._is_catalogs_own))
+
+    @property
+    def _typed_key(self) -> str | None:
+        """None keeps the stored key."""
+        typed = self._key.text().strip()
+        if typed or self._provider is None or self._removes_key:
+            return typed
+        return None
+
+    def _on_kind_chosen(self) -> None:
+        self._show_kind()
+        self._show_key()
+        self._show_busy("")
+
+    def _on_key_removed(self) -> None:
+        self._removes_key = True
+        self._show_key()
+        self._key.setFocus()
+
+    @property
+    def _own_id(self) -> str | None:
+        return self._provider.name if self._provider is not None and self._provider.own else None
+
+    def _on_tested(self) -> None:
+        if self._asked is not None:
+            return
+        self._asked = ModelServerTestParams(
+            address="" if self._is_catalogs_own else self._address.text(),
+            key=self._typed_key,
+            id=self._own_id,
+            kind=self._chosen.name,
+            calls=True,
+        )
+        self._show_busy("Asking one of its models…")
+        self.tested.emit(self._asked)
+
+    def _on_saved(self) -> None:
+        if not self._save.isEnabled():
+            return
+        self._show_status("Saving…", "muted")
+        if self._is_catalogs_own and self._provider is not None:
+            self.key_saved.emit(KeySetParams(provider=self._provider.name, key=self._key.text().strip()))
+            return
+        name = self._name.text().strip() or self._chosen.title
+        self.saved.emit(
+            ModelServerSaveParams(
+                name=name,
+                address=self._address.text(),
+                key=self._typed_key,
+                id=self._own_id,
+                kind=self._chosen.name,
+            )
+        )

@@ -1,0 +1,147 @@
+"""The form that describes a model: id, name, context size, prices, and what it can do."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
+
+from errand.client.display_text import number_of
+from errand.protocol.settings import Model, ModelSaveParams, Provider
+from errand.window.stores.model_choice import model_name
+from errand.window.theme.style import push_button, set_style
+from errand.window.theme.theme import Theme
+from errand.window.widgets.in_place_form import InPlaceFormView
+from errand.window.widgets.labels import TextLabel
+
+_UNITS = {"k": 1_000, "m": 1_000_000}
+
+
+class ModelFormView(InPlaceFormView):
+    """`saved` gives the params of the call; the form stays open until the page shows the new list."""
+
+    saved = Signal(object)
+
+    def __init__(self, theme: Theme, provider: Provider) -> None:
+        super().__init__(theme)
+        self._provider = provider
+        self._model: Model | None = None
+        self._title = TextLabel(theme, bold=True)
+        self._id, self._name, self._context = QLineEdit(), QLineEdit(), QLineEdit()
+        self._input, self._output = QLineEdit(), QLineEdit()
+        self._tools, self._images, self._thinking = QCheckBox("Tools"), QCheckBox("Pictures"), QCheckBox("Thinking")
+        self._problem = TextLabel(theme, tone="failed", wrap=True)
+        self._save, self._cancel = push_button("Save model", "primary"), push_button("Cancel")
+        self._name_fields()
+        self._lay_out()
+        for field in self._fields:
+            field.textChanged.connect(self._on_changed)
+            field.returnPressed.connect(self._on_saved)
+        self._save.clicked.connect(self._on_saved)
+        self._cancel.clicked.connect(self.close_form)
+
+    @property
+    def _fields(self) -> tuple[QLineEdit, ...]:
+        return (self._id, self._name, self._context, self._input, self._output)
+
+    def open_for(self, model: Model | None) -> None:
+        """For a new model, or with what is known of this one."""
+        self._model = model
+        self._title.setText("Edit model" if model is not None else f"Add a model of {self._provider.title}")
+        self._id.setText(model_name(model.id) if model is not None else "")
+        self._id.setEnabled(model is None or model.own)
+        self._name.setText(model.name if model is not None else "")
+        self._context.setText(_number(model.context_tokens) if model is not None else "")
+        self._input.setText(_number(model.input_price) if model is not None else "")
+        self._output.setText(_number(model.output_price) if model is not None else "")
+        self._tools.setChecked(model is None or bool(model.tools))
+        self._images.setChecked(model is not None and bool(model.images))
+        self._thinking.setChecked(model is not None and bool(model.thinking))
+        self.show_failure("")
+        self._on_changed()
+        self.show()
+        (self._id if self._id.isEnabled() else self._name).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def show_failure(self, text: str) -> None:
+        self._problem.setText(text)
+        self._problem.setVisible(bool(text))
+
+    def _name_fields(self) -> None:
+        names = ("Model id", "Display name", "Context size in tokens", "Price of input", "Price of output")
+        hints = ("As the provider calls it", "Optional", "128K", "$ per million tokens in", "$ per million tokens out")
+        for field, name, hint in zip(self._fields, names, hints, strict=True):
+            field.setAccessibleName(name)
+            field.setPlaceholderText(hint)
+            field.setMaxLength(200)
+
+    def _lay_out(self) -> None:
+        tokens = self.theme.tokens
+        form = QFormLayout()
+        form.setHorizontalSpacing(tokens.space_wide)
+        form.setVerticalSpacing(tokens.space_close)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        form.addRow(TextLabel(self.theme, "Model id"), self._id)
+        form.addRow(TextLabel(self.theme, "Name"), self._name)
+        form.addRow(TextLabel(self.theme, "Context size"), self._context)
+        prices, abilities = QHBoxLayout(), QHBoxLayout()
+        for price in (self._input, self._output):
+            prices.addWidget(price)
+        for ability in (self._tools, self._images, self._thinking):
+            abilities.addWidget(ability)
+        for line in (prices, abilities):
+            line.setSpacing(tokens.space_wide)
+        abilities.addStretch(1)
+        form.addRow(TextLabel(self.theme, "Price"), prices)
+        form.addRow(TextLabel(self.theme, "Supports"), abilities)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, tokens.space_close, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addWidget(self._title)
+        column.addLayout(form)
+        column.addWidget(self._problem)
+        column.addLayout(self.row(self._save, self._cancel))
+
+    def _on_changed(self) -> None:
+        wrong = {
+            self._context: bool(self._context.text().strip()) and tokens_of(self._context.text()) is None,
+            self._input: _is_no_price(self._input.text()),
+            self._output: _is_no_price(self._output.text()),
+        }
+        for field, is_wrong in wrong.items():
+            set_style(field, "state", "wrong" if is_wrong else "")
+        self._save.setEnabled(bool(self._id.text().strip()) and not any(wrong.values()))
+
+    def _on_saved(self) -> None:
+        if not self._save.isEnabled():
+            return
+        replaced = self._model.id if self._model is not None and self._model.own else ""
+        self.saved.emit(
+            ModelSaveParams(
+                id=f"{self._provider.name}/{self._id.text().strip()}",
+                name=self._name.text().strip(),
+                context_tokens=tokens_of(self._context.text()),
+                input_price=number_of(self._input.text()),
+                output_price=number_of(self._output.text()),
+                tools=self._tools.isChecked(),
+                images=self._images.isChecked(),
+                thinking=self._thinking.isChecked(),
+                replaces=replaced,
+            )
+        )
+
+
+def tokens_of(text: str) -> int | None:
+    """A context size such as 131,072, 128K or 1M; None for what is no number."""
+    typed = text.strip().lower()
+    unit = _UNITS.get(typed[-1:], 1)
+    amount = number_of(typed[:-1] if unit > 1 else typed)
+    return None if amount is None or amount < 0 else round(amount * unit)
+
+
+def _is_no_price(text: str) -> bool:
+    amount = number_of(text)
+    return bool(text.strip()) and (amount is None or amount < 0)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -1,0 +1,146 @@
+"""One provider: its state in words, and buttons to test, edit and remove it and to choose its models."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from errand.client.number_format import count
+from errand.protocol.settings import Model, Provider
+from errand.window.theme.style import Tone, push_button, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.widgets.confirmation import ConfirmationView
+from errand.window.widgets.labels import TextLabel
+
+_OWN_KEYS = {"keyring": " · key in the keyring", "file": " · key in the encrypted file"}
+
+
+class ProviderRowView(QWidget):
+    """`remove_requested` is emitted after a confirmation."""
+
+    test_requested = Signal()
+    edit_requested = Signal()
+    remove_requested = Signal()
+    models_requested = Signal()
+
+    def __init__(self, theme: Theme, provider: Provider, models: tuple[Model, ...], kind: str) -> None:
+        """`kind` is what the provider was added as, in words; empty for one of the catalogue."""
+        super().__init__()
+        self.provider = provider
+        self.models = models
+        words, tone = provider_status(provider, len(models))
+        self._title = TextLabel(theme, provider.title, bold=True)
+        self._kind = TextLabel(theme, kind, tone="muted")
+        self._state = TextLabel(theme, words, tone=tone, wrap=True)
+        self._test, self._models = push_button("Test"), push_button("Models…")
+        self._edit, self._remove = push_button("Edit…"), push_button("Remove…")
+        for button in (self._test, self._models, self._edit, self._remove):
+            button.setAccessibleName(f"{button.text().rstrip('…')} {provider.title}")
+        set_tool_tip(self._test, "Ask one of its models for a word, for real")
+        set_tool_tip(self._models, "Choose which models are offered, and add models that are not listed")
+        is_stored = provider.key_source in ("keyring", "file")
+        self._test.setVisible(provider.ready and bool(models))
+        self._models.setVisible(provider.ready)
+        self._edit.setVisible(provider.own or provider.key_source != "not_needed")
+        self._remove.setVisible(provider.own or is_stored)
+        self._yes, self._no = push_button("Remove", "danger"), push_button("Keep")
+        self._question = ConfirmationView(theme, self._no, self._yes)
+        self._column = QVBoxLayout(self)
+        self._lay_out(theme)
+        self._test.clicked.connect(self.test_requested)
+        self._models.clicked.connect(self.models_requested)
+        self._edit.clicked.connect(self.edit_requested)
+        self._remove.clicked.connect(self._on_remove_clicked)
+        self._yes.clicked.connect(self.remove_requested)
+        self._no.clicked.connect(self._on_keep_clicked)
+
+    def show_testing(self) -> None:
+        """Show a running test. The button stays enabled, because disabling it would lose the focus."""
+        self._show_status("Asking one of its models…", "muted")
+        self._test.setText("Testing…")
+
+    def show_tested(self, text: str, *, ok: bool) -> None:
+        """Show the result of a test or of saving in place of the state."""
+        self._show_status(text, "done" if ok else "failed")
+        self._test.setText("Test")
+
+    def show_models(self, view: QWidget | None) -> None:
+        """Show this view of the models below, or remove the one that is there."""
+        shown = self._column.itemAt(2)
+        if shown is not None and (old := shown.widget()) is not None:
+            self._column.removeWidget(old)
+            old.hide()
+            old.deleteLater()
+        if view is not None:
+            self._column.addWidget(view)
+
+    def take_focus(self) -> None:
+        """Focuses the most used control."""
+        order = (self._test, self._models, self._edit)
+        first = next((button for button in order if button.isVisibleTo(self)), self._edit)
+        first.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _lay_out(self, theme: Theme) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(theme.tokens.space_close)
+        head.addWidget(self._title)
+        head.addWidget(self._kind)
+        head.addStretch(1)
+        for button in (self._test, self._models, self._edit, self._remove):
+            head.addWidget(button)
+        words = QVBoxLayout()
+        words.setSpacing(theme.tokens.space_tight)
+        words.addLayout(head)
+        words.addWidget(self._state)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.tokens.space_close)
+        self._column.addLayout(words)
+        self._column.addWidget(self._question)
+
+    def _show_status(self, text: str, tone: Tone) -> None:
+        self._state.setText(text)
+        self._state.set_tone(tone)
+
+    def _on_remove_clicked(self) -> None:
+        title = self.provider.title
+        has_key = self.provider.key_source in ("keyring", "file")
+        if not self.provider.own:
+            text = f"Remove the key of {title}? Conversations with its models stay."
+        elif has_key:
+            text = f"Remove {title} and its key? Conversations with its models stay."
+        else:
+            text = f"Remove {title}? Conversations with its models stay."
+        self._question.ask(text, self._no)
+
+    def _on_keep_clicked(self) -> None:
+        self._question.hide()
+        self._remove.setFocus()
+
+
+def provider_status(provider: Provider, models: int) -> tuple[str, Tone]:
+    """Whether the provider can be used, the source of its key, and its number of models."""
+    offers = f" · {count(models, 'model')}" if models else ""
+    if provider.listed_at is not None and not provider.own:  # custom servers are queried repeatedly
+        offers += f", listed on {provider.listed_at.astimezone():%d %B %Y}"
+    if warning := _warning(provider):
+        return warning, "waiting"
+    if provider.own:
+        place = provider.api_base or "Its usual address"
+        return f"{place}{_OWN_KEYS.get(provider.key_source, '')}{offers}", "muted"
+    if provider.local:
+        return f"Running at {provider.api_base}{offers}", "muted"
+    match provider.key_source:
+        case "environment":
+            return f"Key from {provider.key_variable}{offers}", "muted"
+        case "keyring":
+            return f"Key in the system's keyring{offers}", "muted"
+        case "file":
+            return f"Key in the encrypted file{offers}", "muted"
+        case "not_needed" | "none":
+            return f"No key{offers}", "muted"
+
+
+def _warning(provider: Provider) -> str:
+    if provider.list_error:
+        return provider.list_error
+    if not provider.ready:
+        return "No address yet: choose Edit…" if provider.key_source in ("environment", "keyring", "file") else ""
+    return f"What is sent to {provider.api_base} is not encrypted" if provider.in_the_clear else ""

@@ -1,0 +1,175 @@
+"""The look of a diff in a text widget: coloured lines, marked words, and line numbers at the left."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QTextBlock, QTextLine
+from PySide6.QtWidgets import QAbstractScrollArea, QPlainTextEdit, QWidget
+
+from errand.window.theme.theme import Theme
+from errand.window.widgets.diff_lines import DiffLine, changed_words, paired
+
+_BAR = 3
+_GROUNDS = {"added": "done_soft", "removed": "failed_soft", "fold": "hover", "end": "hover", "note": "hover"}
+_WORDS = {"added": "added_word", "removed": "removed_word"}
+_INKS = {"added": "done", "removed": "failed"}
+
+Columns = Literal["both", "old", "new"]
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleBlock:
+    """A block of the document that is on screen, and its place in the viewport."""
+
+    block: QTextBlock
+    top: float
+    height: float
+
+
+class DiffGutter(QWidget):
+    """Shows the line numbers of `edit`, whose blocks are the lines; None stands for an empty row.
+
+    `edit` calls `place` when it is resized, and `paint_grounds` before it paints its text. `visible` yields its blocks.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        edit: QAbstractScrollArea,
+        visible: Callable[[], Iterator[VisibleBlock]],
+        columns: Columns = "both",
+    ) -> None:
+        super().__init__(edit)
+        self._theme = theme
+        self._edit = edit
+        self._visible = visible
+        self._columns: Columns = columns
+        self._lines: Sequence[DiffLine | None] = ()
+        self._others: Sequence[DiffLine | None] | None = None
+        self._largest = 0
+        self._current = -1
+        edit.verticalScrollBar().valueChanged.connect(self.update)
+
+    def show_lines(self, lines: Sequence[DiffLine | None], others: Sequence[DiffLine | None] | None = None) -> None:
+        """`others` are the lines beside these, on the other side of a diff in two columns."""
+        self._lines, self._others = lines, others
+        self._largest = max(
+            (max(line.old, line.new) for line in (*lines, *(others or ())) if line is not None), default=0
+        )
+        self._edit.updateGeometry()
+        self.update()
+
+    def show_current(self, hunk: int) -> None:
+        """Mark one hunk with a bar; -1 marks none."""
+        self._current = hunk
+        self.update()
+
+    @property
+    def needed_width(self) -> int:
+        """Pixels; 0 for text without line numbers."""
+        if not self._largest:
+            return 0
+        return round(self._column + self._theme.tokens.space_tight) * (2 if self._columns == "both" else 1) + _BAR
+
+    def sizeHint(self) -> QSize:
+        return QSize(self.needed_width, 0)
+
+    def place(self) -> None:
+        """Stand at the left of the viewport."""
+        viewport = self._edit.viewport().geometry()
+        width = self.needed_width
+        self.setGeometry(viewport.left() - width, viewport.top(), width, viewport.height())
+
+    def paint_grounds(self, painter: QPainter) -> None:
+        """Paint the colours below the text of the visible lines, in the viewport of the text."""
+        width = self._edit.viewport().width()
+        for one in self._visible():
+            line = self._line(one.block.blockNumber())
+            if line is None:
+                painter.fillRect(QRectF(0, one.top, width, one.height), self._colour("hover"))
+                continue
+            if line.kind in _GROUNDS:
+                painter.fillRect(QRectF(0, one.top, width, one.height), self._colour(_GROUNDS[line.kind]))
+            if line.kind in _WORDS:
+                self._paint_words(painter, one, line)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setFont(self._theme.font(self._theme.tokens.size_small, mono=True))
+        for one in self._visible():
+            line = self._line(one.block.blockNumber())
+            kind = line.kind if line is not None else "fold"
+            place = QRectF(0, one.top, self.width(), one.height)
+            if kind in _GROUNDS:
+                painter.fillRect(place, self._colour(_GROUNDS[kind]))
+            if line is None:
+                continue
+            if 0 <= self._current == line.hunk:
+                painter.fillRect(QRectF(0, one.top, _BAR, one.height), self._colour("accent"))
+            painter.setPen(self._colour(_INKS.get(kind, "muted")))
+            self._paint_numbers(painter, one, line)
+
+    def _paint_numbers(self, painter: QPainter, one: VisibleBlock, line: DiffLine) -> None:
+        layout = one.block.layout()
+        height = layout.lineAt(0).height() if layout.lineCount() > 1 else one.height
+        numbers = {"both": (line.old, line.new), "old": (line.old,), "new": (line.new,)}[self._columns]
+        left = float(_BAR)
+        for number in numbers:
+            place = QRectF(left, one.top, self._column, height)
+            left += self._column + self._theme.tokens.space_tight
+            if number:
+                painter.drawText(place, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, str(number))
+
+    def _paint_words(self, painter: QPainter, one: VisibleBlock, line: DiffLine) -> None:
+        number = one.block.blockNumber()
+        other = self._others[number] if self._others is not None else paired(self._lines, number)
+        if other is None:
+            return
+        layout, offset = one.block.layout(), self._edit.horizontalScrollBar().value()
+        margin = layout.position().x() - offset
+        colour = self._colour(_WORDS[line.kind])
+        shift = 0 if self._columns == "both" else 1  # side by side the signs are not shown
+        for start, end in changed_words(line.text, other.text):
+            start, end = _units(line.text, start) - shift, _units(line.text, end) - shift
+            for row in map(layout.lineAt, range(layout.lineCount())):
+                first, last = max(start, row.textStart()), min(end, row.textStart() + row.textLength())
+                if first < last:
+                    left, right = _x(row, first), _x(row, last)
+                    painter.fillRect(QRectF(margin + left, one.top + row.y(), right - left, row.height()), colour)
+
+    @property
+    def _column(self) -> float:
+        metrics = QFontMetricsF(self._theme.font(self._theme.tokens.size_small, mono=True))
+        return metrics.horizontalAdvance("0" * max(2, len(str(self._largest)))) + self._theme.tokens.space_tight
+
+    def _line(self, number: int) -> DiffLine | None:
+        return self._lines[number] if number < len(self._lines) else None
+
+    def _colour(self, name: str) -> QColor:
+        return QColor(self._theme.colour(name))
+
+
+def plain_text_blocks(edit: QPlainTextEdit) -> Iterator[VisibleBlock]:
+    block, offset, height = edit.firstVisibleBlock(), edit.contentOffset(), edit.viewport().height()
+    while block.isValid():
+        place = edit.blockBoundingGeometry(block).translated(offset)
+        if place.top() > height:
+            break
+        # Without the margin below the last line.
+        yield VisibleBlock(block, place.top(), block.layout().boundingRect().height())
+        block = block.next()
+
+
+def _x(row: QTextLine, at: int) -> float:
+    match row.cursorToX(at):  # PySide6 gives the position back with it
+        case (float(place), int()):
+            return place
+        case _:
+            raise TypeError
+
+
+def _units(text: str, at: int) -> int:
+    """A position in the UTF-16 units that Qt counts."""
+    return at if text.isascii() else len(text[:at].encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,115 @@
+"""Where keys go: digits answer, text is typed into the composer from anywhere, Page Up and Page Down scroll."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication
+
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.theme.theme import Theme
+from tests.support.window import until
+from tests.window.accessibility.full_window import Office, office
+
+KEY = Qt.Key
+
+
+@pytest.fixture
+async def opened(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Office]:
+    async with office(qapp, theme, tmp_path) as found:
+        found.window.activateWindow()
+        QApplication.processEvents()
+        yield found
+
+
+def press(key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    place = QApplication.focusWidget()
+    assert place is not None
+    QTest.keyClick(place, key, modifier)
+
+
+async def test_a_digit_chooses_an_answer_and_the_composer_has_the_focus_after_it(opened: Office) -> None:
+    view = await opened.open(opened.asking)
+    view.go_to_ask()
+    press(KEY.Key_2)
+    await until(lambda: not view.store.requests.waiting)
+    assert QApplication.focusWidget() is view.composer.field
+    await until(lambda: any("you answered “Green”" in text for text in opened.line_texts()))
+
+
+async def test_text_typed_in_a_question_is_an_answer_in_ones_own_words(opened: Office) -> None:
+    view = await opened.open(opened.asking)
+    view.go_to_ask()
+    press(KEY.Key_R)
+    for key in (KEY.Key_E, KEY.Key_D, KEY.Key_2, KEY.Key_Return):
+        press(key)
+    await until(lambda: any("you answered “red2”" in text for text in opened.line_texts()))
+
+
+async def test_a_digit_denies_an_approval_only_while_its_card_has_the_focus(opened: Office) -> None:
+    view = await opened.open(opened.approving)
+    view.composer.field.setFocus()
+    press(KEY.Key_2)
+    assert (view.composer.text, len(view.store.requests.waiting)) == ("2", 1)
+    view.go_to_ask()
+    press(KEY.Key_2)
+    await until(lambda: any("denied by you" in text for text in opened.line_texts()))
+
+
+async def test_text_typed_in_the_transcript_or_the_frame_goes_to_the_composer(opened: Office) -> None:
+    view = await opened.open(opened.told)
+    view.transcript.setFocus()
+    press(KEY.Key_H)
+    assert QApplication.focusWidget() is view.composer.field
+    opened.window.tabs.bar.setFocus()
+    press(KEY.Key_I)
+    assert view.composer.text == "hi"
+    view.transcript.setFocus()
+    press(KEY.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert (QApplication.focusWidget(), view.composer.text) == (view.transcript, "hi")
+
+
+async def test_a_click_that_selects_nothing_goes_to_the_composer(opened: Office) -> None:
+    view = await opened.open(opened.told)
+    view.transcript.setFocus()
+    QTest.mouseClick(view.transcript.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
+    assert QApplication.focusWidget() is view.composer.field
+
+
+async def test_page_keys_in_the_composer_scroll_the_transcript(opened: Office) -> None:
+    view = await opened.open(opened.told)
+    opened.window.resize(700, 420)
+    view.transcript.lay_out()
+    view.composer.field.setFocus()
+    bar = view.transcript.verticalScrollBar()
+    assert bar.maximum() > 0
+    press(KEY.Key_PageUp)
+    assert bar.value() < bar.maximum()
+    press(KEY.Key_PageDown)
+    assert bar.value() == bar.maximum()
+    view.composer.set_text("\n" * 30)
+    press(KEY.Key_PageUp)
+    assert bar.value() == bar.maximum(), "a long text scrolls itself"
+
+
+async def test_a_click_on_a_button_or_a_row_leaves_the_focus_and_shows_no_ring(opened: Office) -> None:
+    view = await opened.open(opened.told)
+    view.composer.field.setFocus()
+    for control in (*view.transcript.findChildren(DisclosureButton), *view.input_panel.findChildren(QAbstractButton)):
+        assert not control.focusPolicy() & Qt.FocusPolicy.ClickFocus, control.accessibleName()
+    line = next(line for line in view.transcript.findChildren(DisclosureButton) if line.isVisible())
+    QTest.mouseClick(line, Qt.MouseButton.LeftButton)
+    assert not line.hasFocus()
+    press(KEY.Key_H)
+    assert (QApplication.focusWidget(), view.composer.text) == (view.composer.field, "h")
+
+
+async def test_a_click_on_stop_leaves_the_focus_in_the_composer(opened: Office) -> None:
+    view = await opened.open(opened.busy)
+    view.composer.field.setFocus()
+    stop = next(button for button in view.input_panel.findChildren(QAbstractButton) if button.text().strip() == "Stop")
+    QTest.mouseClick(stop, Qt.MouseButton.LeftButton)
+    await until(lambda: (task := view.store.task) is not None and task.ended_at is not None)
+    assert QApplication.focusWidget() is view.composer.field
