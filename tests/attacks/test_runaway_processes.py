@@ -145,12 +145,13 @@ from pathlib import Path
 import asyncio
 from errand.engine.sandbox.launch import Launch
 from errand.engine.tools.processes import marks, spawn, watchdog
+from errand.engine.tools.processes.process_table import adopted_children
 async def main():
     watchdog.start_watchdog()
     launch = Launch([sys.executable, "-c", "import time; time.sleep(60)", sys.argv[1]], Path.cwd(), {})
     start = lambda mark: spawn.start(launch, mark, print, print)
     start(marks.new_mark("task"))
-    (dog,) = [child for child in spawn.children_of(os.getpid()) if watchdog.is_watchdog(child)]
+    (dog,) = [child for child in adopted_children() if watchdog.is_watchdog(child)]
     os.kill(dog, signal.SIGSTOP)
     for number in range(3000):
         watchdog.watch_mark(marks.new_mark("task_" + "x" * 90))

@@ -1,91 +1,123 @@
-"""`make bench`: runs the rows and prints one table with the machine. Arguments select rows by a part of their name."""
+"""`make bench`: runs the rows and prints one table with the machine. Arguments select rows by a part of their name.
+
+Ends with 1 if a row fails. Each bench runs in a process of its own: what one has loaded is in the memory of no other.
+This process imports nothing of Errand, and no process that measures memory from outside has loaded Qt.
+"""
 
 import asyncio
-import gc
+import importlib
 import os
 import platform
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
-from tests.benchmarks.bench import Row
-from tests.benchmarks.bench_belt import belt_memory, python_calls
-from tests.benchmarks.bench_browser import browser
-from tests.benchmarks.bench_checkpoints import checkpoints
-from tests.benchmarks.bench_embedding import embedding
-from tests.benchmarks.bench_loop import loop_alone, sub_agents
-from tests.benchmarks.bench_memory import memory_recall, memory_searches
-from tests.benchmarks.bench_memory_stalls import memory_stalls
-from tests.benchmarks.bench_models import anthropic, litellm
-from tests.benchmarks.bench_permissions import judged
-from tests.benchmarks.bench_tools import mcp_calls, shell_starts
-from tests.benchmarks.bench_vectors import vectors
-from tests.benchmarks.bounds import floods, long_branch, taken_in_and_away
-from tests.benchmarks.start import start
-from tests.benchmarks.steps import fifty_tasks, one_task
-from tests.benchmarks.stop import stop
-from tests.benchmarks.stored import stored
-from tests.benchmarks.window_transcript import window_transcript
-from tests.benchmarks.window_whole import wakes, window_start, window_stop, window_stored, window_streams
+import msgspec
 
-BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
-    ("one_task", one_task),
-    ("start", start),
-    ("fifty_tasks", fifty_tasks),
-    ("stop", stop),
-    ("stored", stored),
-    ("loop", loop_alone),
-    ("anthropic", anthropic),
-    ("litellm", litellm),
-    ("sub_agents", sub_agents),
-    ("permissions", judged),
-    ("mcp", mcp_calls),
-    ("belt", belt_memory),
-    ("python", python_calls),
-    ("browser", browser),
-    ("embedding", embedding),
-    ("shell", shell_starts),
-    ("checkpoints", checkpoints),
-    ("vectors", vectors),
-    ("memory_search", memory_searches),
-    ("memory_recall", memory_recall),
-    ("memory_stalls", memory_stalls),
-    ("floods", floods),
-    ("long_branch", long_branch),
-    ("taken_in_and_away", taken_in_and_away),
-    ("window_transcript", window_transcript),
-    ("window_start", window_start),
-    ("window_stored", window_stored),
-    ("window_streams", window_streams),
-    ("window_stop", window_stop),
-    ("wakes", wakes),
+from tests.benchmarks.row import Row
+
+# `outside`: of a real engine, command or window in a separate process. `in-process`: of parts of the code in the
+# process of the benchmark, with what that has loaded.
+_Place = Literal["outside", "in-process"]
+_ONE = "--one"
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """`of` is its module and its function, which are imported by the process that runs it alone."""
+
+    name: str
+    of: str
+    place: _Place
+
+
+BENCHES = (
+    _Bench("one_task", "steps:one_task", "outside"),
+    _Bench("boxed_task", "steps:boxed_task", "outside"),
+    _Bench("start", "start:start", "outside"),
+    _Bench("fifty_tasks", "steps:fifty_tasks", "outside"),
+    _Bench("fifty_streams", "steps:fifty_streams", "outside"),
+    _Bench("stop", "stop:stop", "outside"),
+    _Bench("stored", "stored:stored", "outside"),
+    _Bench("loop", "bench_loop:loop_alone", "in-process"),
+    _Bench("anthropic", "bench_models:anthropic", "outside"),
+    _Bench("litellm", "bench_models:litellm", "outside"),
+    _Bench("sub_agents", "bench_loop:sub_agents", "in-process"),
+    _Bench("permissions", "bench_permissions:judged", "in-process"),
+    _Bench("mcp", "bench_tools:mcp_calls", "in-process"),
+    _Bench("belt", "bench_belt:belt_memory", "outside"),
+    _Bench("python", "bench_belt:python_calls", "in-process"),
+    _Bench("browser", "bench_browser:browser", "in-process"),
+    _Bench("embedding", "bench_embedding:embedding", "in-process"),
+    _Bench("shell", "bench_tools:shell_starts", "in-process"),
+    _Bench("checkpoints", "bench_checkpoints:checkpoints", "in-process"),
+    _Bench("vectors", "bench_vectors:vectors", "in-process"),
+    _Bench("memory_search", "bench_memory:memory_searches", "in-process"),
+    _Bench("memory_recall", "bench_memory:memory_recall", "in-process"),
+    _Bench("memory_stalls", "bench_memory_stalls:memory_stalls", "in-process"),
+    _Bench("floods", "bounds:floods", "outside"),
+    _Bench("long_branch", "bounds:long_branch", "outside"),
+    _Bench("taken_in_and_away", "bounds:taken_in_and_away", "outside"),
+    _Bench("window_transcript", "window_transcript:window_transcript", "in-process"),
+    _Bench("window_start", "window_whole:window_start", "outside"),
+    _Bench("window_stored", "window_whole:window_stored", "outside"),
+    _Bench("window_streams", "window_whole:window_streams", "outside"),
+    _Bench("window_stop", "window_whole:window_stop", "outside"),
+    _Bench("wakes", "window_whole:wakes", "outside"),
 )
+_HEAD = "| | measured | at most | against the bare way | where | holds |\n|---|---|---|---|---|---|"
 
 
-def _machine() -> str:
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+def main(wanted: list[str]) -> int:
+    if wanted[:1] == [_ONE]:
+        _run_one(wanted[1])
+        return 0
+    began, bad = time.monotonic(), list[str]()
+    _write(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    _write(f"\n{_HEAD}")
+    count = 0
+    for bench in BENCHES:
+        if not wanted or any(word in bench.name for word in wanted):
+            for row in _rows(bench):
+                count += 1
+                _write(row.line(bench.place) if row.unit else f"| {row.name} | | | | {bench.place} | **FAIL** |")
+                bad += [] if row.holds else [row.name]
+    _write(f"\n{count - len(bad)} of {count} rows hold; {(time.monotonic() - began) / 60:.1f} minutes.")
+    for name in bad:
+        _write(f"FAIL {name}")
+    return 1 if bad else 0
 
 
-def _line(row: Row) -> str:
-    bound = f"{'≥' if row.more_is_better else '≤'} {row.limit:g}"
-    ratio = f"{row.value / row.floor:.1f} × {row.floor:.2f}" if row.floor else ""
-    return f"| {row.name} | {row.value:.2f} {row.unit} | {bound} | {ratio} | {'yes' if row.holds else 'NO'} |"
+def _rows(bench: _Bench) -> Iterator[Row]:
+    """The rows of a bench as its process prints them; one that fails if the process does."""
+    command = [sys.executable, "-m", "tests.benchmarks", _ONE, bench.of]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("{"):
+                yield msgspec.json.decode(line, type=Row)
+    if process.returncode:
+        yield Row(f"{bench.name}: did not run to its end, code {process.returncode}", 1, "", 0)
 
 
-async def _run(wanted: list[str]) -> bool:
-    """True if every row holds."""
-    holds = True
-    sys.stdout.write(
-        f"{_machine()}\n\n| | measured | at most | against the bare way | holds |\n|---|---|---|---|---|\n"
-    )
-    for name, bench in BENCHES:
-        if not wanted or any(word in name for word in wanted):
-            for row in await bench():
-                sys.stdout.write(_line(row) + "\n")
-                sys.stdout.flush()
-                holds = holds and row.holds
-            gc.collect()  # a row's widgets stay in its thread: threads of the next row would collect them
-    return holds
+def _run_one(of: str) -> None:
+    module, _, function = of.partition(":")
+    bench: Callable[[], Awaitable[list[Row]]] = getattr(importlib.import_module(f"tests.benchmarks.{module}"), function)
+
+    async def run() -> list[Row]:
+        return await bench()
+
+    for row in asyncio.run(run()):
+        _write(msgspec.json.encode(row).decode())
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    sys.exit(0 if asyncio.run(_run(sys.argv[1:])) else 1)
+    sys.exit(main(sys.argv[1:]))

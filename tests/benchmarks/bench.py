@@ -1,4 +1,4 @@
-"""A row of the benchmark table, and the parts that rows share: a model server and an engine, each in a process."""
+"""The parts that rows share: a model server and an engine, each in a process; medians."""
 
 import asyncio
 import os
@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -16,27 +15,12 @@ import msgspec
 from errand.client.connection import Connection
 from errand.client.errors import ConnectionLost
 from errand.client.launch import connect
+from errand.client.subscription import Detail
 from errand.paths import Paths
 from errand.protocol.base import JsonValue
 from errand.protocol.engine import ENGINE_SHUTDOWN, EngineShutdownParams
 from errand.protocol.events import EventRecord, TaskUpdate
 from errand.protocol.tasks import TASK_START, Task, TaskStartParams
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table. `limit` is the maximum allowed; `floor` is the baseline's value in the same run."""
-
-    name: str
-    value: float
-    unit: str
-    limit: float
-    floor: float | None = None
-    more_is_better: bool = False
-
-    @property
-    def holds(self) -> bool:
-        return self.value >= self.limit if self.more_is_better else self.value <= self.limit
 
 
 class ModelProcess:
@@ -61,11 +45,11 @@ class ModelProcess:
 
 @contextmanager
 def model(
-    steps: int, command: str = "echo step", calls: Sequence[tuple[str, Mapping[str, JsonValue]]] = ()
+    steps: int, command: str = "echo step", calls: Sequence[tuple[str, Mapping[str, JsonValue]]] = (), tokens: int = 0
 ) -> Generator[ModelProcess]:
-    """Replies with the calls, or with the command as often as there are `steps`."""
+    """Replies with the calls, or with the command as often as there are `steps`, after as many `tokens` of text."""
     made = msgspec.json.encode(calls or [("shell", {"command": command})] * steps).decode()
-    arguments = [sys.executable, "-m", "tests.benchmarks.model", made]
+    arguments = [sys.executable, "-m", "tests.benchmarks.model", made, str(tokens)]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield ModelProcess(process)
@@ -113,8 +97,8 @@ async def end_engine(connection: Connection, folder: Path) -> None:
             await asyncio.sleep(0.01)
 
 
-async def run_tasks(connection: Connection, url: str, count: int, workspace: Path) -> None:
-    """Start `count` tasks and wait until all have ended."""
+async def run_tasks(connection: Connection, url: str, count: int, workspace: Path, detail: Detail = "summary") -> None:
+    """Start `count` tasks and wait until all have ended, while this client follows them."""
     left = count
     done = asyncio.Event()
 
@@ -127,7 +111,7 @@ async def run_tasks(connection: Connection, url: str, count: int, workspace: Pat
                 done.set()
 
     unsubscribe = connection.subscribe(listen)
-    await connection.subscribe_scope("all", "summary")
+    await connection.subscribe_scope("all", detail)
     await asyncio.gather(*(start(connection, url, workspace) for _ in range(count)))
     await done.wait()
     unsubscribe()

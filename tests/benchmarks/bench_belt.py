@@ -11,7 +11,8 @@ from statistics import median
 from errand.client.connection import Connection
 from errand.protocol.base import EmptyParams, JsonValue
 from errand.protocol.engine import ENGINE_STATUS
-from tests.benchmarks.bench import Row, engine, home, model, run_tasks, workspace_in
+from tests.benchmarks.bench import engine, home, model, run_tasks, workspace_in
+from tests.benchmarks.row import Row
 from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.mcp_servers import command
 from tests.support.web_site import web_site

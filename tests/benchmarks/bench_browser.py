@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from errand.engine.tools.browser.installed import find_browser
-from tests.benchmarks.bench import Row
+from tests.benchmarks.row import Row
 from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.web_site import Rules, web_site, with_rules
 

@@ -23,7 +23,7 @@ from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.engine.tools.base import Tool
 from errand.engine.tools.checkpoints import Checkpoints
 from errand.protocol.events import TaskMessage
-from tests.benchmarks.bench import Row
+from tests.benchmarks.row import Row
 from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.records import conversation, node, task
 

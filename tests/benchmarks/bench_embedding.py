@@ -8,7 +8,7 @@ import psutil
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import Embedder
-from tests.benchmarks.bench import Row
+from tests.benchmarks.row import Row
 from tests.support.minilm import minilm
 
 _QUERIES = 100

@@ -10,7 +10,7 @@ from errand.engine.agent.loop.events import AgentEvent
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantMessage, Text, ToolCall
 from errand.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
-from tests.benchmarks.bench import Row
+from tests.benchmarks.row import Row
 from tests.support.engine_parts import engine_parts
 from tests.support.loop_parts import EchoTool
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply

@@ -28,8 +28,8 @@ from errand.engine.storage.records import conversations, nodes
 from errand.engine.tools.base import Vector
 from errand.paths import Paths
 from errand.protocol.conversations import Node
-from tests.benchmarks.bench import Row
 from tests.benchmarks.memory.histories import FOLDER, load
+from tests.benchmarks.row import Row
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.minilm import minilm
 from tests.support.model_server import ModelServer

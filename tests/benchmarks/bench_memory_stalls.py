@@ -12,8 +12,9 @@ import msgspec
 
 from errand.engine.storage.records import conversations, nodes
 from errand.protocol.blocks import ToolResultBlock
-from tests.benchmarks.bench import Row, median, p99
+from tests.benchmarks.bench import median, p99
 from tests.benchmarks.memory.histories import FOLDER, load
+from tests.benchmarks.row import Row
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.records import conversation, node

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from errand.engine.permissions.cases import CaseContext, decide_command
-from tests.benchmarks.bench import Row
+from tests.benchmarks.row import Row
 
 _USUAL = (
     "ls -la",

@@ -16,7 +16,7 @@ from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import SandboxProfile
 from errand.engine.tools.base import ToolContext
 from errand.engine.tools.shell.background import BackgroundCommands
-from tests.benchmarks.bench import Row
+from tests.benchmarks.row import Row
 from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.mcp_servers import command, pool_of, stored
 

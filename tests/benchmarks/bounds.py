@@ -25,7 +25,8 @@ from errand.protocol.data import (
     DataImportParams,
 )
 from errand.protocol.tasks import TASK_GET, TASK_START, TaskIdParams, TaskStartParams
-from tests.benchmarks.bench import Row, engine, home
+from tests.benchmarks.bench import engine, home
+from tests.benchmarks.row import Row
 from tests.benchmarks.strain import Strain, at_rest, strain
 from tests.support.records import agent, conversation, node
 

@@ -1,17 +1,19 @@
 """The baseline: a bare loop on aiohttp that does only what a tool step needs.
 
-`python -m tests.benchmarks.floor URL TASKS` prints one JSON line: wall and CPU seconds for all of it.
+`python -m tests.benchmarks.floor URL TASKS [WORD …]` prints one JSON line: wall and CPU seconds for all of it. The
+words are a program that runs each command, such as bubblewrap with its options.
 """
 
 import asyncio
 import json
 import sys
 import time
+from collections.abc import Sequence
 
 import aiohttp
 
 
-async def _task(session: aiohttp.ClientSession, url: str) -> None:
+async def _task(session: aiohttp.ClientSession, url: str, box: Sequence[str]) -> None:
     messages: list[dict[str, object]] = [{"role": "user", "content": "go"}]
     while True:
         call = await _call(session, url, messages)
@@ -19,7 +21,7 @@ async def _task(session: aiohttp.ClientSession, url: str) -> None:
         if name == "task_complete":
             return
         process = await asyncio.create_subprocess_exec(
-            "bash", "--noprofile", "--norc", "-c", json.loads(call["function"]["arguments"])["command"],
+            *box, "bash", "--noprofile", "--norc", "-c", json.loads(call["function"]["arguments"])["command"],
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         out, _ = await process.communicate()
@@ -41,7 +43,7 @@ async def _call(
     return call
 
 
-async def _run(url: str, tasks: int) -> None:
+async def _run(url: str, tasks: int, box: Sequence[str]) -> None:
     if sys.version_info < (3, 12):
         watcher = asyncio.PidfdChildWatcher()
         watcher.attach_loop(asyncio.get_running_loop())
@@ -49,10 +51,10 @@ async def _run(url: str, tasks: int) -> None:
         asyncio.set_child_watcher(watcher)  # pyright: ignore[reportDeprecated] - only where it is the way
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         started, cpu = time.perf_counter(), time.process_time()
-        await asyncio.gather(*(_task(session, url) for _ in range(tasks)))
+        await asyncio.gather(*(_task(session, url, box) for _ in range(tasks)))
         wall, used = time.perf_counter() - started, time.process_time() - cpu
     sys.stdout.write(json.dumps({"wall_s": wall, "cpu_s": used}) + "\n")
 
 
 if __name__ == "__main__":
-    asyncio.run(_run(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(_run(sys.argv[1], int(sys.argv[2]), sys.argv[3:]))

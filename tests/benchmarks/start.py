@@ -8,7 +8,8 @@ from pathlib import Path
 
 from errand.client.launch import connect
 from errand.paths import Paths
-from tests.benchmarks.bench import ModelProcess, Row, end_engine, home, median, model, workspace_in
+from tests.benchmarks.bench import ModelProcess, end_engine, home, median, model, workspace_in
+from tests.benchmarks.row import Row
 
 _ROUNDS = 7
 

@@ -1,24 +1,40 @@
 """Tool steps: one task and fifty, through engine and protocol, compared with the bare loop in the same run."""
 
-import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from errand.client.connection import Connection
+from errand.engine.sandbox.launch import CommandSandbox
+from errand.engine.sandbox.profile import SandboxProfile
+from errand.paths import Paths
 from errand.protocol.base import EmptyParams
-from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult
-from tests.benchmarks.bench import Row, engine, home, median, model, run_tasks, workspace_in
+from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult, SandboxMode
+from tests.benchmarks.bench import engine, home, median, model, run_tasks, workspace_in
+from tests.benchmarks.process_memory import PeakMemory
+from tests.benchmarks.row import Row
 
 _STEPS = 100
+_ONE_ROUNDS = 5
 _TASKS = 50
 _TASK_STEPS = 20
 _ROUNDS = 3
+# Of each streamed reply, at 100 tokens a second.
+_STREAMED_TOKENS = 150
+_STREAMED_STEPS = 4
 
 
-def _floor(url: str, tasks: int) -> "dict[str, float]":
-    command = [sys.executable, "-m", "tests.benchmarks.floor", url, str(tasks)]
+# Each another one: real commands are rarely the same twice.
+_ECHOES = [("shell", {"command": f"echo step {number}"}) for number in range(_STEPS)]
+
+
+def _floor(url: str, tasks: int, box: Sequence[str] = ()) -> "dict[str, float]":
+    command = [sys.executable, "-m", "tests.benchmarks.floor", url, str(tasks), *box]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
@@ -26,27 +42,77 @@ async def _status(connection: Connection) -> EngineStatusResult:
     return await connection.call(ENGINE_STATUS, EmptyParams())
 
 
-async def one_task() -> list[Row]:
-    walls: list[float] = []
-    cpus: list[float] = []
-    floors: list[dict[str, float]] = []
-    with home() as folder, model(_STEPS) as server:
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """Milliseconds of a step and of its CPU: of the engine, of the bare loop, and of one that starts bubblewrap too."""
+
+    wall: float
+    cpu: float
+    bare_wall: float
+    bare_cpu: float
+    boxed_wall: float
+    boxed_cpu: float
+
+
+async def _one_task(sandbox: SandboxMode) -> tuple[list[_Round], float]:
+    """Also the memory of the idle engine, in MB. In each round all are measured: each ratio is of neighbours."""
+    rounds: list[_Round] = []
+    with home() as folder, model(_STEPS, calls=_ECHOES) as server:
+        Paths(folder).settings.write_text(json.dumps({"command_sandbox": sandbox}))
+        box = _bubblewrap(folder) if sandbox == "required" else []
         async with engine(folder) as connection:
-            idle = (await _status(connection)).memory_bytes
+            idle_mb = (await _status(connection)).memory_bytes / 1e6
             await run_tasks(connection, server.url, 1, workspace_in(folder))
-            for _ in range(_ROUNDS):
-                floors.append(_floor(server.url, 1))
+            for _ in range(_ONE_ROUNDS):
+                bare = _floor(server.url, 1)
+                boxed = _floor(server.url, 1, box) if box else bare
                 before, started = await _status(connection), time.perf_counter()
                 await run_tasks(connection, server.url, 1, workspace_in(folder))
-                walls.append((time.perf_counter() - started) / _STEPS * 1000)
-                cpus.append(((await _status(connection)).cpu_seconds - before.cpu_seconds) / _STEPS * 1000)
-    wall_floor = median([floor["wall_s"] for floor in floors]) / _STEPS * 1000
-    cpu_floor = median([floor["cpu_s"] for floor in floors]) / _STEPS * 1000
+                wall_s = time.perf_counter() - started
+                cpu_s = (await _status(connection)).cpu_seconds - before.cpu_seconds
+                seconds = wall_s, cpu_s, bare["wall_s"], bare["cpu_s"], boxed["wall_s"], boxed["cpu_s"]
+                rounds.append(_Round(*(one / _STEPS * 1000 for one in seconds)))
+    return rounds, idle_mb
+
+
+def _bubblewrap(folder: Path) -> list[str]:
+    """The words with which the engine starts a command of the bench in bubblewrap."""
+    workspace, paths = workspace_in(folder), Paths(folder)
+    profile = SandboxProfile(workspace, (Path.home(),), paths.home, paths.outputs / "bench", paths.cache)
+    launch = CommandSandbox(profile).launch([], workspace, os.environ, network=False)
+    launch.close()
+    return launch.arguments
+
+
+async def one_task() -> list[Row]:
+    """Without the sandbox: the limits were set before commands ran in it."""
+    rounds, idle_mb = await _one_task("off")
+    walls, cpus = [one.wall for one in rounds], [one.cpu for one in rounds]
+    bare_walls, bare_cpus = [one.bare_wall for one in rounds], [one.bare_cpu for one in rounds]
     return [
-        Row("a tool step of one task (with its echo)", median(walls), "ms", 6.0, wall_floor),
-        Row("engine CPU a step", median(cpus), "ms", 4.0, cpu_floor),
-        Row("engine memory idle (PSS)", idle / 1e6, "MB", 80.0),
+        Row("a tool step of one task (with its echo)", median(walls), "ms", 6.0, median(bare_walls)),
+        Row("a tool step of one task, over the bare loop's", _ratio(walls, bare_walls), "×", 2.2),
+        Row("engine CPU a step", median(cpus), "ms", 4.0, median(bare_cpus)),
+        Row("engine CPU a step, over the bare loop's", _ratio(cpus, bare_cpus), "×", 3.5),
+        Row("engine memory idle (PSS)", idle_mb, "MB", 80.0),
     ]
+
+
+async def boxed_task() -> list[Row]:
+    """The same commands in the sandbox, beside a bare loop that starts bubblewrap with the engine's options."""
+    rounds, _ = await _one_task("required")
+    own = [one.wall - (one.boxed_wall - one.bare_wall) for one in rounds]
+    walls, cpus = [one.wall for one in rounds], [one.cpu for one in rounds]
+    bare, boxed = median([one.bare_wall for one in rounds]), median([one.boxed_wall for one in rounds])
+    return [
+        Row("a tool step in the sandbox", median(walls), "ms", 25.0, boxed),
+        Row("a tool step in the sandbox, without bubblewrap's own start", median(own), "ms", 12.0, bare),
+        Row("engine CPU a step in the sandbox", median(cpus), "ms", 8.0, median([one.boxed_cpu for one in rounds])),
+    ]
+
+
+def _ratio(ours: list[float], floors: list[float]) -> float:
+    return median([value / floor for value, floor in zip(ours, floors, strict=True)])
 
 
 async def fifty_tasks() -> list[Row]:
@@ -55,23 +121,45 @@ async def fifty_tasks() -> list[Row]:
     rates, floors, memory, p99s, worst = zip(*rounds, strict=True)
     return [
         Row("50 tasks of 20 steps", median(rates), "steps/s", 200.0, median(floors), more_is_better=True),
-        Row("engine memory with 50 tasks (PSS)", median(memory), "MB", 130.0),
+        Row("50 tasks, of the bare loop's rate", _ratio([*rates], [*floors]), "×", 0.5, more_is_better=True),
+        Row("engine memory with 50 tasks, peak (PSS)", max(memory), "MB", 130.0),
         Row("event-loop stall with 50 tasks, p99", median(p99s), "ms", 20.0),
         Row("event-loop stall with 50 tasks, max", median(worst), "ms", 50.0),
     ]
 
 
 async def _fifty() -> tuple[float, float, float, float, float]:
-    """Rate, the baseline's rate, memory under load, stalls."""
+    """Rate, the baseline's rate before and after, peak memory, stalls."""
     steps = _TASKS * _TASK_STEPS
     with home() as folder, model(_TASK_STEPS) as server:
-        floor = steps / _floor(server.url, _TASKS)["wall_s"]
+        floor_s = _floor(server.url, _TASKS)["wall_s"]
         async with engine(folder) as connection:
+            peak = PeakMemory((await _status(connection)).pid)
             started = time.perf_counter()
-            working = asyncio.create_task(run_tasks(connection, server.url, _TASKS, workspace_in(folder)))
-            await asyncio.sleep(1.0)
-            memory = (await _status(connection)).memory_bytes
-            await working
+            await run_tasks(connection, server.url, _TASKS, workspace_in(folder))
             rate = steps / (time.perf_counter() - started)
-            status = await _status(connection)
-    return rate, floor, memory / 1e6, status.loop_stall_p99_ms, status.loop_stall_max_ms
+            memory, status = peak.pss_mb(), await _status(connection)
+        floor_s = (floor_s + _floor(server.url, _TASKS)["wall_s"]) / 2
+    return rate, steps / floor_s, memory, status.loop_stall_p99_ms, status.loop_stall_max_ms
+
+
+async def fifty_streams() -> list[Row]:
+    """Replies come token by token before each call, and a client follows every one of them."""
+    rounds = [await _streamed() for _ in range(_ROUNDS)]
+    memory, p99s, worst = zip(*rounds, strict=True)
+    streaming = "50 tasks that stream 100 tokens/s"
+    return [
+        Row(f"engine memory with {streaming}, peak (PSS)", max(memory), "MB", 130.0),
+        Row(f"event-loop stall with {streaming}, p99", median(p99s), "ms", 20.0),
+        Row(f"event-loop stall with {streaming}, max", median(worst), "ms", 50.0),
+    ]
+
+
+async def _streamed() -> tuple[float, float, float]:
+    """Peak memory, stalls."""
+    with home() as folder, model(_STREAMED_STEPS, tokens=_STREAMED_TOKENS) as server:
+        async with engine(folder) as connection:
+            peak = PeakMemory((await _status(connection)).pid)
+            await run_tasks(connection, server.url, _TASKS, workspace_in(folder), detail="full")
+            memory, status = peak.pss_mb(), await _status(connection)
+    return memory, status.loop_stall_p99_ms, status.loop_stall_max_ms

@@ -17,7 +17,8 @@ import psutil
 from errand.client.connection import Connection
 from errand.protocol.settings import SETTINGS_SET, SettingsSetParams
 from errand.protocol.tasks import TASK_GET, TASK_STOP, TaskIdParams
-from tests.benchmarks.bench import Row, engine, home, model, p99, start, workspace_in
+from tests.benchmarks.bench import engine, home, model, p99, start, workspace_in
+from tests.benchmarks.row import Row
 from tests.support.processes import running
 
 _ROUNDS = 50

@@ -13,10 +13,10 @@ from errand.client.connection import Connection
 from errand.protocol.agents import PERSONALITY_SAVE, Personality, PersonalitySaveParams
 from errand.protocol.base import JsonObject
 from errand.protocol.tasks import TASK_LIST, TaskListParams
+from tests.benchmarks.process_memory import PeakMemory
 
 _EACH_S = 0.01
 _REST_S = 2.0
-_MEGABYTE = 1024
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ async def strain(client: Connection, home: Path) -> AsyncGenerator[Strain]:
     """Measure the engine of `home` while the block runs, with another client that reads and writes continuously."""
     found = Strain()
     pid = engine_pid(home)
-    before, begun = _begin_peak(pid), time.perf_counter()
+    peak, begun = PeakMemory(pid), time.perf_counter()
     personality = Personality(id="pers_strain", name="Strain", system_prompt="")
 
     async def read() -> None:
@@ -65,7 +65,7 @@ async def strain(client: Connection, home: Path) -> AsyncGenerator[Strain]:
             yield found
         finally:
             found.seconds = time.perf_counter() - begun
-            found.memory_mb = (_status(pid, "VmHWM") - before) / _MEGABYTE
+            found.memory_mb = peak.growth_mb()
             for watcher in watchers:
                 watcher.cancel()
 
@@ -82,15 +82,3 @@ def engine_pid(home: Path) -> int:
     pid = endpoint["pid"]
     assert isinstance(pid, int)
     return pid
-
-
-def _begin_peak(pid: int) -> int:
-    """Reset the system's peak counter; returns the memory used now."""
-    Path(f"/proc/{pid}/clear_refs").write_text("5")
-    return _status(pid, "VmRSS")
-
-
-def _status(pid: int, field: str) -> int:
-    """A value of the process's status in KB."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))

@@ -22,14 +22,17 @@ from errand.paths import Paths
 from errand.protocol.tasks import TASK_START, ApproveMode, TaskStartParams
 from errand.window.event_loop import run_event_loop
 from tests.benchmarks.bench import p99
-from tests.benchmarks.window_transcript import pss_mb
+from tests.benchmarks.process_memory import also_mapping, pss_mb
 from tests.support.open_window import OpenWindow, open_window
 
 Measured = dict[str, float]
 
 _STREAMS = 20
 _WATCH_S = 10.0
+# A hidden tab gives its rows back after ten seconds.
+_SETTLES_S = 12.0
 _BEAT_MS = 4
+_SWITCHES = 6
 _LONGEST_S = 40.0
 # The watchdog also checks an idle engine for some time before it sleeps.
 _COMES_TO_REST_S = 15.0
@@ -52,7 +55,24 @@ async def memory(open: OpenWindow, *ids: str) -> Measured:
             open.front.store.load_older()
             await _until(lambda before=before: open.front.store.count() > before)
         open.window.grab()
-    return {"mb": pss_mb(), "rows": open.front.store.count()}
+    await asyncio.sleep(_SETTLES_S)
+    return {"mb": pss_mb(), "rows": open.front.store.count(), "sharing": also_mapping("libQt6Core")}
+
+
+async def theme(open: OpenWindow, *ids: str) -> Measured:
+    """CPU of a switch between light and dark with these tabs, each shown once; the median of six."""
+    for name in ids:
+        open.window.tabs.open(name)
+        await _until(lambda: open.front.store.count() > 0)
+        open.window.grab()
+    await asyncio.sleep(1.0)
+    found: list[float] = []
+    for _ in range(_SWITCHES):
+        started = time.process_time()
+        open.window.commands.trigger("theme")
+        found.append((time.process_time() - started) * 1000)
+        await asyncio.sleep(0.2)
+    return {"ms": sorted(found)[_SWITCHES // 2]}
 
 
 async def idle(open: OpenWindow, *ids: str) -> Measured:
@@ -150,6 +170,7 @@ async def _begin(open: OpenWindow, url: str, workspace: str, approve: ApproveMod
 _STORIES: dict[str, Callable[..., Awaitable[Measured]]] = {
     "usable": usable,
     "memory": memory,
+    "theme": theme,
     "idle": idle,
     "wakes": wakes,
     "streams": streams,

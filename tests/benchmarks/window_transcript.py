@@ -3,16 +3,18 @@
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtWidgets import QApplication
 
 from errand.window.rows import row as shown
+from errand.window.rows.markup.pieces import MarkdownPieces
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
-from tests.benchmarks.bench import Row, median, p99
+from tests.benchmarks.bench import median, p99
+from tests.benchmarks.process_memory import private_mb
+from tests.benchmarks.row import Row
 from tests.support.rows import KeptActions, RowList, long_conversation, reply, tool
 
 _ROWS = 10_000
@@ -25,9 +27,7 @@ _WORDS = "the discount was taken off as an **amount** and `total` gave 190, "
 
 async def window_transcript() -> list[Row]:
     """All times include layout and painting, unless the name says that only the update is measured."""
-    application = QApplication.instance()
-    if not isinstance(application, QApplication):
-        application = QApplication([])
+    application = QApplication([])
     theme = Theme()
     theme.apply(application)
     theme.set_motion(False)
@@ -49,6 +49,7 @@ async def window_transcript() -> list[Row]:
     updates, painted = _stream(view, rows, lambda text: reply(text, "s", streaming=True), whole=False)
     code, _ = _stream(view, rows, lambda text: reply(f"```python\n{text}", "s", streaming=True), whole=True)
     output, _ = _stream(view, rows, lambda text: tool("shell", {"command": "make"}, None, "s", output=text), whole=True)
+    lines = _stream_lines(view, rows)
     view.close()
     return [
         Row("open 10,000 rows at the end", opened * 1000, "ms", 100),
@@ -60,6 +61,7 @@ async def window_transcript() -> list[Row]:
         Row("flush of streamed text and its painting, p99", p99(painted) * 1000, "ms", 16),
         Row("flush of streamed code at 20,000 characters, CPU median", median(code) * 1000, "ms", 1),
         Row("flush of a tool's output at 20,000 characters, CPU median", median(output) * 1000, "ms", 1),
+        Row("100 more of 100,000 lines of a paragraph and their painting, CPU p99", p99(lines) * 1000, "ms", 100),
     ]
 
 
@@ -105,13 +107,18 @@ def _stream(
     return updates[-120:], painted[-120:]
 
 
-def private_mb() -> float:
-    """Private memory: the share of Qt's libraries varies by MBs with other processes."""
-    rollup = Path("/proc/self/smaps_rollup").read_text(encoding="ascii")
-    return int(rollup.partition("\nPrivate_Dirty:")[2].split()[0]) / 1024
-
-
-def pss_mb() -> float:
-    """The proportional set size in MB."""
-    rollup = Path("/proc/self/smaps_rollup").read_text(encoding="ascii")
-    return int(rollup.partition("\nPss:")[2].split()[0]) / 1024
+def _stream_lines(view: TranscriptView, rows: RowList) -> list[float]:
+    """A paragraph of 100,000 lines, split into rows as the store does it."""
+    pieces, shown, times = MarkdownPieces(), tuple[str, ...](), list[float]()
+    text = f"{_WORDS}\n" * 100
+    for _ in range(1_000):
+        busy = time.thread_time()
+        before, shown = len(shown), pieces.append(text)
+        if before:
+            rows.change(rows.count() - 1, reply(shown[before - 1], f"p{before - 1}", streaming=True))
+        for number in range(before, len(shown)):
+            rows.append(reply(shown[number], f"p{number}", streaming=True))
+        view.lay_out()
+        view.viewport().repaint()
+        times.append(time.thread_time() - busy)
+    return times

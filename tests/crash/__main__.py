@@ -1,5 +1,6 @@
 """`make crash`: kills N engines and prints the result in one line. The seed repeats a run."""
 
+import argparse
 import asyncio
 import logging
 import random
@@ -8,18 +9,26 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.crash.run import crash
+from tests.crash.run import crash, data_directory
+from tests.support.stored_records import KINDS, Kind, stored_records
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="make crash", description="Kill engines, and count what is lost.")
+    parser.add_argument("count", type=int)
+    parser.add_argument("seed", type=int, nargs="?", default=random.randrange(1_000_000))
+    parser.add_argument("--database", choices=KINDS, default="sqlite")
+    options = parser.parse_args()
+    count: int = options.count
+    seed: int = options.seed
+    kind: Kind = options.database
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # dying clients are intended
-    count = int(sys.argv[1])
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="errand-crash-"))
     sys.stdout.write(f"seed {seed}, in {folder}\n")
     sys.stdout.flush()
     begun = time.monotonic()
-    counts = asyncio.run(crash(count, seed, folder))
+    with stored_records(kind, data_directory(folder)) as stored:
+        counts = asyncio.run(crash(count, seed, folder, stored))
     sys.stdout.write(f"{counts}, {time.monotonic() - begun:.0f} s\n")
 
 

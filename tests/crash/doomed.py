@@ -1,26 +1,52 @@
-"""An engine that kills itself before or after its Nth commit: `python -m tests.crash.doomed before|after N`."""
+"""An engine that kills itself at its Nth commit: `python -m tests.crash.doomed SIDE N`, with one of `SIDES`."""
 
+import asyncio
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncEngine
+
 from errand.engine.main import main
+from errand.engine.storage.postgres import server
+from errand.engine.storage.postgres.writer import PostgresWriter
 from errand.engine.storage.sqlite import engines
 from errand.engine.storage.sqlite.statements import Write
 from errand.engine.storage.sqlite.writer import SqliteWriter
 
+SIDES = ("before", "after")
+# On a server also before the end of the transaction, and before its answer arrives.
+SIDES_ON_SERVER = ("before", "within", "unanswered", "after")
 
-class DoomedWriter(SqliteWriter):
+
+class DoomedSqliteWriter(SqliteWriter):
     """Commits normally, and kills the process at the chosen commit."""
 
     async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
         _Doom.left -= 1
-        if _Doom.left == 0 and _Doom.side == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+        _die("before")
         await super().write(batch, durable=durable)
-        if _Doom.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+        _die("after")
+
+
+class DoomedPostgresWriter(PostgresWriter):
+    def __init__(self, engine: AsyncEngine) -> None:
+        super().__init__(engine)
+        event.listen(engine.sync_engine, "commit", self._on_commit)
+
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+        _Doom.left -= 1
+        _die("before")
+        await super().write(batch, durable=durable)
+        _die("after")
+
+    @staticmethod
+    def _on_commit(_: object) -> None:
+        """The COMMIT is about to be sent: by the driver at once, before the loop goes on."""
+        _die("within")
+        asyncio.get_running_loop().call_soon(_die, "unanswered")
 
 
 class _Doom:
@@ -28,7 +54,13 @@ class _Doom:
     left = 0
 
 
+def _die(side: str) -> None:
+    if _Doom.left == 0 and _Doom.side == side:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 if __name__ == "__main__":
     _Doom.side, _Doom.left = sys.argv[1], int(sys.argv[2])
-    engines.SqliteWriter = DoomedWriter
+    engines.SqliteWriter = DoomedSqliteWriter
+    server.PostgresWriter = DoomedPostgresWriter
     sys.exit(main([], {}))

@@ -4,10 +4,9 @@ import asyncio
 import os
 import random
 import signal
-import sqlite3
-import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from errand.client.connection import Connection
@@ -27,54 +26,63 @@ from errand.protocol.tasks import (
 )
 from tests.crash.work import KINDS, prompt
 from tests.support.command_line import Errand
+from tests.support.forked_process import start_program
+from tests.support.postgres_server import PostgresServer
+from tests.support.stored_records import PostgresRecords, StoredRecords
+from tests.support.warm_errand import CHECKOUT, Command
 
 AT_ONCE = 5
 _PAUSE_S = 0.02
 _LONGEST_S = 60.0
 _NOT_WAITED_FOR = 0.2
+# The longest time until the database's server is killed, and that until it is started again.
+_SERVER_LIVES_S, _SERVER_AWAY_S = 1.5, 1.5
 
 
 @dataclass(slots=True)
 class Lives:
     """`started` are the acknowledged tasks, `waits` the rate limits that applied.
 
-    `doomed` counts the killed engines.
+    `doomed` counts the killed engines, `servers` the killed servers of the database.
     """
 
     folder: Path
+    home: Path
+    stored: StoredRecords
     model_url: str
     chance: random.Random
     started: list[str] = field(default_factory=list[str])
     doomed: int = 0
     in_start: int = 0
+    servers: int = 0
     waits: set[str] = field(default_factory=set[str])
     _count: int = 0
     _nodes: dict[str, str] = field(default_factory=dict[str, str])
 
-    @property
-    def home(self) -> Path:
-        return self.folder / "data"
-
     def file_of(self, task_id: str) -> Path:
         return self.folder / f"{task_id}.txt"
 
-    async def live(self, *doom: str, kill_after_s: float | None = None) -> None:
-        """One engine, from its start to its death; if it is not killed, until all tasks have ended."""
-        arguments = ["tests.crash.doomed", *doom] if doom else ["errand", "engine"]
+    @property
+    def server(self) -> PostgresServer | None:
+        """Of the database, if it has one."""
+        return self.stored.server if isinstance(self.stored, PostgresRecords) else None
+
+    async def live(self, *doom: str, kill_after_s: float | None = None, server_dies: bool = False) -> None:
+        """One engine, from its start to its death; if it is not killed, until all tasks have ended.
+
+        With `server_dies`, the time to its death begins when the server of the database is back.
+        """
+        environment = Errand(self.home, self.folder).environment
+        command = Command(("engine",), str(CHECKOUT), environment)
+        if doom:
+            command = replace(command, module="tests.crash.doomed", arguments=doom)
         words = self.folder / "engine.err"
         with words.open("wb") as said:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                *arguments,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=said,
-                cwd=Path(__file__).parents[2],
-                env=Errand(self.home, self.folder).environment,
-            )
+            process = await start_program(command, (DEVNULL, PIPE, said.fileno()))
         assert process.stdout is not None
         if await process.stdout.readline():
-            await self._work_until_death(process, kill_after_s, ends=not doom and kill_after_s is None)
+            ends = not doom and kill_after_s is None
+            await self._work_until_death(process, kill_after_s, ends=ends, server_dies=server_dies)
         else:
             self.in_start += 1
         last = signal.SIGKILL if doom or kill_after_s is not None else signal.SIGTERM
@@ -87,10 +95,12 @@ class Lives:
         self._look_at_what_is_left()
 
     async def _work_until_death(
-        self, process: asyncio.subprocess.Process, kill_after_s: float | None, *, ends: bool
+        self, process: asyncio.subprocess.Process, kill_after_s: float | None, *, ends: bool, server_dies: bool
     ) -> None:
         death = asyncio.create_task(process.wait())
-        person = asyncio.create_task(self._person(ends))
+        person = asyncio.create_task(self._person(ends, may_be_refused=server_dies))
+        if server_dies:
+            await self._restart_server()
         limit = _LONGEST_S if kill_after_s is None else kill_after_s
         done, _ = await asyncio.wait({death, person}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         assert done or kill_after_s is not None, "neither did the engine die nor did its tasks end"
@@ -100,24 +110,42 @@ class Lives:
         if isinstance(results[0], Exception) and not isinstance(results[0], ConnectionLost | OSError):
             raise results[0]
 
-    async def _person(self, ends: bool) -> None:
+    async def _restart_server(self) -> None:
+        assert self.server is not None
+        await asyncio.sleep(self.chance.uniform(0, _SERVER_LIVES_S))
+        await asyncio.to_thread(self.server.kill)
+        await asyncio.sleep(self.chance.uniform(0, _SERVER_AWAY_S))
+        await asyncio.to_thread(self.server.start)
+        self.servers += 1
+
+    async def _person(self, ends: bool, *, may_be_refused: bool) -> None:
         """Keep tasks running and answer their asks; with `ends` start none, and return when all have ended."""
         connection = Connection(lambda: read_endpoint(Paths(self.home)), "the person")
         await connection.open()
         try:
             while True:
-                tasks = (await connection.call(TASK_LIST, TaskListParams(active=True))).tasks
-                if ends and not tasks:
-                    return
-                for task in tasks:
-                    await self._look_after(connection, task)
-                for ask in (await connection.call(ASK_LIST, AskListParams())).asks:
-                    await self._settle(connection, ask)
-                if not ends and len(tasks) < AT_ONCE:
-                    await self._start(connection)
+                try:
+                    is_over = await self._look_round(connection, ends)
+                except CallError as error:
+                    if not (may_be_refused and "does not answer" in str(error)):
+                        raise
+                else:
+                    if is_over:
+                        return
                 await asyncio.sleep(_PAUSE_S)
         finally:
             await connection.close()
+
+    async def _look_round(self, connection: Connection, ends: bool) -> bool:
+        """True if nothing is left to do."""
+        tasks = (await connection.call(TASK_LIST, TaskListParams(active=True))).tasks
+        for task in tasks:
+            await self._look_after(connection, task)
+        for ask in (await connection.call(ASK_LIST, AskListParams())).asks:
+            await self._settle(connection, ask)
+        if not ends and len(tasks) < AT_ONCE:
+            await self._start(connection)
+        return ends and not tasks
 
     async def _look_after(self, connection: Connection, task: Task) -> None:
         """Resume interrupted tasks. Those waiting for a rate limit continue by themselves; some are retried early."""
@@ -159,16 +187,9 @@ class Lives:
 
     def _look_at_what_is_left(self) -> None:
         """Check a dead engine's database: it is intact, and every finished node of all earlier engines is unchanged."""
-        if not Paths(self.home).database.exists():
+        if not self.stored.is_made:
             return
-        connection = sqlite3.connect(f"file:{Paths(self.home).database}?mode=ro", uri=True)
-        try:
-            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-            is_there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'nodes'").fetchall()
-            rows = connection.execute("SELECT id, body FROM nodes WHERE status <> 'streaming'") if is_there else ()
-            nodes: dict[str, str] = dict(rows)
-        finally:
-            connection.close()
+        self.stored.check()
+        nodes = {row[0]: row[1] for row in self.stored.rows("SELECT id, body FROM nodes WHERE status <> 'streaming'")}
         assert self._nodes.items() <= nodes.items(), "a committed node is lost or was changed"
         self._nodes = nodes

@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-import sys
-from asyncio.subprocess import Process
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +23,10 @@ from errand.protocol.changes import (
     TaskChanges,
 )
 from errand.protocol.tasks import TASK_START, TaskStartParams
-from tests.support.command_line import CHECKOUT, Errand
+from tests.support.command_line import Errand
+from tests.support.forked_process import start_program
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.warm_errand import CHECKOUT, Command
 
 TASK = "task_killed"
 
@@ -37,14 +39,10 @@ async def life(own_errand: Errand) -> AsyncGenerator[Life]:
     started: list[Process] = []
 
     async def begin(*doom: str) -> Process:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            *(("tests.support.killed_at_change", *doom) if doom else ("errand", "engine")),
-            stdout=asyncio.subprocess.PIPE,
-            cwd=CHECKOUT,
-            env=own_errand.environment,
-        )
+        command = Command(("engine",), str(CHECKOUT), own_errand.environment)
+        if doom:
+            command = replace(command, module="tests.support.killed_at_change", arguments=doom)
+        process = await start_program(command, (DEVNULL, PIPE, 2))
         started.append(process)
         assert process.stdout is not None and await process.stdout.readline()
         return process

@@ -10,7 +10,8 @@ from tests.support.model_server import ReceivedRequest, Reply
 # The kind of a task and the file that it writes to.
 TASK = re.compile(r"\b([a-z]+) (/\S+?\.txt)")
 _BEGINNING = "You write the summary"
-_DONE = re.compile(r"Done: ((?:step_\d+ ?)*)")
+# What other tasks have done is recalled too.
+_DONE = re.compile(r"The task is: [a-z]+ (\S+?\.txt)\s+Done: ((?:step_\d+ ?)*)")
 _CALL = re.compile(r"\[calls shell: .*?echo (step_\d+) >>", re.DOTALL)
 
 
@@ -21,17 +22,17 @@ def summary_of(request: ReceivedRequest) -> Reply | None:
     record = str(request.messages[1]["content"])
     task = TASK.search(record)
     assert task is not None, record
-    done = " ".join(sorted(_earlier(record) | _with_result(record)))
+    done = " ".join(sorted(_earlier(record, task[2]) | _with_result(record)))
     return Reply(text=f"The task is: {task[0]}\n\nDone: {done}", piece_delay_s=0.02)
 
 
-def steps_told(messages: list[JsonObject]) -> set[str]:
-    """The steps mentioned by a summary, in a request for the next step."""
-    return set[str]().union(*(_earlier(str(one["content"])) for one in messages if one.get("role") == "user"))
+def steps_told(messages: list[JsonObject], file: str) -> set[str]:
+    """The steps mentioned by a summary of the task with this file, in a request for the next step."""
+    return set[str]().union(*(_earlier(str(one["content"]), file) for one in messages if one.get("role") == "user"))
 
 
-def _earlier(words: str) -> set[str]:
-    return {step for told in _DONE.findall(words) for step in told.split()}
+def _earlier(words: str, file: str) -> set[str]:
+    return {step for of, told in _DONE.findall(words) if of == file for step in told.split()}
 
 
 def _with_result(record: str) -> set[str]:

@@ -1,6 +1,5 @@
 """The state after many crashes: lines compared with the records, and a valid end for every task."""
 
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +8,12 @@ from typing import TypeVar
 from errand.engine.agent.history.visible_history import summary_of
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from errand.engine.storage.sqlite.statements import from_json
-from errand.paths import Paths
 from errand.protocol.asks import RUN_AGAIN, STOP, Ask
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task
 from tests.crash.lives import Lives
 from tests.crash.work import STEPS, step_of
+from tests.support.stored_records import StoredRecords
 
 T = TypeVar("T")
 
@@ -30,10 +29,12 @@ class Counts:
     stopped: int = 0
     summaries: int = 0
     waits: int = 0
+    servers: int = 0
 
     def __str__(self) -> str:
+        servers = f"{self.servers} servers of the database killed, " if self.servers else ""
         return (
-            f"{self.engines} engines killed ({self.in_start} while they started), {self.tasks} tasks, "
+            f"{self.engines} engines killed ({self.in_start} while they started), {servers}{self.tasks} tasks, "
             f"{self.lines} lines: none lost, none twice but {self.again} run again on demand; "
             f"{self.unknown} outcomes unknown, {self.stopped} tasks stopped there; {self.summaries} summaries, "
             f"{self.waits} waits for a limit, database intact"
@@ -42,16 +43,13 @@ class Counts:
 
 def judge(lives: Lives) -> Counts:
     """Raises AssertionError with the first task in an invalid state."""
-    counts = Counts(engines=lives.doomed, in_start=lives.in_start, waits=len(lives.waits))
-    connection = sqlite3.connect(f"file:{Paths(lives.home).database}?mode=ro", uri=True)
-    try:
-        tasks = {task.id: task for task in _all(connection, "SELECT body FROM tasks", Task)}
-        nodes = _all(connection, "SELECT body FROM nodes WHERE role = 'system'", Node)
-        asks = _all(connection, "SELECT body FROM asks", Ask)
-        started = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'started'", ExecutionStart)
-        finished = _all(connection, "SELECT body FROM tool_executions WHERE phase = 'finished'", ExecutionEnd)
-    finally:
-        connection.close()
+    counts = Counts(engines=lives.doomed, in_start=lives.in_start, waits=len(lives.waits), servers=lives.servers)
+    stored = lives.stored
+    tasks = {task.id: task for task in _all(stored, "SELECT body FROM tasks", Task)}
+    nodes = _all(stored, "SELECT body FROM nodes WHERE role = 'system'", Node)
+    asks = _all(stored, "SELECT body FROM asks", Ask)
+    started = _all(stored, "SELECT body FROM tool_executions WHERE phase = 'started'", ExecutionStart)
+    finished = _all(stored, "SELECT body FROM tool_executions WHERE phase = 'finished'", ExecutionEnd)
     assert set(lives.started) <= set(tasks), "an acknowledged task is lost"
     assert [ask for ask in asks if ask.status == "waiting"] == []
     made = Counter(block.until_id for node in nodes if (block := summary_of(node)) is not None)
@@ -94,5 +92,5 @@ def _step(ask: Ask) -> str:
     return step_of(ask.unknown.command or "")
 
 
-def _all(connection: sqlite3.Connection, query: str, kind: type[T]) -> list[T]:
-    return [from_json(body, kind) for (body,) in connection.execute(query)]
+def _all(stored: StoredRecords, query: str, kind: type[T]) -> list[T]:
+    return [from_json(row[0], kind) for row in stored.rows(query)]

@@ -50,7 +50,7 @@ class Work:
     def _next_step(self, request: ReceivedRequest) -> Reply:
         """The first step without a result, as far as the model can tell from its request."""
         kind, file = _task(request)
-        done = _done(request.messages)
+        done = _done(request.messages, file)
         left = [step for step in range(1, STEPS + 1) if f"step_{step}" not in done]
         if not left:
             return DONE
@@ -84,13 +84,13 @@ def _task(request: ReceivedRequest) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def _done(messages: list[JsonObject]) -> set[str]:
+def _done(messages: list[JsonObject], file: str) -> set[str]:
     """The steps whose calls have a result, and `asked`; calls of a cut reply never ran.
 
     Identified by the command: a repeated call id is sent as another one.
     """
     called: dict[str, str] = {}
-    done = steps_told(messages)
+    done = steps_told(messages, file)
     for message in messages:
         for call in msgspec.convert(message.get("tool_calls") or [], list[_Sent]):
             found = _STEP.search(call.function.arguments)  # none in a reply that was cut within its arguments

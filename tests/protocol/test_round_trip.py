@@ -31,8 +31,6 @@ def test_a_struct_comes_back_from_json_as_it_was(struct: type[Wire]) -> None:
 
 @pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
 def test_a_struct_refuses_a_field_it_does_not_know(struct: type[Wire]) -> None:
-    tag = msgspec.inspect.type_info(struct)
-    assert isinstance(tag, msgspec.inspect.StructType)
     data = msgspec.json.decode(msgspec.json.encode(next(samples(struct)))) | {"notAField": 1}
     with pytest.raises(msgspec.ValidationError, match="notAField"):
         msgspec.json.decode(msgspec.json.encode(data), type=struct)

@@ -12,6 +12,7 @@ import psutil
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from errand.client.launch import connect, read_endpoint
+from errand.engine.core.settings import Settings
 from errand.paths import Paths
 from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
 from errand.protocol.base import EmptyParams
@@ -32,6 +33,7 @@ from tests.clients.restless import Gone, RestlessClient
 from tests.soak.sample import Meter, Sample
 from tests.soak.work import LONG, PLANS, answer, prompt
 from tests.support.model_server import ModelServer
+from tests.support.stored_records import StoredRecords
 
 _AT_A_TIME = 20
 _CLIENTS = 8
@@ -42,11 +44,12 @@ _LOST = (CallError, ConnectionLost, NoEngine, LaunchError)
 class Soak:
     """`run` fills `samples`; `ended` counts tasks by their end. `lives` is the number of engine starts."""
 
-    def __init__(self, home: Path, seconds: float, lives: int) -> None:
+    def __init__(self, home: Path, records: StoredRecords, seconds: float, lives: int) -> None:
         self.samples: list[Sample] = []
         self.ended: dict[str, int] = {}
         self._paths = Paths(home)
-        self._meter = Meter(self._paths.database)
+        self._records = records
+        self._meter = Meter(records)
         self._workspace = home / "workspaces" / "soak"
         self._seconds = seconds
         self._lives = lives
@@ -60,6 +63,7 @@ class Soak:
         self._unsubscribe: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
+        Settings(self._paths.settings).set("database_url", self._records.url)
         self._workspace.mkdir(parents=True)
         (self._workspace / "shared.txt").write_text("hay\nneedle\n" * 200)
         async with ModelServer(answer=answer) as model:
@@ -160,9 +164,12 @@ class Soak:
         while True:
             with suppress(*_LOST, OSError, psutil.NoSuchProcess):
                 status = await self._line.call(ENGINE_STATUS, EmptyParams())
-                stalls = (status.loop_stall_p99_ms, status.loop_stall_max_ms)
+                began = time.monotonic()
+                await self._line.call(TASK_LIST, TaskListParams(limit=1))
                 at_s = time.monotonic() - self._began
-                self.samples.append(self._meter.measure(at_s, status.pid, len(self._over), stalls))
+                answer_ms = (time.monotonic() - began) * 1_000
+                times_ms = (status.loop_stall_p99_ms, status.loop_stall_max_ms, answer_ms)
+                self.samples.append(self._meter.measure(at_s, status.pid, len(self._over), times_ms))
             await asyncio.sleep(_SAMPLED_EACH_S)
 
     async def _restart(self) -> None:

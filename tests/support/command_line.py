@@ -1,9 +1,12 @@
-"""The command line as a user runs it: real processes on a temporary data directory."""
+"""The command line as a user runs it: real processes on a temporary data directory.
+
+Most of them are forks of a process that has the imports (`warm_errand.py`).
+"""
 
 import asyncio
 import os
 import signal
-import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -19,10 +22,11 @@ from errand.client.launch import read_endpoint
 from errand.paths import Paths
 from errand.protocol.base import JsonObject
 from errand.protocol.tasks import TASK_GET, TASK_LIST, Task, TaskIdParams, TaskListParams, TaskStatus
+from tests.support.forked_process import start_program
 from tests.support.processes import is_alive, until
+from tests.support.warm_errand import CHECKOUT, Command
 
-CHECKOUT = Path(__file__).parents[2]
-LONGEST_S = 30.0
+LONGEST_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +72,11 @@ class Errand:
         return Finished(process.returncode, out.decode(), err.decode())
 
     async def start(
-        self, *arguments: str, out: int = asyncio.subprocess.PIPE, variables: Mapping[str, str] = {}
+        self, *arguments: str, out: int = PIPE, variables: Mapping[str, str] = {}
     ) -> asyncio.subprocess.Process:
         """Start a command with pipes for all three streams; `out` may be a descriptor to write to."""
-        return await asyncio.create_subprocess_exec(
-            *self._prefix,
-            sys.executable,
-            "-m",
-            "errand",
-            *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=out,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=self.folder,
-            env=self.environment | dict(variables),
-        )
+        command = Command(arguments, str(self.folder), self.environment | dict(variables))
+        return await start_program(command, (PIPE, out, PIPE), self._prefix)
 
     async def close(self) -> None:
         """End the engine, if one runs, as the system does at shutdown."""

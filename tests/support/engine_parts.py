@@ -27,6 +27,7 @@ from errand.protocol.tasks import (
 )
 from tests.support.model_server import ModelServer
 from tests.support.provider_servers import NO_LOCAL_SERVERS
+from tests.support.stored_records import copy_records, prepare_records
 
 LONGEST_S = 15.0
 _RETRY = RetryPolicy()
@@ -134,7 +135,7 @@ class EngineParts:
 async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RETRY) -> AsyncGenerator[EngineParts]:
     """A whole engine. Opened again on the same home it behaves like an engine after a restart."""
     paths = Paths(home / "data")
-    paths.prepare()
+    prepare_records(paths)
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
     async with model, AsyncExitStack() as stack:
@@ -152,8 +153,9 @@ async def remembered(engine: EngineParts) -> None:
 
 
 def crash(engine: EngineParts, home: Path) -> int:
-    """Copy the current files into another home, as if the engine had been killed; returns the model server's port."""
+    """Copy the current state into another home, as if the engine had been killed; returns the model server's port."""
     shutil.copytree(engine.services.paths.home, home / "data", ignore=shutil.ignore_patterns("run"))
+    copy_records(Paths(home / "data"))
     return int(engine.model.url.split(":")[2].split("/")[0])
 
 

@@ -27,7 +27,9 @@ from errand.engine.event_log import EventLog
 from errand.engine.memory.embedding import Embedder
 from errand.engine.memory.facts import Facts
 from errand.engine.memory.memory import open_memory
+from errand.engine.models.catalog.configured import ProviderDirectory
 from errand.engine.models.custom_servers import CustomServers
+from errand.engine.models.own_models import OwnModels
 from errand.engine.models.router import ModelRouter
 from errand.engine.permissions.grants import Grants
 from errand.engine.server.dispatcher import ROUTES
@@ -37,6 +39,7 @@ from errand.engine.server.session import AccessToken
 from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.engine.skills.skills import Skills
 from errand.engine.storage.database import Database
+from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.engine.tools.mcp.administration import ServerAdministration
 from errand.engine.tools.mcp.known import KnownServers
 from errand.engine.tools.mcp.pool import McpPool
@@ -62,6 +65,7 @@ from errand.protocol.tasks import (
 )
 from tests.support.mcp_servers import judge_here, no_sandbox
 from tests.support.provider_servers import NO_LOCAL_SERVERS
+from tests.support.stored_records import prepare_records
 
 TOKEN = "the-token-of-the-test"
 
@@ -215,11 +219,11 @@ async def engine_server(
 ) -> AsyncGenerator[EngineServer]:
     """An engine server. Opened again on the same home it behaves like an engine after a restart."""
     paths = Paths(home)
-    paths.prepare()
-    database = await Database.open(f"sqlite+aiosqlite:///{paths.database}", paths.copies)
+    prepare_records(paths)
+    settings = Settings(paths.settings)
+    database = await Database.open(settings.values.database_url or sqlite_url(paths.database), paths.copies)
     log = EventLog(database.journal, database.epoch, (await database.events.bounds())[1])
     keys = KeyStore(paths.keys, NO_LOCAL_SERVERS, lambda: None)
-    settings = Settings(paths.settings)
     models = ModelRouter(keys, home, settings=lambda: settings.values, lists=paths.models)
     runner = PlainRunner(log)
     asks = PendingAsks(log, database.asks)
@@ -241,6 +245,7 @@ async def engine_server(
     stack = AsyncExitStack()
     embedder = Embedder(lambda: paths.embedding)
     memory = await open_memory(database, log, settings, paths, keys, embedder, stack)
+    own_models = OwnModels(settings, ProviderDirectory(lambda: settings.values))
     services = Services(
         log=log,
         database=database,
@@ -254,7 +259,8 @@ async def engine_server(
         chats=Chats(database, roster, runner),
         comparison=ModelComparison(database, roster, runner, models, settings),
         models=models,
-        custom_servers=CustomServers(settings, keys, models.available),
+        custom_servers=CustomServers(settings, keys, models.available, own_models),
+        own_models=own_models,
         keys=keys,
         settings=settings,
         grants=Grants(),

@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -12,16 +14,22 @@ from typing import Self
 
 import psutil
 
-# Fast, since nothing here must survive a power failure. Only the socket in its folder: no port that could be in use.
+from tests.support.processes import is_alive
+
+# Only the socket in its folder: no port that could be in use.
 _SETTINGS = {
     "listen_addresses": "",
-    "fsync": "off",
-    "full_page_writes": "off",
     "shared_buffers": "16MB",
     "max_connections": "60",
     "autovacuum": "off",
     "log_min_messages": "fatal",
 }
+# The role that needs a password; all others are trusted.
+GUARDED = "guarded"
+# Where nothing must survive a power failure.
+_FAST = {"fsync": "off", "full_page_writes": "off"}
+_MEMORY = Path("/dev/shm")
+_ROOM = 2_000_000_000
 # The immediate shutdown of PostgreSQL, also when whoever started it was killed.
 _UNTIL_CLOSED = '"$@" & read -r _; kill -QUIT $!; wait'
 # The server refuses to run as root, whoever runs the tests.
@@ -40,22 +48,35 @@ def find_programs() -> Path | None:
     return next((one for one in folders if (one / "postgres").exists() and (one / "initdb").exists()), None)
 
 
-class PostgresServer:
-    """Runs from entering to leaving the context; `stop` and `start` in between keep its data."""
+def _in_memory() -> Path | None:
+    """Where files need no disk, if there is much room."""
+    return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM else None
 
-    def __init__(self, programs: Path) -> None:
+
+class PostgresServer:
+    """Runs from entering to leaving the context; `stop` and `start` in between keep its data.
+
+    Only if `durable` are its files on disk when a commit is answered.
+    """
+
+    def __init__(self, programs: Path, *, durable: bool = False) -> None:
         self.programs = programs
+        self._is_durable = durable
+        self._settings = _SETTINGS if durable else _SETTINGS | _FAST
         self._folder = Path()
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = count(1)
 
     def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="errand-postgres-"))  # short: the path of a socket is limited
+        # Short: the path of a socket is limited.
+        self._folder = Path(tempfile.mkdtemp(prefix="errand-postgres-", dir=None if self._is_durable else _in_memory()))
         try:
             if _USER is not None:
                 shutil.chown(self._folder, _USER)
             options = ("-U", "errand", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
             self._run("initdb", "-D", str(self._data), *options)
+            access = self._data / "pg_hba.conf"
+            access.write_text(f"local all {GUARDED} scram-sha-256\n{access.read_text()}")
             self.start()
         except BaseException:
             self.__exit__()
@@ -76,7 +97,7 @@ class PostgresServer:
         return self._folder / "data"
 
     def start(self) -> None:
-        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         server = [str(self.programs / "postgres"), "-D", str(self._data), "-k", str(self._folder), *settings]
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", _UNTIL_CLOSED, "sh", *server],
@@ -102,6 +123,17 @@ class PostgresServer:
             one.kill()
         process.wait()
 
+    def kill(self) -> None:
+        """Kill all its processes at once."""
+        assert self._process is not None
+        below = psutil.Process(self._process.pid).children(recursive=True)
+        for process in below:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        while any(is_alive(process.pid) for process in below):
+            time.sleep(0.01)
+        self.stop()
+
     def pause(self) -> None:
         """Stop its processes where they are: connections stay open, and nothing is answered."""
         self._signal_all(signal.SIGSTOP)
@@ -109,23 +141,42 @@ class PostgresServer:
     def go_on(self) -> None:
         self._signal_all(signal.SIGCONT)
 
-    def new_database(self) -> str:
-        """The URL of a new, empty database."""
+    def new_database(self, template: str = "") -> str:
+        """The URL of a new database: an empty one, or a copy of the one at this URL, which nobody uses."""
         name = f"errand_{next(self._numbers)}"
-        self.execute("postgres", f"CREATE DATABASE {name} TEMPLATE template0")
+        self.execute("postgres", f"CREATE DATABASE {name} TEMPLATE {self.name_of(template) or 'template0'}")
         return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Remove a database, with all connections to it."""
+        self.execute("postgres", f"DROP DATABASE IF EXISTS {self.name_of(url)} WITH (FORCE)")
 
     def url(self, database: str) -> str:
         return f"postgresql+asyncpg://errand@/{database}?host={self._folder}"
 
-    def execute(self, database: str, sql: str) -> str:
-        """The result's rows, with columns separated by `|`."""
-        return self._run("psql", "-h", str(self._folder), "-U", "errand", "-d", database, "-XqAtc", sql)
+    @staticmethod
+    def name_of(url: str) -> str:
+        """The database of one of its URLs."""
+        return url.partition("@/")[2].partition("?")[0]
+
+    def allow_with_password(self, url: str, password: str) -> None:
+        """Let the role `GUARDED` use the database of one of its URLs, with this password."""
+        name = self.name_of(url)
+        self.execute(name, f"CREATE ROLE {GUARDED} LOGIN PASSWORD '{password}'")
+        self.execute(name, f"ALTER DATABASE {name} OWNER TO {GUARDED}")
+
+    def execute(self, database: str, sql: str, *options: str) -> str:
+        """The result's rows, with columns separated by `|`; `options` are of psql."""
+        return self._run("psql", "-h", str(self._folder), "-U", "errand", "-d", database, "-XqAtc", sql, *options)
+
+    def dump(self, url: str) -> str:
+        """What a database holds, as statements."""
+        return self._run("pg_dump", "-h", str(self._folder), "-U", "errand", self.name_of(url))
 
     def copy(self, url: str) -> str:
         """The URL of a new database with what the given one holds, by a dump."""
         to = self.new_database()
-        source, target = (one.partition("@/")[2].partition("?")[0] for one in (url, to))
+        source, target = self.name_of(url), self.name_of(to)
         dump = str(self._folder / f"{source}.dump")
         self._run("pg_dump", "-h", str(self._folder), "-U", "errand", "-Fc", "-f", dump, source)
         self._run("pg_restore", "-h", str(self._folder), "-U", "errand", "-e", "-d", target, dump)
@@ -139,7 +190,9 @@ class PostgresServer:
     def _run(self, program: str, *arguments: str, retry: bool = False) -> str:
         command = [str(self.programs / program), *arguments]
         while True:
-            done = subprocess.run(command, capture_output=True, text=True, user=_USER, cwd="/", check=False)
+            # Only the server may not be run by root; as another user, starting a program takes ten times as long.
+            user = _USER if program == "initdb" else None
+            done = subprocess.run(command, capture_output=True, text=True, user=user, cwd="/", check=False)
             if done.returncode == 0:
                 return done.stdout.strip()
             if not retry or self._process is None or self._process.poll() is not None:

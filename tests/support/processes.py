@@ -39,7 +39,7 @@ _USER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 # If Python is below root's home folder: may read any file, but inspect no more processes than without.
 _READER = (*_USER, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 
 # Time for resources that are being released when a test ends.
 _GRACE_S = 5.0
@@ -47,17 +47,30 @@ _LOOK_S = 0.01
 
 _PROGRAM = str(Path(errand.__file__).parent)
 
+_ended: set[int] = set()
+
 _T = TypeVar("_T")
 
 
 def running(marker: str) -> list[int]:
     """Processes whose command line contains the marker."""
+    if has_proc():
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+        return [pid for pid in numbers if marker.encode() in _command_line(pid)]
     found: list[int] = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words: list[str] = process.info["cmdline"] or []
         if process.info["status"] != psutil.STATUS_ZOMBIE and any(marker in word for word in words):
             found.append(process.pid)
     return found
+
+
+def _command_line(pid: int) -> bytes:
+    """Its words, with NUL after each; empty for a zombie."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def below(*markers: str, of: int | None = None) -> list[psutil.Process]:
@@ -149,6 +162,30 @@ def adopt_orphans() -> None:
     """Become the subreaper of orphaned descendants, so that they are found (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def adopts_orphans() -> bool:
+    if sys.platform != "linux":
+        return False
+    found = ctypes.c_int()
+    ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(found), 0, 0, 0)
+    return bool(found.value)
+
+
+def reap_orphans() -> None:
+    """Reap adopted processes that had ended before the last call.
+
+    Nothing else does, and each takes its time whenever processes are counted. Those that ended since may still be
+    waited for by who started them.
+    """
+    if not has_proc() or not _has_children():
+        return
+    ended = {pid for pid in children_of(os.getpid()) if not _is_alive(pid)}
+    for pid in ended & _ended:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+    _ended.clear()
+    _ended.update(ended)
 
 
 async def leaked_tasks() -> list[str]:
@@ -257,10 +294,13 @@ def _has_children() -> bool:
 
 
 def _is_alive(pid: int) -> bool:
+    if not has_proc():
+        return is_alive(pid)
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1]
+    except OSError:
         return False
+    return state not in b"ZX"
 
 
 def _engines(homes: Iterable[Path]) -> set[int]:

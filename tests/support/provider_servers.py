@@ -86,16 +86,21 @@ async def _token() -> str | None:
 
 
 class AnthropicServer:
-    """Answers every request with thinking, text and a call of `shell`; `bodies` has the requests."""
+    """Answers every request with thinking, text and a call of `shell`; `bodies` has the requests.
+
+    Its list of models has one. `keys` has those of the callers.
+    """
 
     def __init__(self) -> None:
         self.url = ""
+        self.keys: list[str] = []
         self.bodies: list[JsonObject] = []
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
         app = web.Application()
         app.router.add_post("/v1/messages", self._answer)
+        app.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -106,9 +111,14 @@ class AnthropicServer:
         if self._runner is not None:
             await self._runner.cleanup()
 
+    async def _list(self, request: web.Request) -> web.Response:
+        self.keys.append(request.headers.get("x-api-key", ""))
+        return web.json_response({"data": [{"type": "model", "id": "claude-test"}]})
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body: JsonValue = msgspec.json.decode(await request.read())
         assert isinstance(body, dict)
+        self.keys.append(request.headers.get("x-api-key", ""))
         self.bodies.append(body)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
@@ -215,7 +225,10 @@ async def own_server(
     certificate: ssl.SSLContext | None = None,
     port: int = 0,
 ) -> AsyncGenerator[OwnServer]:
-    """`url` has only host and port; the API is at `base`. `rows` is its model list instead of `models`."""
+    """`url` has only host and port; the API is at `base`, where each model says OK.
+
+    `rows` is its model list instead of `models`.
+    """
     server = OwnServer(models=tuple(models))
 
     async def listed(request: web.Request) -> web.Response:
@@ -231,7 +244,17 @@ async def own_server(
             return web.json_response({"error": "not found"}, status=404)
         return web.json_response({"data": list(rows) or [{"id": name} for name in server.models]})
 
+    async def replied(request: web.Request) -> web.Response:
+        server.paths.append(request.path)
+        server.keys.append(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        if key and server.keys[-1] != key:
+            return web.json_response({"error": {"message": f"no such key {server.keys[-1]}"}}, status=401)
+        chunk = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "OK"}, "finish_reason": "stop"}]}
+        body = f"data: {msgspec.json.encode(chunk).decode()}\n\ndata: [DONE]\n\n"
+        return web.Response(text=body, content_type="text/event-stream")
+
     app = web.Application()
+    app.router.add_post(f"{base}/chat/completions", replied)
     app.router.add_get("/{path:.*}", listed)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()

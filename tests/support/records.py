@@ -19,6 +19,8 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+_MADE: dict[type[msgspec.Struct], list[Any]] = {}
+
 _JSON: JsonObject = {"text": 'q" \\ \u2028 é 🙂', "list": [1, 2.5, None, True], "empty": {}}
 
 _PLAIN: dict[type[inspect.Type], Callable[[], list[object]]] = {
@@ -105,13 +107,22 @@ def grant(grant_id: str = "g1") -> Grant:
 
 def samples(struct: type[S]) -> Iterator[S]:
     """The minimal instance, then as many full ones as the field with the most variants has."""
-    info = inspect.type_info(struct)
-    assert isinstance(info, inspect.StructType)
-    required = {field.name: _values(field.type)[0] for field in info.fields if field.required}
-    yield struct(**required)
-    values = {field.name: _values(field.type) for field in info.fields}
-    for index in range(max((len(some) for some in values.values()), default=0)):
-        yield struct(**{name: some[index % len(some)] for name, some in values.items()})
+    if struct not in _MADE:
+        info = inspect.type_info(struct)
+        assert isinstance(info, inspect.StructType)
+        _make(info)
+    yield from _MADE[struct]
+
+
+def _make(info: inspect.StructType) -> list[Any]:
+    """Once for each struct: most are parts of many others."""
+    if (made := _MADE.get(info.cls)) is None:
+        values = {field.name: _values(field.type) for field in info.fields}
+        made = [info.cls(**{field.name: values[field.name][0] for field in info.fields if field.required})]
+        for index in range(max((len(some) for some in values.values()), default=0)):
+            made.append(info.cls(**{name: some[index % len(some)] for name, some in values.items()}))
+        _MADE[info.cls] = made
+    return made
 
 
 def _values(kind: inspect.Type) -> list[Any]:
@@ -132,6 +143,6 @@ def _values(kind: inspect.Type) -> list[Any]:
         case inspect.DictType():
             return [dict.fromkeys(_values(kind.key_type), _values(kind.value_type)[0]), {}]
         case inspect.StructType():
-            return list(samples(kind.cls))
+            return _make(kind)
         case _:
             raise AssertionError(f"no sample of {kind}")

@@ -24,14 +24,25 @@ from errand.protocol.blocks import (
     NoticeBlock,
     NoticeKind,
     RecalledEntry,
+    ResultMark,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
 )
 from errand.protocol.conversations import Node, Role
-from errand.protocol.tasks import Task, TaskStatus, TaskStopReason
+from errand.protocol.tasks import CallProgress, Task, TaskStatus, TaskStopReason
 from errand.protocol.usage import Usage
-from errand.window.rows.row import ImageRow, NoticeRow, ReplyRow, Row, TaskEndRow, ThinkingRow, ToolCallRow, UserRow
+from errand.window.rows.row import (
+    CallState,
+    ImageRow,
+    NoticeRow,
+    ReplyRow,
+    Row,
+    TaskEndRow,
+    ThinkingRow,
+    ToolCallRow,
+    UserRow,
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -397,18 +408,20 @@ def tool(
     is_error: bool = False,
     details: JsonObject | None = None,
     output: str = "",
-    waiting: bool = False,
-    unknown: bool = False,
-    interrupted: bool = False,
+    state: CallState = "running",
+    marks: tuple[ResultMark, ...] = (),
+    progress: CallProgress | None = None,
 ) -> ToolCallRow:
     """A call; running while `text`, its result, is None."""
     call = ToolCallBlock(call_id=key, tool=name, arguments=arguments, display=display_of(name, arguments))
     result = None
     if text is not None:
         result = with_facts(
-            ToolResultBlock(call_id=key, tool=name, text=text, is_error=is_error, summary=summary, details=details)
+            ToolResultBlock(
+                call_id=key, tool=name, text=text, is_error=is_error, summary=summary, details=details, marks=marks
+            )
         )
-    return ToolCallRow(key, node(key), call, result, output, waiting, unknown, interrupted)
+    return ToolCallRow(key, node(key), call, result, output, state, progress)
 
 
 def notice(kind: NoticeKind, text: str, key: str = "notice") -> NoticeRow:

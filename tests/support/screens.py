@@ -8,7 +8,6 @@ import pty
 import shutil
 import signal
 import struct
-import sys
 import termios
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -16,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tests.support.forked_process import start_program
+from tests.support.warm_errand import Command
 
 _CLIENT_MESSAGE = 33
 
@@ -134,18 +136,8 @@ class PseudoTerminal:
     async def __aenter__(self) -> Self:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "errand",
-            *self._arguments,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=self._folder,
-            env=self._environment,
-            start_new_session=True,
-        )
+        command = Command(self._arguments, str(self._folder), self._environment, new_session=True)
+        self._process = await start_program(command, (theirs, theirs, theirs))
         os.close(theirs)
         asyncio.get_running_loop().add_reader(self._ours, self._read)
         return self

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from errand.protocol.tasks import ApproveMode, Task, TaskMode
 from errand.window.stores.catalog import ModelStore
+from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
 from errand.window.views.composer.queue_view import QueuedMessageView
@@ -21,7 +22,7 @@ from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 
 _LONGEST_S = 10.0
-_PAUSE_S = 0.002
+_PAUSE_S = 0.005
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -103,7 +104,7 @@ async def desk(
     async with store_engine(home, server) as engine:
         task = await engine.parts.start("Begin", mode=mode, approve=approve)
         store, _ = await engine.open(task.conversation_id)
-        models = ModelStore(engine.stores.session)
+        models = ModelStore(engine.stores.session, WindowStateStore(home / "window.json"))
         pictures = PastedFiles(home / "data" / "attachments" / "pasted")
         view = ConversationView(store, engine.stores, models, theme, application.clipboard(), pictures)
         view.resize(900, 700)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from pathlib import Path
 from uuid import uuid4
@@ -12,9 +13,11 @@ import psutil
 import pytest
 
 from errand.paths import Paths
-from tests.support.command_line import CHECKOUT, Errand, rest
+from tests.support.command_line import Errand, rest
+from tests.support.forked_process import start_program
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import is_alive, running, until
+from tests.support.warm_errand import CHECKOUT, Command
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the watchdog needs /proc and shared memory")
 
@@ -27,10 +30,9 @@ async def stalling(own_errand: Errand) -> AsyncGenerator[Starter]:
     started: list[asyncio.subprocess.Process] = []
 
     async def start(how: str, limit_s: float) -> asyncio.subprocess.Process:
-        engine = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.support.stalling_engine", how, "--stall-limit", str(limit_s),
-            env=own_errand.environment, cwd=CHECKOUT, stdout=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+        arguments = (how, "--stall-limit", str(limit_s))
+        command = Command(arguments, str(CHECKOUT), own_errand.environment, module="tests.support.stalling_engine")
+        engine = await start_program(command, (DEVNULL, DEVNULL, 2))
         started.append(engine)
         await until((own_errand.home / "run" / "engine.json").exists)
         if limit_s:

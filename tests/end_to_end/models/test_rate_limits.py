@@ -38,3 +38,13 @@ async def test_a_wait_is_said_once_without_a_terminal(errand: Errand) -> None:
         assert "Here it is." in out.decode()
         assert err.decode().count("rate limit until ") == 1
         assert err.decode().count("the task goes on by itself then") == 1
+
+
+async def test_each_short_wait_is_said_once_without_a_terminal(errand: Errand) -> None:
+    busy = Reply(status=503, error="Overloaded.", headers={"Retry-After": "1"})
+    for more in ((), ("--json",)):
+        async with ModelServer(replies=[busy, busy, Reply(text="Here it is.")]) as server:
+            done = await errand.run("run", *more, *MODEL, server.url, "write a report")
+        assert (done.code, "Here it is." in done.out) == (0, True), done.err
+        assert done.err.count("errand: retrying in ") == 2
+        assert done.err.count("\n") == 2

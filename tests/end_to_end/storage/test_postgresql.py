@@ -33,8 +33,7 @@ async def own_errand(url: str, tmp_path: Path, workspace: Path) -> AsyncGenerato
 
 
 def count(postgres: PostgresServer, url: str, what: str) -> int:
-    name = url.partition("@/")[2].partition("?")[0]
-    return int(postgres.execute(name, f"SELECT count(*) FROM {what}"))
+    return int(postgres.execute(postgres.name_of(url), f"SELECT count(*) FROM {what}"))
 
 
 async def test_the_tour_runs_and_is_found_by_its_words(own_errand: Errand) -> None:
@@ -114,6 +113,7 @@ async def test_doctor_looks_at_the_server_and_backup_names_its_own_programs(
     commands = (("backup",), ("restore", "x.tar"), ("doctor", "--repair"))
     backup, restore, repair = [await own_errand.run(*command) for command in commands]
     assert "postgresql://errand@/errand_" in there.out and "answers" in there.out
+    assert " MB in the database errand_" in there.out
     assert away.code == 1 and "does not answer" in away.out
     assert refused.code != 0 and "cannot be reached" in refused.err
     assert backup.code == restore.code == repair.code == 2

@@ -66,6 +66,91 @@ async def test_ctrl_c_leaves_a_task_that_is_followed_at_work(errand: Errand) -> 
     assert done.code == 0, done.err
 
 
+async def test_what_is_typed_to_a_followed_task_steers_it(errand: Errand) -> None:
+    gate = asyncio.Event()
+    replies = [
+        Reply(calls=(Call("send_update", {"message": "Half of it is done."}),), gate=gate),
+        Reply(text="A blue one it is."),
+        Reply(text="And that was all."),
+    ]
+    async with ModelServer(replies=replies) as server:
+        running = await errand.start("run", *MODEL, server.url, "paint it")
+        await server.request(0)
+        async with terminal(errand, "attach", (await errand.task("thinking")).id) as screen:
+            await screen.shows("What you type steers the task")
+            await screen.shows("thinking", then="make it blue\r")
+            await screen.shows("it reads this next", then="/nope\r")
+            await screen.shows("There is no /nope here.", then="then say goodbye\x1b\r")
+            await screen.shows("queued for when the work at hand is done", then="/app\ted\t\r")
+            await screen.shows("Accept edits: ")
+            gate.set()
+            await screen.shows("A blue one it is.")
+            await screen.shows("And that was all.")
+            await screen.shows("task complete")
+            code = await screen.ended()
+        done = await rest(running)
+        asked = [str(request.messages[-1]["content"]) for request in server.requests]
+    assert (code, done.code) == (0, 0), screen.seen
+    assert asked[1:] == ["make it blue", "then say goodbye"]
+    assert screen.seen.count("> make it blue\r\n") == 1, "what was typed is not shown again"
+
+
+async def test_a_streaming_reply_is_not_cut_by_what_is_typed_to_a_followed_task(errand: Errand) -> None:
+    words = " ".join(f"word{number}" for number in range(30))
+    async with ModelServer(replies=[Reply(text=words, piece_length=12, piece_delay_s=0.1)] * 2) as server:
+        running = await errand.start("run", *MODEL, server.url, "tell me")
+        await server.request(0)
+        async with terminal(errand, "attach", (await errand.task("thinking")).id) as screen:
+            await screen.shows("word1", then="note this\r")
+            await screen.shows("> note this", then="half a li")
+            assert await screen.ended() == 0
+        await rest(running)
+    end = screen.seen.index("task complete") if "task complete" in screen.seen else len(screen.seen)
+    first = screen.seen[:end]
+    assert first.index("word29") < first.rindex("> note this")
+    assert "this was not sent: half a li" in screen.seen
+
+
+async def test_a_followed_task_is_held_and_stopped_by_what_is_typed(errand: Errand) -> None:
+    gate = asyncio.Event()
+    replies = [
+        Reply(calls=(Call("send_update", {"message": "First."}),), gate=gate),
+        Reply(text="never", stall_after=1),
+    ]
+    async with ModelServer(turns=replies) as server:
+        running = await errand.start("run", *MODEL, server.url, "work")
+        await server.request(0)
+        async with terminal(errand, "attach", (await errand.task("thinking")).id) as screen:
+            await screen.shows("thinking", then="/pause\r")
+            await screen.shows("> /pause", then="/pause\r")
+            await screen.shows("The task is paused already.")
+            gate.set()
+            await errand.task("paused")
+            screen.type("/resume\r")
+            await server.request(1)
+            screen.type("/stop\r")
+            await screen.shows("task stopped")
+            code = await screen.ended()
+        done = await rest(running)
+    assert (code, done.code) == (130, 130)
+
+
+async def test_without_a_terminal_a_followed_task_is_only_watched(errand: Errand) -> None:
+    gate = asyncio.Event()
+    async with ModelServer(replies=[Reply(text="Done.", gate=gate)]) as server:
+        running = await errand.start("run", *MODEL, server.url, "work")
+        await server.request(0)
+        onlooker = await errand.start("attach", (await errand.task("thinking")).id)
+        assert onlooker.stdin is not None and onlooker.stdout is not None
+        onlooker.stdin.write(b"/stop\nmake it blue\n")
+        onlooker.stdin.close()
+        await onlooker.stdout.readline()  # the task's line: it is followed
+        gate.set()
+        watched, done = await rest(onlooker), await rest(running)
+    assert (watched.code, done.code, len(server.requests)) == (0, 0, 1)
+    assert "Done." in watched.out and "steer" not in watched.out
+
+
 async def test_ctrl_c_at_a_question_of_a_followed_task_leaves_it_waiting(errand: Errand) -> None:
     async with ModelServer(turns=[Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]) as server:
         async with terminal(errand, "run", *MODEL, server.url, "ask") as screen:

@@ -30,7 +30,7 @@ async def test_changes_are_listed_compared_undone_and_redone(errand: Errand, wor
     shown = (await errand.run("changes", task)).out
     assert shown.splitlines()[:3] == ["2 files · +2 −1", "  +1 −1  a.txt", "  +1 −0  b/c.txt · new"]
     diff = (await errand.run("changes", task, "--diff", "--file", "a.txt")).out
-    assert diff == "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+    assert diff == "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
     assert (await errand.run("undo", task, "--step", "2")).out == "Undone in 1 file.\n"
     assert not (workspace / "b").exists()
     assert (await errand.run("undo", task)).out == "Undone in 1 file.\n"

@@ -69,7 +69,7 @@ async def test_what_is_wrong_is_said_and_what_to_do(errand: Errand) -> None:
     _, place = await added(errand, "--name", "Anna")
     for arguments, words in {
         ("agents", "conv_none"): "No conversation",
-        ("agents", "remove", "none"): "no agent",
+        ("agents", "remove", "none"): "No agent has the id",
         ("agents", "add", place, "--color", "mauve"): "no colour",
         ("agents", "add", place, "--personality", "none"): "no personality",
         ("agents", "turns", place, "--rule", "moderator"): "moderates",

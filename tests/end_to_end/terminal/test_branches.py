@@ -50,6 +50,11 @@ async def test_branches_are_made_drawn_and_gone_to(errand: Errand) -> None:
     other = (await errand.run("show", "plant a birch", "--branch", id_of(tree, "Reply 3"))).out
     assert "> plant an oak\n\nAssistant · " in other and "Reply 3 to plant an oak\n" in other
 
+    ends = (id_of(tree, "Reply 1"), id_of(tree, "Reply 3"))
+    sides, beside = await errand.run("compare", *ends), await errand.run("compare", "plant a birch", *ends)
+    assert (sides.code, sides.out) == (0, beside.out)
+    assert "Reply 1 to plant a birch" in sides.out and "Reply 3 to plant an oak" in sides.out
+
     reply = await errand.run("edit", "plant a birch", "--at", id_of(tree, "Reply 2"), "new")
     assert reply.code == 2 and "Only a message of yours can be edited." in reply.err
     unknown = await errand.run("move", "plant a birch", "nothing")

@@ -33,7 +33,10 @@ async def test_what_a_search_finds_is_forgotten_everywhere(own_errand: Errand) -
     wanted = await own_errand.run("memory", "forget", *nodes, "--json")
     assert (wanted.code, wanted.out) == (2, "") and "Add --yes" in wanted.err
     assert await found(own_errand) == nodes
-    done = await own_errand.run("memory", "forget", *nodes, "--yes")
+    several = await own_errand.run("memory", "forget", "_", "--yes")
+    assert several.code == 2 and "messages match '_'" in several.err and "Noted." in several.err
+    assert await found(own_errand) == nodes
+    done = await own_errand.run("memory", "forget", nodes[0][-8:], nodes[1], "--yes")
     assert done.code == 0 and done.out.startswith("Forgotten: 2 texts, ") and "provider has received" in done.err
     assert await found(own_errand) == [] and places(own_errand.home) == []
     task, page = await own_errand.task("completed"), own_errand.folder / "pages"
@@ -50,4 +53,4 @@ async def test_what_a_search_finds_is_forgotten_everywhere(own_errand: Errand) -
 
 async def test_an_unknown_node_is_refused(own_errand: Errand) -> None:
     done = await own_errand.run("memory", "forget", "node_none", "--yes")
-    assert done.code != 0 and "no node 'node_none'" in done.err
+    assert done.code == 2 and "No message has the id 'node_none'" in done.err

@@ -26,6 +26,22 @@ async def test_a_key_is_typed_without_being_shown(own_errand: Errand) -> None:
         await screen.shows("Nothing was stored.")
 
 
+async def test_a_conversation_is_shown_and_deleted_when_the_person_says_so(own_errand: Errand) -> None:
+    await own_errand.run("run", "--model", "scripted/note", "greet me")
+    assert (await own_errand.run("archive", "greet me")).code == 0
+    for typed, told in (
+        ("\r", "Nothing was deleted."),
+        ("\x03", "Nothing was deleted."),
+        ("y\r", "was deleted: greet me"),
+    ):
+        words = PseudoTerminal(("delete", "greet"), own_errand.folder, own_errand.environment)
+        async with words as screen:
+            await screen.shows("greet me  last changed")
+            await screen.shows("y for yes, Enter for no:", then=typed)
+            await screen.shows(told)
+    assert (await own_errand.run("list", "--archived", "--json")).out == ""
+
+
 async def test_only_the_chosen_program_is_taken(own_errand: Errand, tmp_path: Path) -> None:
     sessions = tmp_path / ".pi" / "agent" / "sessions" / "--x--"
     sessions.mkdir(parents=True)

@@ -1,13 +1,14 @@
 """Behaviours 23 to 27: display and input in a real terminal."""
 
 import asyncio
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Errand
-from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 if sys.platform == "win32":
     pytest.skip("pseudo-terminals of POSIX", allow_module_level=True)
@@ -188,3 +189,36 @@ async def test_a_conversation_that_goes_on_begins_with_what_was_said(errand: Err
             await screen.shows("> which colour?")
             await screen.shows("It is blue.", then="\x04")
             assert await screen.ended() == 0
+
+
+async def test_a_second_question_waits_its_turn_and_names_its_task(errand: Errand, workspace: Path) -> None:
+    def reply(request: ReceivedRequest) -> Reply:
+        asked = next(str(message["content"]) for message in request.messages if message["role"] == "user")
+        if request.turn:
+            return Reply(text=f"{asked} is done.")
+        if asked == "go":
+            return Reply(
+                calls=tuple(
+                    Call("task", {"description": f"part {name}", "prompt": f"Do {name}."}) for name in ("one", "two")
+                )
+            )
+        return Reply(calls=(Call("shell", {"command": f"touch {asked[3:6]}"}),))
+
+    async with ModelServer(answer=reply) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
+        await screen.shows("Ctrl+D leaves", then="go\r")
+        await screen.shows("run    touch ")
+        await screen.shows("allow? ")
+        (first,) = set(re.findall("run    touch (one|two)", screen.seen))
+        other = "two" if first == "one" else "one"
+        async with asyncio.timeout(20):
+            while len((await errand.run("answer", "--json")).lines) < 2:
+                pass
+        assert f"run    touch {other}" not in screen.seen, "it is shown when it is its turn"
+        screen.type("a\r")
+        await screen.shows(f"run    touch {other}")
+        await screen.shows(f"asks: part {other}")
+        await screen.shows("allow? ", then="a\r")
+        await screen.shows("go is done.")
+        await screen.shows("task complete", then="\x04")
+        assert await screen.ended() == 0, screen.seen
+    assert (workspace / "one").exists() and (workspace / "two").exists()

@@ -1,4 +1,6 @@
-"""Shared by the window tests: no keys except those of a test, and a window with a separate engine."""
+"""Shared by the window tests: no keys except those of a test, and a window with a separate engine.
+
+The windows of `test_x_display.py` are processes that start their engines themselves."""
 
 import os
 from collections.abc import AsyncGenerator

@@ -102,7 +102,7 @@ async def test_find_steps_through_its_hits_and_switches_to_another_branch(
             assert bar.count.text() == "2 of 2"
             key(person, Qt.Key.Key_F3, Qt.KeyboardModifier.ShiftModifier)
             assert bar.count.text() == "1 of 2"
-            await person.press("Have it done again")
+            await person.press("Retry")
             await person.until(lambda: replies() == ["A seal."])
             bar.field.clear()
             QTest.keyClicks(bar.field, "walrus")

@@ -57,6 +57,7 @@ async def test_a_task_is_stopped_while_the_model_answers(
             await person.begin("write a book")
             await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
             assert person.front.composer.mode == "stop"
+            assert person.front.input_panel.status.text.startswith("Answering")
             await person.press("Stop", person.front.composer)
             await person.until(lambda: [task.stop_reason for task in ended(person)] == ["manual_stop"])
             await person.until(lambda: any(isinstance(row, TaskEndRow | NoticeRow) for row in person.rows))
@@ -248,11 +249,12 @@ async def test_an_open_approval_gets_the_focus_and_can_be_allowed_from_anywhere(
                 lambda: person.front.store.requests.waiting != () and isinstance(person.rows[-1], AskRow)
             )
             person.window.commands.trigger("next_ask")
-            assert focused(person) == "Or answer in your own words"
+            assert focused(person) == "Question: Which way?"
             person.window.commands.trigger("new_task")
             person.window.commands.trigger("next_ask")
-            assert focused(person) == "Or answer in your own words"
-            QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Backtab)
+            assert focused(person) == "Question: Which way?"
+            QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Tab)
+            QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Tab)
             assert focused(person) == "the short one"
             QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Return)
             await person.until(lambda: bool(ended(person)))

@@ -38,7 +38,7 @@ async def test_changes_in_one_window_appear_in_the_other(
             assert (one.window.tabs.bar.tabText(0), one.front.composer.mode) == ("make it", "send")
             one.stores.conversations.rename(one.window.tabs.active_id, "Made")
             await other.until(lambda: other.window.tabs.bar.tabText(0) == "Made")
-            await other.press("Have it done again", other.front)
+            await other.press("Retry", other.front)
             await one.until(lambda: words(one)[-1:] == ["It was made."] and isinstance(one.rows[-1], TaskEndRow))
             await one.until(
                 lambda: one.rows == other.rows and any(isinstance(row, BranchSwitchRow) for row in one.rows)

@@ -1,0 +1,133 @@
+"""What texts tell people to type or to set is there: commands, their actions and options, settings, and their pages."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from errand.cli.options import option_names
+from errand.cli.table import TABLE
+from errand.engine.core.settings import Settings, SettingValues
+from errand.window.views.settings.dialog import PAGE_TITLES
+
+_CHECKOUT = Path(__file__).parents[1]
+_SOURCES = sorted((_CHECKOUT / "app" / "errand").rglob("*.py"))
+# Without the changelog, which also tells of what is no more.
+_PAGES = sorted({*(_CHECKOUT / "docs").glob("*.md"), _CHECKOUT / "README.md"} - {_CHECKOUT / "docs" / "changelog.md"})
+_ENTRIES = {entry.name: entry for entry in TABLE.entries}
+# Programs of ours that no person starts, and words after "errand" that are no command.
+_OTHERS = {"complete", "itself", "alone"}
+# Its options are declared beside its server, which the command line does not import.
+_OWN_OPTIONS = {"share-models"}
+# What these declare or name are options of other programs (PostgreSQL's, llama.cpp's, git's in a patch), and of
+# our own that have parsers beside them.
+_OPTIONS_OF_OTHERS = {
+    "--no-owner",
+    "--dbname",
+    "--jinja",
+    "--stall-limit",
+    "--token-file",
+    "--models",
+    "--check",
+    "--git",
+}
+_ABOUT_OTHERS = ("permissions/", "sandbox/", "tools/", "checkpoints/", "installation/completion.py")
+# Verbs that follow the name of a command in a sentence.
+_VERBS = {"lists", "prints", "revokes"}
+_NAMES = {field.name for field in msgspec.structs.fields(SettingValues)}
+_TITLES = {setting.title for setting in Settings(Path("nowhere.json")).all()}
+_TYPED = re.compile(r"(?<![\w/.:{-])errand ([a-z][a-z-]*)((?:(?!\berrand\b)[^\n;`|)#])*)")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_OPTIONS = {"--help", "--version", *(one for entry in TABLE.entries for one in option_names(entry.load().options))}
+_SETTING = re.compile(r"[sS]etting (?:[`“]([^`”]+)[`”]|([a-z]+(?:_[a-z]+)+))")
+_PAGE = re.compile(r"(?:page|Settings →|Settings,) “?([A-Z]\w+)|settings, under ([A-Z]\w+(?: and \w+)?)")
+
+
+@cache
+def _texts(file: Path) -> tuple[str, ...]:
+    """The texts of a source, with `{}` for what is put into them; a page as it is."""
+    return tuple(_read(file)) if file.suffix == ".py" else (file.read_text(encoding="utf-8"),)
+
+
+def _read(file: Path) -> Iterator[str]:
+    source = file.read_text(encoding="utf-8")
+    if not any(pattern.search(source) for pattern in (_TYPED, _SETTING, _PAGE, _OPTION)):
+        return  # parsing takes long
+    tree = ast.parse(source)
+    joined = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    within = {id(part) for node in joined for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            yield "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in within:
+            yield node.value
+
+
+def _wrong_commands(text: str) -> Iterator[str]:
+    for match in _TYPED.finditer(text):
+        name, rest = match[1], match[2].partition(" -- ")[0]
+        if name in _OTHERS:
+            continue
+        if name not in _ENTRIES:
+            yield f"errand {name}"
+            continue
+        command = _ENTRIES[name].load()
+        actions = {one for action in command.actions for one in action.names} | _VERBS
+        word = re.match(r" ([a-z][a-z-]*)\b(?![|/{])", rest)
+        if command.actions and not command.takes_others and word and word[1] not in actions:
+            yield f"errand {name} {word[1]}"
+        known = {*option_names(command.options), "--help"}
+        if name not in _OWN_OPTIONS:
+            yield from (f"errand {name} {option}" for option in _OPTION.findall(rest) if option not in known)
+
+
+def _wrong_options(text: str) -> Iterator[str]:
+    """Options that no command has, in sentences: a word alone is an argument for another program."""
+    if len(text.split()) > 2:
+        yield from (option for option in _OPTION.findall(text) if option not in _OPTIONS | _OPTIONS_OF_OTHERS)
+
+
+def _wrong_settings(text: str) -> Iterator[str]:
+    for match in _SETTING.finditer(text):
+        name = match[1] or match[2]
+        if name not in _NAMES | _TITLES and "{" not in name:
+            yield f"setting {name}"
+    for match in re.finditer(r"errand settings (?:get|set|reset) ([a-z_]+)", text):
+        if match[1] not in _NAMES:
+            yield match[0]
+
+
+def _wrong_pages(text: str) -> Iterator[str]:
+    for match in _PAGE.finditer(text):
+        if (title := match[1] or match[2]) not in PAGE_TITLES and not any(one.startswith(title) for one in PAGE_TITLES):
+            yield f"page {title}"
+
+
+@pytest.mark.parametrize("files", [_SOURCES, _PAGES], ids=["sources", "pages"])
+def test_every_command_setting_and_page_that_a_text_names_is_there(files: list[Path]) -> None:
+    wrong = [
+        f"{file.relative_to(_CHECKOUT)}: {one}"
+        for file in files
+        for text in _texts(file)
+        for one in (*_wrong_commands(text), *_wrong_settings(text), *_wrong_pages(text))
+    ]
+    assert files and wrong == []
+
+
+def test_every_option_that_a_text_names_is_one_of_a_command() -> None:
+    own = [file for file in _SOURCES if not any(part in file.as_posix() for part in _ABOUT_OTHERS)]
+    wrong = [f"{file.name}: {one}" for file in own for text in _texts(file) for one in _wrong_options(text)]
+    assert wrong == []
+
+
+def test_what_is_not_there_is_found() -> None:
+    text = "`errand fly`, `errand mcp shwo x` or `errand run --fast`; errand settings set max_trns 3, setting day_limit"
+    assert [*_wrong_commands(text)] == ["errand fly", "errand mcp shwo", "errand run --fast"]
+    assert [*_wrong_options(text)] == ["--fast"]
+    assert [*_wrong_settings(text)] == ["setting day_limit", "errand settings set max_trns"]
+    assert [*_wrong_pages("See Settings → Moods and the page Data.")] == ["page Moods"]
