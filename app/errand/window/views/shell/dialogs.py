@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QClipboard
-from PySide6.QtWidgets import QDialog, QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QClipboard, QKeyEvent
+from PySide6.QtWidgets import QApplication, QDialog, QGridLayout, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.window.stores.stores import Stores
@@ -109,7 +109,7 @@ class WindowDialogs(QObject):
 
 
 class ShortcutsDialog(QDialog):
-    """Closed by Esc."""
+    """Closed by Esc, scrolled by keys."""
 
     def __init__(self, theme: Theme, shortcuts: ShortcutStore, parent: QWidget) -> None:
         super().__init__(parent)
@@ -127,11 +127,14 @@ class ShortcutsDialog(QDialog):
             grid.addWidget(TextLabel(theme, text), number, 0)
             grid.addWidget(TextLabel(theme, keys, tone="muted"), number, 1, Qt.AlignmentFlag.AlignRight)
         area = vertical_scroll_area(lines)
-        area.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # scrolled by keys
-        area.setAccessibleName("Keyboard shortcuts")
+        self._scroll_bar = area.verticalScrollBar()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(area)
-        area.setFocus()
         size = lines.sizeHint()
-        resize_on_screen(self, size.width() + area.verticalScrollBar().sizeHint().width(), size.height())
+        resize_on_screen(self, size.width() + self._scroll_bar.sizeHint().width(), size.height())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """The arrows, Page Up, Page Down, Home and End scroll: nothing in it has the keyboard."""
+        if event.key() == Qt.Key.Key_Escape or not QApplication.sendEvent(self._scroll_bar, event):
+            super().keyPressEvent(event)

@@ -87,7 +87,9 @@ class ConversationModel(QAbstractListModel):
             return None
         row = index.row()
         if row >= len(self._head):
-            return self._listing.at(row - len(self._head) + self._tail_start)
+            below = row - len(self._head) + self._tail_start
+            # Qt asks about the last row while one is being removed, and the list is already shorter.
+            return self._listing.at(below) if below < self._listing.count() else None
         line = self._head[row]
         return self._listing.get(line.key) if line.kind == "conversation" else None
 
@@ -200,7 +202,8 @@ class ConversationModel(QAbstractListModel):
         line = self._line(row)
         if line is not None:
             return line.heading
-        return heading_of(self._listing.at(row - len(self._head) + self._tail_start), self._now())
+        below = row - len(self._head) + self._tail_start
+        return heading_of(self._listing.at(below), self._now()) if below < self._listing.count() else ""
 
     def _on_reset(self) -> None:
         self.beginResetModel()

@@ -76,7 +76,7 @@ class ProviderFormCard(Card):
         self._kinds: tuple[ProviderKind, ...] = provider_kinds(())
         self._removes_key = False
         self._title = TextLabel(theme, bold=True)
-        self._kind = ComboBox(())
+        self._kind = ComboBox(tuple(kind.title for kind in self._kinds))
         self._name, self._address, self._key = QLineEdit(), QLineEdit(), QLineEdit()
         self._remove_key = push_button("Remove key", "quiet")
         self._status = TextLabel(theme, wrap=True)
@@ -100,7 +100,7 @@ class ProviderFormCard(Card):
 
     def set_kinds(self, kinds: tuple[ProviderKind, ...]) -> None:
         """Set what can be added; an open form keeps what is chosen."""
-        if kinds != self._kinds or not self._kind.count():
+        if kinds != self._kinds:
             self._kinds = kinds
             chosen = self._kind.currentText()
             self._kind.clear()
