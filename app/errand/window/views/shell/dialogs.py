@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QClipboard, QKeyEvent
-from PySide6.QtWidgets import QApplication, QDialog, QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractSlider, QDialog, QGridLayout, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.window.stores.stores import Stores
@@ -29,6 +29,16 @@ _COMPOSER_KEYS = (
     ("Bring back the last message", "Up"),
     ("Go to a tab by its number", "Ctrl+1 … 9"),
 )
+
+_Step = QAbstractSlider.SliderAction
+_SCROLL_KEYS = {
+    Qt.Key.Key_Up: _Step.SliderSingleStepSub,
+    Qt.Key.Key_Down: _Step.SliderSingleStepAdd,
+    Qt.Key.Key_PageUp: _Step.SliderPageStepSub,
+    Qt.Key.Key_PageDown: _Step.SliderPageStepAdd,
+    Qt.Key.Key_Home: _Step.SliderToMinimum,
+    Qt.Key.Key_End: _Step.SliderToMaximum,
+}
 
 
 class WindowDialogs(QObject):
@@ -135,6 +145,9 @@ class ShortcutsDialog(QDialog):
         resize_on_screen(self, size.width() + self._scroll_bar.sizeHint().width(), size.height())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The arrows, Page Up, Page Down, Home and End scroll: nothing in it has the keyboard."""
-        if event.key() == Qt.Key.Key_Escape or not QApplication.sendEvent(self._scroll_bar, event):
+        """Scroll with the keys: nothing in the sheet has the keyboard."""
+        step = _SCROLL_KEYS.get(Qt.Key(event.key()))
+        if step is None:
             super().keyPressEvent(event)
+        else:
+            self._scroll_bar.triggerAction(step)
