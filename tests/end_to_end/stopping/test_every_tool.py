@@ -85,7 +85,7 @@ async def test_a_stop_leaves_no_process_of(tmp_path: Path, name: str, is_sandbox
         (engine.workspace / "long.txt").write_text("a" * 40 + "b")
         started = await engine.start()
         await _is_busy(engine, started.id, work)
-        assert len(running(marker)) >= len(work.names)
+        await until(lambda: len(running(marker)) >= len(work.names))
         await engine.services.runner.stop(started.id, "me")
         ended = await engine.watcher.end(started.id)
         assert running(marker) == []
