@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint quick-lint bench attacks mutants crash clients soak real pythons model setup system docs screenshots clean
+.PHONY: run test lint quick-lint bench attacks mutants crash clients soak real pythons model setup system docs screenshots catalogues clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -73,6 +73,10 @@ docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m errand.protocol.schema
 	@$(BIN)/python -m errand.engine.tools.documentation
 
+# Brings the catalogues of texts in resources/locale up to the code; LANGUAGES are all that there are, or new ones.
+catalogues: $(VENV)/.ready-dev
+	@$(BIN)/python packaging/catalogues.py update $(LANGUAGES)
+
 screenshots: $(VENV)/.ready-dev
 	@$(BIN)/python packaging/screenshots.py
 
@@ -84,7 +88,7 @@ $(VENV)/bin/python:
 	@echo "Making the virtual environment in $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.ready: $(VENV)/bin/python pyproject.toml setup.py $(LOCK)
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml setup.py $(LOCK) $(wildcard resources/locale/*/LC_MESSAGES/errand.po)
 	@echo "Installing Errand and its parts (about a minute the first time) …"
 	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[browser]'
 	@$(BIN)/python -m compileall -q app

@@ -1,4 +1,4 @@
-"""What is installed: one package, `errand`, with its manual page and its completion for shells.
+"""What is installed: one package, `errand`, with its catalogues, its manual page and its completion for shells.
 
 The rest is in pyproject.toml, which cannot place a folder in a package.
 """
@@ -34,6 +34,15 @@ def _share() -> list[tuple[str, Sequence[str]]]:
     return places
 
 
+def _compile_catalogues() -> None:
+    """Make the catalogues that Errand reads, beside those that translators edit."""
+    sys.path.insert(0, str(_HERE / "packaging"))
+    from catalogues import compile_all
+
+    compile_all()
+
+
+_compile_catalogues()
 setup(
     packages=[*find_packages("app"), "errand.resources"],
     package_dir={"": "app", "errand.resources": "resources"},

@@ -68,7 +68,9 @@ def pytest_runtest_logfinish() -> None:
 def _forget_this_machine() -> None:
     """Remove keys, our settings, the language and local model servers from the environment."""
     for name in tuple(os.environ):
-        if name.endswith("_API_KEY") or name.startswith(("ERRAND_HOME", "ERRAND_PROXY", "LC_", "GIT_")):
+        if name.endswith("_API_KEY") or name.startswith(
+            ("ERRAND_HOME", "ERRAND_LANGUAGE", "ERRAND_PROXY", "LANGUAGE", "LC_", "GIT_")
+        ):
             del os.environ[name]
     os.environ.update(
         NO_LOCAL_SERVERS,

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _WINDOWS: tuple[list[str], ...] = ([], ["window"], ["window", "--new"], ["quick"])
 
+# Processes that other processes of ours start, and show nobody a text.
+_HELPERS = (["watchdog"], ["sandbox-network"], ["page-markdown"], ["model-library"], ["python-session"])
+
 
 def no_window(environment: Mapping[str, str]) -> str | None:
     """The reason why no window can open here, as a sentence; None if one can."""
@@ -55,6 +58,7 @@ def _is_display_available(display: str) -> bool:
 def main() -> int:
     sys.excepthook = _print_error
     arguments = sys.argv[1:]
+    _choose_language(arguments)
     # Import only the selected program: each has its own start-up budget.
     if arguments[:1] == ["engine"] and not {"--stop", "--rotate-token", "-h", "--help"} & set(arguments):
         return _engine(arguments[1:])
@@ -102,6 +106,16 @@ def main() -> int:
     from errand.cli.main import main as command_line
 
     return command_line(arguments)
+
+
+def _choose_language(arguments: list[str]) -> None:
+    """Choose it before anything is imported that has texts."""
+    if arguments[:1] in _HELPERS:
+        return
+    from errand.paths import default_paths
+    from errand.translation import chosen_language, use_language
+
+    use_language(chosen_language(default_paths().settings))
 
 
 def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

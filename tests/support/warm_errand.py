@@ -34,8 +34,8 @@ CHECKOUT = Path(__file__).parents[2]
 
 _NUMBER_BYTES = 8
 _LONGEST_ADDRESS = 108
-# Variables that the loader and Python read when a process starts.
-_READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "GLIBC_", "TMPDIR")
+# Variables that the loader, Python and Errand read when a process starts.
+_READ_AT_START = ("PYTHON", "ERRAND_LANGUAGE", "LC_", "LANG", "LD_", "MALLOC_", "GLIBC_", "TMPDIR")
 _IMPORTED = ("errand.cli", "errand.client", "errand.protocol", "errand.engine")
 # What these load starts threads, or is what a test wants to see imported.
 _NOT_IMPORTED = ("_child", ".browser.", ".litellm", ".migrations.", ".postgres.")

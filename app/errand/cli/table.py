@@ -1,12 +1,13 @@
 """The table of commands, in groups; the help, the completion and the manual page are made from it."""
 
 from errand.cli.command import Entry, Group, Table
+from errand.translation import tr
 
 # In the order of `errand --help`. explain, replay, share-models, window and quick are started by `errand.__main__`;
 # here they are for their help and for wrong usage.
 _GROUPS = (
     Group(
-        "Hand over work",
+        tr("Start a task"),
         (
             Entry("run", "hand over one task and follow it to its end", "commands.run:RUN"),
             Entry("chat", "a conversation in the terminal", "commands.chat:CHAT"),

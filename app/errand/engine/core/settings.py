@@ -26,6 +26,7 @@ _EVERYDAY = frozenset(
     {
         "default_model",
         "fallback_models",
+        "language",
         "thinking_level",
         "max_turns",
         "max_minutes",
@@ -347,6 +348,10 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "is that of the provider qdrant. Takes effect at the next start.",
         ),
     ] = ""
+    language: Annotated[
+        Literal["system", "en", "de"],
+        _setting("Language", "The language of the window and the terminal. Takes effect at the next start."),
+    ] = "system"
     keep_changes_days: Annotated[
         int,
         msgspec.Meta(ge=1, le=3_650),

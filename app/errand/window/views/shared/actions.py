@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
+from errand.translation import tr
 from errand.window.stores.window_state import WindowStateStore
 
 ActionName = Literal[
@@ -123,7 +124,7 @@ ACTIONS = (
     Action("zoom_out", "Zoom out", ("Ctrl+-",)),
     Action("zoom_reset", "Reset zoom", ("Ctrl+0",)),
     Action("tour", "Play the tour", ()),
-    Action("settings", "Settings", ("Ctrl+,",)),
+    Action("settings", tr("Settings"), ("Ctrl+,",)),
     Action("usage", "Usage: tokens and money", ("Ctrl+U",)),
     Action("memory", "Memory: what is remembered, facts, state", ("Ctrl+M",)),
     Action("remember", "Do not remember this conversation, or do again", ()),

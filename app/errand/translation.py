@@ -1,0 +1,99 @@
+"""Texts in the person's language: English stands in the code, each other language in a gettext catalogue.
+
+Catalogues are in resources/locale. `errand.__main__` chooses the language before it imports anything that has texts,
+so a text may be translated when its module is imported; a change of the language takes effect at the next start.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from errand.regular_file import read_regular
+
+if TYPE_CHECKING:
+    from gettext import NullTranslations
+
+DOMAIN = "errand"
+SYSTEM = "system"
+"""The value of the setting `language` that follows the system."""
+
+_ENGLISH = "en"
+_VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
+_NAME = re.compile(r"[A-Za-z]{2,8}(_[A-Za-z]{2,8})?")
+_MOST_BYTES = 1_000_000
+
+
+class _Stored(msgspec.Struct):
+    language: str = SYSTEM
+
+
+class _Chosen:
+    """The catalogue in use; None for English, which needs none."""
+
+    catalogue: "NullTranslations | None" = None
+
+
+def tr(text: str) -> str:
+    """The text in the chosen language. Pass a literal: catalogues are made from the code."""
+    return text if _Chosen.catalogue is None or not text else _Chosen.catalogue.gettext(text)
+
+
+def trn(singular: str, plural: str, n: int) -> str:
+    """The form of a text that fits the number `n`, with `{n}` replaced by it."""
+    if _Chosen.catalogue is None:
+        form = singular if n == 1 else plural
+    else:
+        form = _Chosen.catalogue.ngettext(singular, plural, n)
+    return form.replace("{n}", str(n))
+
+
+def marked(text: str) -> str:
+    """The text itself, for the catalogues: `tr` translates it where it is shown, which is another process."""
+    return text
+
+
+def use_language(language: str) -> None:
+    """Translate from now on into `language`, such as `de`; English if it has no catalogue."""
+    _Chosen.catalogue = None
+    if language.partition("_")[0] == _ENGLISH or not _NAME.fullmatch(language):
+        return
+    import gettext
+    from importlib.resources import files
+
+    locale = str(files("errand.resources") / "locale")
+    found = gettext.translation(DOMAIN, locale, [language, language.partition("_")[0]], fallback=True)
+    if isinstance(found, gettext.GNUTranslations):
+        _Chosen.catalogue = found
+
+
+def chosen_language(settings: Path) -> str:
+    """The language in the file of the settings, or the system's: `ERRAND_LANGUAGE` beats both.
+
+    The file is read without the engine, which may not run yet and has nothing else to say before the first text.
+    """
+    chosen = os.environ.get("ERRAND_LANGUAGE") or _stored(settings)
+    return _system_language() if chosen == SYSTEM else chosen
+
+
+def _stored(settings: Path) -> str:
+    try:
+        return msgspec.json.decode(read_regular(settings, _MOST_BYTES), type=_Stored).language
+    except (OSError, msgspec.DecodeError, RecursionError):  # the engine reports an unreadable file
+        return SYSTEM
+
+
+def _system_language() -> str:
+    """The first language that the environment names, without its encoding; on macOS and Windows the system's."""
+    for variable in _VARIABLES:
+        name = os.environ.get(variable, "").partition(":")[0].partition(".")[0].partition("@")[0]
+        if name:
+            return _ENGLISH if name in ("C", "POSIX") else name
+    if sys.platform in ("win32", "darwin"):
+        import locale
+
+        return (locale.getlocale()[0] or _ENGLISH).partition(".")[0]
+    return _ENGLISH

@@ -1,0 +1,102 @@
+"""The language of texts: which is chosen, and what its catalogue must hold."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from errand.engine.core.settings import Settings
+from errand.translation import chosen_language, tr, trn, use_language
+
+_ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(_ROOT / "packaging"))
+
+from catalogues import compile_all, extract, languages, read, texts  # noqa: E402 - packaging/ is no package
+
+_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+
+
+@pytest.fixture(autouse=True)
+def english_afterwards() -> Generator[None]:
+    yield
+    use_language("en")
+
+
+def test_the_setting_chooses_the_language_and_a_variable_beats_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.json"
+    Settings(file).set("language", "de")
+    assert chosen_language(file) == "de"
+    monkeypatch.setenv("ERRAND_LANGUAGE", "en")
+    assert chosen_language(file) == "en"
+
+
+@pytest.mark.parametrize(
+    ("variables", "language"),
+    [
+        ({"LANG": "de_AT.UTF-8"}, "de_AT"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({"LANG": "de_DE.UTF-8", "LC_ALL": "en_GB.UTF-8"}, "en_GB"),
+        ({"LANG": "en_GB.UTF-8", "LANGUAGE": "de:en"}, "de"),
+        ({"LANG": "sr_RS@latin"}, "sr_RS"),
+        ({"LANG": ""}, "en"),
+    ],
+)
+def test_without_a_setting_the_system_chooses_the_language(
+    variables: dict[str, str], language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert chosen_language(tmp_path / "settings.json") == language
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"language": 3}', b"\xff\xfe", b"[" * 100_000])
+def test_an_unreadable_settings_file_leaves_the_language_to_the_system(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_bytes(content)
+    assert chosen_language(file) == "en"
+
+
+def test_a_language_without_a_catalogue_is_english() -> None:
+    for language in ("xx", "en_GB", "../../etc", "", "de/../de"):
+        use_language(language)
+        assert tr("Settings") == "Settings"
+        assert [trn("{n} file", "{n} files", n) for n in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+
+
+def test_each_language_that_can_be_chosen_has_a_catalogue(tmp_path: Path) -> None:
+    settings = {setting.name: setting for setting in Settings(tmp_path / "settings.json").all()}
+    assert {*settings["language"].choices} == {"system", "en", *languages()}
+
+
+@pytest.mark.parametrize("language", languages())
+def test_a_catalogue_has_each_text_of_the_code_with_its_placeholders(language: str) -> None:
+    found, wanted = texts(read(language)), texts(extract())
+    assert sorted(wanted.keys() - found.keys()) == [], "run `make catalogues` and translate what is new"
+    assert sorted(found.keys() - wanted.keys()) == [], "run `make catalogues`"
+    for english, translated in found.items():
+        assert all(translated), f"not translated: {english}"
+        names = set(_PLACEHOLDER.findall(english[-1]))
+        assert all(set(_PLACEHOLDER.findall(form)) <= names for form in translated), f"other placeholders: {english}"
+        assert set(_PLACEHOLDER.findall(translated[-1])) == names, f"other placeholders: {english}"
+
+
+def test_texts_are_shown_in_the_chosen_language() -> None:
+    compile_all()
+    use_language("de_AT")
+    assert tr("Settings") == "Einstellungen"
+    assert tr("") == ""
+
+
+def test_the_command_line_speaks_the_chosen_language(tmp_path: Path) -> None:
+    compile_all()
+    environment = {**os.environ, "ERRAND_HOME": str(tmp_path), "ERRAND_LANGUAGE": "de"}
+    shown = subprocess.run(
+        [sys.executable, "-m", "errand", "--help"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "Aufgabe" in shown.stdout
