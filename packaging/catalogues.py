@@ -4,11 +4,12 @@
 language begins with an empty catalogue. setup.py compiles when Errand is installed.
 """
 
+import ast
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
-from babel.messages.extract import extract_from_file
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
@@ -17,9 +18,8 @@ _CODE = _ROOT / "app" / "errand"
 _LOCALE = _ROOT / "resources" / "locale"
 _WIDTH = 110
 _HEADER = "# Translations of Errand. The texts come from the code: `make catalogues` brings them up to date."
-_IMPORT = "from errand.translation import"
-# The functions of errand/translation.py, with the numbers of the arguments that are texts.
-_KEYWORDS: dict[str, tuple[int, ...] | None] = {"tr": None, "marked": None, "trn": (1, 2)}
+# Modules with texts: calls of errand/translation.py, and the declarations of the command line.
+_IMPORTS = ("from errand.translation import", "from errand.cli.options import", "from errand.cli.command import")
 
 
 def catalogue_file(language: str) -> Path:
@@ -34,14 +34,27 @@ def extract() -> Catalog:
     """All texts of the code, each with the files that have it."""
     catalogue = Catalog(project="Errand")
     for file in sorted(_CODE.rglob("*.py")):
-        if _IMPORT not in file.read_text(encoding="utf-8"):
-            continue
-        place = file.relative_to(_ROOT).as_posix()
-        for _line, message, comments, context in extract_from_file(
-            "python", file, keywords=_KEYWORDS, comment_tags=("Translators:",)
-        ):
-            catalogue.add(message, None, [(place, 0)], auto_comments=comments, context=context)
+        code = file.read_text(encoding="utf-8")
+        if any(line in code for line in _IMPORTS):
+            for text in _texts_in(ast.parse(code)):
+                catalogue.add(text, None, [(file.relative_to(_ROOT).as_posix(), 0)])
     return catalogue
+
+
+def _texts_in(code: ast.Module) -> Iterator[str | tuple[str, str]]:
+    """Literals alone: what a variable holds is marked where it is written."""
+    for call in ast.walk(code):
+        match call:
+            case ast.Call(ast.Name("trn"), [ast.Constant(str(singular)), ast.Constant(str(plural)), *_]):
+                yield singular, plural
+            case ast.Call(ast.Name("tr" | "marked" | "Group"), [ast.Constant(str(text)), *_]):
+                yield text
+            case ast.Call(
+                ast.Name("Entry" | "Action" | "Argument" | "Option" | "Flag"), [_, ast.Constant(str(text)), *_]
+            ):
+                yield text
+            case _:
+                pass
 
 
 def read(language: str) -> Catalog:
