@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 
 from sqlalchemy import event
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from errand.engine.main import main
 from errand.engine.storage.postgres import server
 from errand.engine.storage.postgres.writer import PostgresWriter
 from errand.engine.storage.sqlite import engines
+from errand.engine.storage.sqlite.async_engine import AsyncEngine
 from errand.engine.storage.sqlite.statements import Write
 from errand.engine.storage.sqlite.writer import SqliteWriter
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from errand.engine.core.errors import Busy, CannotSave, Conflict, StorageError
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, conversations, nodes
+from errand.engine.storage.sqlite.async_engine import AsyncConnection
 from errand.engine.storage.sqlite.engines import connect, open_engine, sqlite_url
 from errand.engine.storage.sqlite.journal import Journal, JournalChange, begin_ownership
 from errand.engine.storage.sqlite.statements import Write

@@ -13,7 +13,6 @@ from typing import IO, TypeVar
 
 import msgspec
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from errand.engine.agent.tasks.locks import AgentLocks
 from errand.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, StorageError
@@ -35,6 +34,7 @@ from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import removal
 from errand.engine.storage.records.transfer import Bundle, Insertion
+from errand.engine.storage.sqlite.async_engine import AsyncConnection
 from errand.engine.storage.sqlite.journal import in_slices
 from errand.engine.tools.files.file_walk import LONGEST_S, TooLong, walk
 from errand.engine.tools.plain_text import clean_name

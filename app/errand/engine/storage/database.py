@@ -7,7 +7,6 @@ from uuid import uuid4
 
 from sqlalchemy import make_url, select, text
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from errand.engine.core.errors import ConfigurationError, StorageError
 from errand.engine.storage.records import agents
@@ -34,6 +33,7 @@ from errand.engine.storage.search.fts5 import Fts5Index, Fts5Titles
 from errand.engine.storage.search.full_text import FullTextSearch
 from errand.engine.storage.search.text_vectors import TextVectorIndex, TextVectorTitles
 from errand.engine.storage.search.titles import TitleSearch
+from errand.engine.storage.sqlite.async_engine import AsyncEngine
 from errand.engine.storage.sqlite.engines import open_engine, path_of
 from errand.engine.storage.sqlite.errors import name_of
 from errand.engine.storage.sqlite.journal import Journal

@@ -304,7 +304,10 @@ def test_importing_the_engine_imports_no_heavy_library() -> None:
         "import errand.engine.models.litellm.model, errand.engine.models.openai.model\n"
         "import errand.engine.main\n"
         "heavy = {'litellm', 'openai', 'keyring', 'markdown_it', 'errand.engine.data.importers'} & set(sys.modules)\n"
+        "heavy |= {'alembic', 'sqlalchemy.orm'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
+        "from sqlalchemy.ext.asyncio.session import AsyncSession\n"
+        "assert isinstance(AsyncSession, type), 'others can import what the engine does without'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 

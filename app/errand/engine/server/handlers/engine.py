@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from errand.engine.core.errors import CannotSave, Conflict, InvalidParams, NotFound
 from errand.engine.sandbox.form import status_of
 from errand.engine.server.route import Route
 from errand.engine.server.services import Services
 from errand.engine.server.session import ALL, ClientSession, Subscription
 from errand.engine.server.snapshot import snapshot, with_running_tasks
+from errand.engine.storage.sqlite.async_engine import AsyncConnection
 from errand.engine.tools.shell.environment import client_environment
 from errand.protocol.base import EmptyParams, EmptyResult
 from errand.protocol.engine import (

@@ -11,13 +11,13 @@ from urllib.parse import urlencode
 from sqlalchemy import URL, Connection, event, inspect, text
 from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
 from sqlalchemy.exc import InvalidatePoolError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from errand.engine.core.errors import CannotSave, ConfigurationError, StorageError
 from errand.engine.storage.postgres.schema import CREATE
 from errand.engine.storage.postgres.writer import PostgresWriter
 from errand.engine.storage.sqlite import schema
+from errand.engine.storage.sqlite.async_engine import AsyncConnection, AsyncEngine, create_async_engine
 from errand.engine.storage.sqlite.errors import error_text
 
 _CONNECTIONS = 6

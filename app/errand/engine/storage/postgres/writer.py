@@ -6,9 +6,9 @@ from itertools import groupby
 
 from sqlalchemy import bindparam, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from errand.engine.core.errors import CannotSave
+from errand.engine.storage.sqlite.async_engine import AsyncConnection, AsyncEngine
 from errand.engine.storage.sqlite.errors import save_error, save_error_of, trouble_of
 from errand.engine.storage.sqlite.statements import Value, Write, upsert
 from errand.engine.storage.sqlite.tables import meta

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Row, Update, bindparam, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from errand.engine.storage.sqlite.async_engine import AsyncConnection
 from errand.engine.storage.sqlite.journal import Journal, in_slices
 from errand.engine.storage.sqlite.reader import Reader
 from errand.engine.storage.sqlite.statements import Write, from_json, to_json, upsert

@@ -8,8 +8,8 @@ next start; so does that of an interrupted import, which counts as being removed
 from dataclasses import dataclass
 
 from sqlalchemy import Column, ColumnElement, Delete, Text, and_, bindparam, delete, func, literal, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from errand.engine.storage.sqlite.async_engine import AsyncConnection
 from errand.engine.storage.sqlite.journal import Journal, in_slices
 from errand.engine.storage.sqlite.reader import Reader
 from errand.engine.storage.sqlite.statements import Write, from_json, to_json, upsert

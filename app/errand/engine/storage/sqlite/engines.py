@@ -6,10 +6,10 @@ from pathlib import Path
 
 from sqlalchemy import URL, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from errand.engine.core.errors import ConfigurationError, StorageError
+from errand.engine.storage.sqlite.async_engine import AsyncEngine, create_async_engine
 from errand.engine.storage.sqlite.opening import prepare_file
 from errand.engine.storage.sqlite.writer import SqliteWriter, Writer
 

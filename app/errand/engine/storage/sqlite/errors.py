@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from errand.engine.core.errors import CannotSave, StorageError
+from errand.engine.storage.sqlite.async_engine import AsyncEngine
 from errand.protocol.engine import Condition, Trouble
 
 # SQLite's error messages (sqlite3ErrStr), which have never changed.

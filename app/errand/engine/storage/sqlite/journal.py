@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, assert_never
 
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from errand.engine.core.errors import Busy, CannotSave, StorageError
 from errand.engine.core.resources import Health
+from errand.engine.storage.sqlite.async_engine import AsyncConnection, AsyncEngine
 from errand.engine.storage.sqlite.errors import condition, name_of, save_error_of
 from errand.engine.storage.sqlite.statements import Write, upsert
 from errand.engine.storage.sqlite.tables import meta

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.expression import Executable
 
 from errand.engine.core.errors import InvalidParams, StorageError
+from errand.engine.storage.sqlite.async_engine import AsyncEngine
 from errand.engine.storage.sqlite.errors import condition, error_text, name_of, refuses_value, trouble_of
 from errand.engine.storage.sqlite.journal import Journal
 from errand.engine.storage.sqlite.statements import Value, from_json

@@ -11,9 +11,9 @@ from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy import bindparam, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from errand.engine.core.errors import StorageError
+from errand.engine.storage.sqlite.async_engine import AsyncConnection, AsyncEngine
 from errand.engine.storage.sqlite.errors import save_error
 from errand.engine.storage.sqlite.journal import Journal, in_slices
 from errand.engine.storage.sqlite.statements import Write, upsert
