@@ -14,6 +14,7 @@ from typing import Annotated
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
+from errand.translation import marked
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has at most 1 MiB
 
@@ -22,9 +23,11 @@ _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(day
 _PERIOD = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _DAYS_AGO = {"today": 0, "yesterday": 1}
 
-APPROVE_HELP = "where approval is needed: ask, allow edits of files here, plan (read only), never allow, allow all"
-ID_HELP = "any part of its id that no other has, or of its conversation's id or title"
-CONVERSATION_HELP = "any part of its id or title that no other has"
+APPROVE_HELP = marked(
+    "what happens where approval is needed: ask, edits (allow file changes here), plan (read only), never, all"
+)
+ID_HELP = marked("the task: a unique part of its id, or of the id or title of its conversation")
+CONVERSATION_HELP = marked("the conversation: a unique part of its id or title")
 
 
 class UsageError(Exception):
@@ -45,24 +48,26 @@ class TaskIdOptions(CommandOptions, frozen=True, kw_only=True):
 class FollowOptions(CommandOptions, frozen=True, kw_only=True):
     """Of a command that follows a task: with `json` its failure is a JSON object too."""
 
-    json: Annotated[bool, Flag("--json", "events as one JSON object a line, then a result line")] = False
-    no_thinking: Annotated[bool, Flag("--no-thinking", "leave out what the model thinks, which is shown dim")] = False
+    json: Annotated[bool, Flag("--json", "print events as JSON lines, then a line with the result")] = False
+    no_thinking: Annotated[bool, Flag("--no-thinking", "hide thinking, which is shown dimmed")] = False
 
 
 class TargetOptions(CommandOptions, frozen=True, kw_only=True):
     """Where a task is started, and who answers."""
 
     conversation: Annotated[
-        str | None, Option("--conversation", f"go on in this conversation: {CONVERSATION_HELP}", "ID")
+        str | None, Option("--conversation", "continue this conversation: a unique part of its id or title", "ID")
     ] = None
     is_continued: Annotated[
-        bool, Flag("--continue", "go on in the newest conversation of this folder, or of --workspace")
+        bool, Flag("--continue", "continue the most recent conversation in this folder, or in --workspace")
     ] = False
-    agent: Annotated[str | None, Option("--agent", "the one of its agents that is to answer", "NAME")] = None
+    agent: Annotated[str | None, Option("--agent", "the agent that answers", "NAME")] = None
     personality: Annotated[
-        str | None, Option("--personality", "who the agent is from now on: errand personalities", "NAME")
+        str | None, Option("--personality", "personality of the agent (errand personalities lists them)", "NAME")
     ] = None
-    model: Annotated[str | None, Option("--model", "model id such as openai/gpt-4.1 (see: errand models)", "M")] = None
+    model: Annotated[str | None, Option("--model", "model, such as openai/gpt-4.1 (errand models lists them)", "M")] = (
+        None
+    )
 
 
 class TaskOptions(CommandOptions, frozen=True, kw_only=True):
@@ -70,9 +75,11 @@ class TaskOptions(CommandOptions, frozen=True, kw_only=True):
 
     api_base: Annotated[str | None, Option("--api-base", "base URL for openai_compatible/NAME models", "URL")] = None
     api_key_env: Annotated[
-        str | None, Option("--api-key-env", "environment variable that holds the key for this run", "NAME")
+        str | None, Option("--api-key-env", "environment variable with the key for this run", "NAME")
     ] = None
-    workspace: Annotated[str | None, Option("--workspace", "folder to work in (default: this one)", "DIR")] = None
+    workspace: Annotated[str | None, Option("--workspace", "folder to work in (default: the current one)", "DIR")] = (
+        None
+    )
     approve: Annotated[
         ApproveMode | None,
         Option("--approve", APPROVE_HELP),
@@ -81,22 +88,32 @@ class TaskOptions(CommandOptions, frozen=True, kw_only=True):
         NetworkMode | None,
         Option(
             "--network",
-            "which commands of this conversation have the network: those that need it and that you allowed (asked), "
-            "all (on), none (off)",
+            (
+                "which commands of this conversation may use the network: those that you allowed (asked), "
+                "all (on), none (off)"
+            ),
         ),
     ] = None
     mode: Annotated[
         TaskMode,
         Option(
-            "--mode", "what ends it: the agent's word (task), each reply (chat), or as the first reply shows (auto)"
+            "--mode",
+            (
+                "when it ends: when the agent says so (task), after each reply (chat), or decided by the "
+                "first reply (auto)"
+            ),
         ),
     ] = "auto"
-    thinking: Annotated[ThinkingLevel | None, Option("--thinking", "how much it thinks, for models that can")] = None
-    max_turns: Annotated[int | None, Option("--max-turns", "turns before it asks to go on", "N")] = None
-    budget: Annotated[float | None, Option("--budget", "US dollars before it asks to go on", "USD")] = None
-    max_minutes: Annotated[float | None, Option("--max-minutes", "minutes of work before it asks to go on", "N")] = None
+    thinking: Annotated[ThinkingLevel | None, Option("--thinking", "thinking level, for models that support it")] = None
+    max_turns: Annotated[int | None, Option("--max-turns", "turn limit; the task asks before it continues", "N")] = None
+    budget: Annotated[
+        float | None, Option("--budget", "budget in US dollars; the task asks before it spends more", "USD")
+    ] = None
+    max_minutes: Annotated[
+        float | None, Option("--max-minutes", "time limit in minutes; the task asks before it continues", "N")
+    ] = None
     max_tokens: Annotated[
-        int | None, Option("--max-tokens", "tokens, read and written, before it asks to go on", "N")
+        int | None, Option("--max-tokens", "token limit, input and output; the task asks before it continues", "N")
     ] = None
 
 

@@ -5,8 +5,9 @@ import msgspec
 from errand.client.display_text import is_unfinished
 from errand.protocol.base import JsonObject
 from errand.protocol.tasks import Task
+from errand.translation import tr
 
-EXIT_CODES_TEXT = (
+EXIT_CODES_TEXT = tr(
     "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 4 ended without being done, 130 stopped."
 )
 EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_UNFINISHED, EXIT_STOPPED = 1, 2, 3, 4, 130

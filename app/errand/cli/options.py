@@ -11,6 +11,8 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias, TypeVar, Union, ge
 
 import msgspec
 
+from errand.translation import tr
+
 
 class CommandOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The base of all options. Each field is annotated with an `Argument`, an `Option`, a `Flag` or `Rest`."""
@@ -143,7 +145,7 @@ def described(options: type[CommandOptions]) -> list[Described]:
             case None:
                 found += described(kind)
             case Flag():
-                found.append(Described(how.name, how.help))
+                found.append(Described(how.name, tr(how.help)))
             case Rest():
                 pass
             case Argument() | Option():
@@ -151,7 +153,9 @@ def described(options: type[CommandOptions]) -> list[Described]:
                 metavar = how.metavar or field.name.upper()
                 named = _BY_METAVAR.get(how.metavar or "") or _BY_FIELD.get(field.name)
                 name = how.name if isinstance(how, Option) else metavar
-                found.append(Described(name, how.help, metavar, value.choices or (), named, value.nargs is not None))
+                found.append(
+                    Described(name, tr(how.help), metavar, value.choices or (), named, value.nargs is not None)
+                )
     return found
 
 
@@ -166,7 +170,12 @@ def declare(options: type[CommandOptions], parser: argparse.ArgumentParser) -> N
             case Argument():
                 nargs = value.nargs or (None if field.required else "?")
                 parser.add_argument(
-                    field.name, metavar=how.metavar, nargs=nargs, type=value.read, choices=value.choices, help=how.help
+                    field.name,
+                    metavar=how.metavar,
+                    nargs=nargs,
+                    type=value.read,
+                    choices=value.choices,
+                    help=tr(how.help),
                 )
             case Option():
                 parser.add_argument(
@@ -179,11 +188,11 @@ def declare(options: type[CommandOptions], parser: argparse.ArgumentParser) -> N
                     type=value.read,
                     choices=value.choices,
                     required=field.required,
-                    help=how.help,
+                    help=tr(how.help),
                 )
             case Flag():
                 place = groups[how.group] if how.group else parser
-                place.add_argument(how.name, dest=field.name, action="store_true", help=how.help)
+                place.add_argument(how.name, dest=field.name, action="store_true", help=tr(how.help))
             case Rest():
                 pass  # see `rest_of`
             case None:

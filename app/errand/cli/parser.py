@@ -11,10 +11,11 @@ from errand.arguments import Parser
 from errand.cli.command import Command, Entry, Invocation, Table
 from errand.cli.exit_codes import EXIT_CODES_TEXT
 from errand.cli.options import Action, CommandOptions, declare, option_names, rest_of
+from errand.translation import tr
 
-ABOUT = "Errand hands work to AI agents that use real tools on your machine."
+ABOUT = tr("Errand hands work to AI agents that use real tools on your machine.")
 _USAGE = "errand [-h] [--version] COMMAND …"
-_MORE = "More about one of them: errand help COMMAND. The manual page: errand man."
+_MORE = tr("Help for a command: errand help COMMAND. The manual page: errand man.")
 _WIDEST = 110
 _NARROWEST = 40
 _LEFT = 28  # a longer left column has its text below it
@@ -69,7 +70,7 @@ def parser_of(entry: Entry, command: Command[CommandOptions], width: int) -> Par
     """The parser of one command; its help is wrapped at `width` columns."""
     parser = Parser(
         prog=f"errand {entry.name}",
-        description=textwrap.fill(f"{entry.help[0].upper()}{entry.help[1:]}.", width),
+        description=textwrap.fill(sentence(tr(entry.help)), width),
         epilog=_below(entry, command, width),
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=_LEFT, width=width),
     )
@@ -78,24 +79,31 @@ def parser_of(entry: Entry, command: Command[CommandOptions], width: int) -> Par
 
 
 def _below(entry: Entry, command: Command[CommandOptions], width: int) -> str:
-    parts = ["\n".join(["what to do:", *action_lines(entry.name, command.actions, width)])] if command.actions else []
+    parts = (
+        ["\n".join([f"{tr('actions')}:", *action_lines(entry.name, command.actions, width)])] if command.actions else []
+    )
     if command.epilog:
         parts.append(textwrap.fill(command.epilog, width) if "\n" not in command.epilog else command.epilog)
     return "\n\n".join(parts)
 
 
+def sentence(text: str) -> str:
+    """A help text as a sentence of its own."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def action_lines(name: str, actions: Iterable[Action], width: int) -> list[str]:
-    return two_columns([(f"errand {name} {action.usage}".rstrip(), action.help) for action in actions], width)
+    return two_columns([(f"errand {name} {action.usage}".rstrip(), tr(action.help)) for action in actions], width)
 
 
 def general_help(table: Table, width: int) -> str:
     """The help of `errand` itself: its commands in groups, then examples."""
     parts = [f"usage: {_USAGE}", textwrap.fill(ABOUT, width)]
     for group in table.groups:
-        rows = two_columns([(entry.name, entry.help) for entry in group.entries], width)
-        parts.append("\n".join([f"{group.title}:", *rows]))
+        rows = two_columns([(entry.name, tr(entry.help)) for entry in group.entries], width)
+        parts.append("\n".join([f"{tr(group.title)}:", *rows]))
     shown = [line for about, command in table.examples for line in (f"  # {about}", f"  {command}")]
-    parts.append("\n".join(["Examples:", *shown]))
+    parts.append("\n".join([f"{tr('Examples')}:", *shown]))
     parts += [textwrap.fill(_MORE, width), textwrap.fill(EXIT_CODES_TEXT, width)]
     return "\n\n".join(parts) + "\n"
 

@@ -39,37 +39,37 @@ from errand.protocol.tasks import TASK_LIST, TaskListParams
 _MOST_TASKS = 500
 _SHIPPED = "assistant"  # the personality of an agent that nobody chose
 _ACTIONS = (
-    Action("[CONVERSATION]", "list all of them, or those of a conversation", first="conversation"),
-    Action("add [CONVERSATION]", "a new one, in a new conversation or in this", first="conversation"),
-    Action("remove AGENT", "it takes part no more; what it wrote stays", first="agent"),
-    Action("turns CONVERSATION --rule RULE", "who speaks after whom", first="conversation"),
+    Action("[CONVERSATION]", "list all agents, or those of a conversation", first="conversation"),
+    Action("add [CONVERSATION]", "add an agent to a conversation, or to a new one", first="conversation"),
+    Action("remove AGENT", "remove an agent from a conversation; its messages stay", first="agent"),
+    Action("turns CONVERSATION --rule RULE", "set the order in which agents speak", first="conversation"),
 )
 
 
 class AgentsOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
         tuple[str, ...],
-        Argument("WORD", "a conversation to list, or: add [CONVERSATION], remove AGENT, turns CONVERSATION"),
+        Argument("WORD", "a conversation, or: add [CONVERSATION], remove AGENT, turns CONVERSATION"),
     ] = ()
-    json: Annotated[bool, Flag("--json", "the list as one JSON object a line")] = False
-    name: Annotated[str | None, Option("--name", "with add: how it is addressed (default: its personality's name)")] = (
-        None
-    )
-    personality: Annotated[str | None, Option("--personality", "with add: what it is (default: assistant)", "NAME")] = (
-        None
-    )
-    model: Annotated[str, Option("--model", "with add: a model of its own", "M")] = ""
+    json: Annotated[bool, Flag("--json", "print the list as JSON lines")] = False
+    name: Annotated[str | None, Option("--name", "with add: its name (default: the name of its personality)")] = None
+    personality: Annotated[
+        str | None, Option("--personality", "with add: its personality (default: assistant)", "NAME")
+    ] = None
+    model: Annotated[str, Option("--model", "with add: its model", "M")] = ""
     color: Annotated[
         str, Option("--color", "with add: blue, teal, green, amber, orange, red, pink, violet or gray")
     ] = ""
-    node: Annotated[str | None, Option("--node", "with add: where it stands (default: with the first one)", "ID")] = (
+    node: Annotated[
+        str | None, Option("--node", "with add: the message it starts from (default: where the first agent is)", "ID")
+    ] = None
+    rule: Annotated[TurnRule | None, Option("--rule", "with turns: how the next agent is chosen")] = None
+    moderator: Annotated[
+        str | None, Option("--moderator", "with turns: the agent that speaks first and after each other", "AGENT")
+    ] = None
+    most: Annotated[int | None, Option("--most", "with turns: the number of replies before it is your turn", "N")] = (
         None
     )
-    rule: Annotated[TurnRule | None, Option("--rule", "with turns: who is next")] = None
-    moderator: Annotated[str | None, Option("--moderator", "with turns: who speaks first and after each", "AGENT")] = (
-        None
-    )
-    most: Annotated[int | None, Option("--most", "with turns: replies in a row without a person", "N")] = None
 
 
 async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> int:

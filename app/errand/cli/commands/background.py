@@ -31,11 +31,11 @@ from errand.protocol.background import (
 )
 
 _ACTIONS = (
-    Action("list", "those of all conversations (without a word too)"),
-    Action("output ID", "all that one printed", first="background"),
-    Action("stop ID", "end it with all its processes; all ends every one", first="background"),
-    Action("input ID TEXT", "type a line, if it has a terminal", first="background"),
-    Action("keys ID KEY ...", "press keys there, such as ctrl-c, up, enter", first="background"),
+    Action("list", "list those of all conversations (the default)"),
+    Action("output ID", "show everything that a command printed", first="background"),
+    Action("stop ID", "stop a command and all its processes; `all` stops every command", first="background"),
+    Action("input ID TEXT", "type a line, if the command has a terminal", first="background"),
+    Action("keys ID KEY ...", "press keys, such as ctrl-c, up, enter", first="background"),
 )
 
 # For the echo of what was typed, and a quick answer to it.
@@ -47,8 +47,8 @@ class BackgroundOptions(CommandOptions, frozen=True, kw_only=True):
         tuple[str, ...],
         Argument("WHAT", "list (the default), output ID, stop ID, stop all, input ID TEXT, keys ID KEY"),
     ] = ()
-    conversation: Annotated[str | None, Option("--conversation", "those of this one only", "ID")] = None
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    conversation: Annotated[str | None, Option("--conversation", "only those of this conversation", "ID")] = None
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
 async def background(options: BackgroundOptions, paths: Paths, terminal: Terminal) -> int:

@@ -31,15 +31,16 @@ from errand.protocol.changes import (
     FileDiff,
     TaskChanges,
 )
+from errand.translation import marked
 
-_STEP_HELP, _FILE_HELP = "only what this step changed", "only this file, as the list names it"
+_STEP_HELP, _FILE_HELP = marked("only the changes of this step"), marked("only this file, as named in the list")
 
 
 class ChangesOptions(TaskIdOptions, frozen=True, kw_only=True):
-    diff: Annotated[bool, Flag("--diff", "what was changed, as a unified diff")] = False
+    diff: Annotated[bool, Flag("--diff", "print a unified diff")] = False
     step: Annotated[int | None, Option("--step", _STEP_HELP, "N")] = None
     file: Annotated[str | None, Option("--file", _FILE_HELP, "F")] = None
-    json: Annotated[bool, Flag("--json", "all of it as one JSON object")] = False
+    json: Annotated[bool, Flag("--json", "print everything as one JSON object")] = False
 
 
 async def show_changes(options: ChangesOptions, paths: Paths, terminal: Terminal) -> int:
@@ -75,11 +76,11 @@ CHANGES = Command(ChangesOptions, show_changes)
 class UndoOptions(TaskIdOptions, frozen=True, kw_only=True):
     step: Annotated[int | None, Option("--step", _STEP_HELP, "N")] = None
     file: Annotated[str | None, Option("--file", _FILE_HELP, "F")] = None
-    hunk: Annotated[int | None, Option("--hunk", "only this piece of the file, counted in its diff", "N")] = None
+    hunk: Annotated[int | None, Option("--hunk", "only this hunk of the file, counted in its diff", "N")] = None
     overwrite: Annotated[
-        bool, Flag("--overwrite", "also where somebody else changed a file since; their version is kept")
+        bool, Flag("--overwrite", "include files that were changed since; their current version is kept")
     ] = False
-    json: Annotated[bool, Flag("--json", "what was changed, and what was not, as one JSON object")] = False
+    json: Annotated[bool, Flag("--json", "print what was changed, and what was not, as one JSON object")] = False
 
 
 async def undo(options: UndoOptions, paths: Paths, terminal: Terminal) -> int:

@@ -243,7 +243,7 @@ class Chat:
 class ChatOptions(CommandOptions, frozen=True, kw_only=True):
     target: TargetOptions = TargetOptions()
     task: TaskOptions = TaskOptions()
-    no_thinking: Annotated[bool, Flag("--no-thinking", "leave out what the model thinks, which is shown dim")] = False
+    no_thinking: Annotated[bool, Flag("--no-thinking", "hide thinking, which is shown dimmed")] = False
 
 
 async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:

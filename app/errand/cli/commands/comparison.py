@@ -41,10 +41,10 @@ class CompareOptions(CommandOptions, frozen=True, kw_only=True):
         tuple[str, ...],
         Argument(
             "MESSAGE",
-            "one at the end of each branch: parts of their ids (errand tree), which may follow a conversation's",
+            ("the last message of each branch, by any part of its id (errand tree); may be followed by a conversation"),
         ),
     ]
-    json: Annotated[bool, Flag("--json", "both as one JSON object")] = False
+    json: Annotated[bool, Flag("--json", "print both branches as one JSON object")] = False
 
 
 async def compare(options: CompareOptions, paths: Paths, terminal: Terminal) -> int:
@@ -131,10 +131,10 @@ class _Progress(TextScreen):
 
 
 class AskModelsOptions(CommandOptions, frozen=True, kw_only=True):
-    prompt: Annotated[str, Argument("PROMPT", "what to ask; - reads it from standard input")]
-    models: Annotated[tuple[str, ...], Option("-m", "one of the models; from 2 to 8", "MODEL")] = ()
-    json: Annotated[bool, Flag("--json", "the tasks at their ends, one JSON object a line")] = False
-    conversation: Annotated[str | None, Option("--conversation", "go on in this conversation", "ID")] = None
+    prompt: Annotated[str, Argument("PROMPT", "the question; - reads standard input")]
+    models: Annotated[tuple[str, ...], Option("-m", "a model to ask; give 2 to 8", "MODEL")] = ()
+    json: Annotated[bool, Flag("--json", "print ended tasks as JSON lines")] = False
+    conversation: Annotated[str | None, Option("--conversation", "continue this conversation", "ID")] = None
     task: TaskOptions = TaskOptions()
 
 

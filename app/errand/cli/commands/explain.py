@@ -10,16 +10,20 @@ from errand.paths import Paths
 
 
 class ExplainOptions(CommandOptions, frozen=True, kw_only=True):
-    what: Annotated[str | None, Argument("COMMAND", "a command line in quotes; with --json cases come from input")] = (
+    what: Annotated[
+        str | None, Argument("COMMAND", "a command line in quotes; with --json, cases are read from standard input")
+    ] = None
+    path: Annotated[str | None, Option("--path", "explain what happens if this path is read", "PATH")] = None
+    write: Annotated[bool, Flag("--write", "with --path: explain writing instead of reading")] = False
+    address: Annotated[str | None, Option("--address", "explain what happens if this web address is opened", "URL")] = (
         None
     )
-    path: Annotated[str | None, Option("--path", "explain reading this path instead of a command", "PATH")] = None
-    write: Annotated[bool, Flag("--write", "with --path: writing it")] = False
-    address: Annotated[str | None, Option("--address", "explain opening this web address", "URL")] = None
-    workspace: Annotated[str | None, Option("--workspace", "folder it would happen in (default: this one)", "DIR")] = (
-        None
-    )
-    json: Annotated[bool, Flag("--json", "read one case a line from standard input, write one answer a line")] = False
+    workspace: Annotated[
+        str | None, Option("--workspace", "folder in which it would run (default: the current one)", "DIR")
+    ] = None
+    json: Annotated[
+        bool, Flag("--json", "read one case per line from standard input and write one answer per line")
+    ] = False
 
     def names_one(self) -> bool:
         """True if there is exactly one thing to explain."""

@@ -36,14 +36,14 @@ from errand.protocol.asks import (
 from errand.regular_file import FileTooLarge, read_regular
 
 _ACTIONS = (
-    Action("list", "the rules (without a word too)"),
-    Action("allow 'pytest …'", "commands that begin so run without asking (in this workspace)"),
-    Action("allow --host example.org", "pages; also --service server/tool, --code, --path"),
-    Action("deny 'git push'", "they never run, whatever is allowed"),
-    Action("covered allow 'make'", "what a rule, or a grant by its ID, would have decided", first="grant"),
-    Action("revoke ID", "take it back; all takes back every one", first="grant"),
-    Action("export FILE", "write the rules to a file", first="file"),
-    Action("import FILE", "add those of a file", first="file"),
+    Action("list", "list the rules (the default)"),
+    Action("allow 'pytest …'", "allow commands that begin like this without asking (in this workspace)"),
+    Action("allow --host example.org", "allow web pages; also --service server/tool, --code, --path"),
+    Action("deny 'git push'", "never allow commands that begin like this"),
+    Action("covered allow 'make'", "show what a rule, or a grant given by its ID, would have decided", first="grant"),
+    Action("revoke ID", "revoke a rule; `all` revokes every rule", first="grant"),
+    Action("export FILE", "export the rules to a file", first="file"),
+    Action("import FILE", "add the rules in a file", first="file"),
 )
 _LARGEST = 1_000_000
 
@@ -53,27 +53,29 @@ class GrantsOptions(CommandOptions, frozen=True, kw_only=True):
         tuple[str, ...],
         Argument("WHAT", "list (the default), allow RULE, deny RULE, covered, revoke ID, export FILE, import FILE"),
     ] = ()
-    scope: Annotated[Literal["workspace", "user"], Option("--scope", "where a new rule holds (default: workspace)")] = (
-        "workspace"
-    )
-    conversation: Annotated[str | None, Option("--conversation", "a new rule holds in this one only", "ID")] = None
-    workspace: Annotated[str | None, Option("--workspace", "folder of a new rule (default: this one)", "DIR")] = None
-    expires: Annotated[str | None, Option("--expires", "when it ends: 30m, 8h, 7d or a date", "TIME")] = None
-    exact: Annotated[bool, Flag("--exact", "the rule is this very command, not its beginning")] = False
+    scope: Annotated[
+        Literal["workspace", "user"], Option("--scope", "where a new rule applies (default: workspace)")
+    ] = "workspace"
+    conversation: Annotated[str | None, Option("--conversation", "limit a new rule to this conversation", "ID")] = None
+    workspace: Annotated[
+        str | None, Option("--workspace", "folder of a new rule (default: the current one)", "DIR")
+    ] = None
+    expires: Annotated[str | None, Option("--expires", "when it expires: 30m, 8h, 7d or a date", "TIME")] = None
+    exact: Annotated[bool, Flag("--exact", "match this exact command, not commands that begin with it")] = False
     path: Annotated[
-        str | None, Option("--path", "a rule about files below it: allow edits, or deny all use", "DIR")
+        str | None, Option("--path", "a rule for files below this path: allow edits, or deny all access", "DIR")
     ] = None
-    writes: Annotated[bool, Flag("--writes", "with deny --path: only changes are denied")] = False
+    writes: Annotated[bool, Flag("--writes", "with deny --path: deny only changes")] = False
     host: Annotated[
-        str | None, Option("--host", "a rule about pages: example.org, *.example.org for those below it", "HOST")
+        str | None, Option("--host", "a rule for web pages: example.org, or *.example.org for subdomains", "HOST")
     ] = None
-    service: Annotated[
-        str | None, Option("--service", "a rule about a tool of another program: server/tool, or server/*", "TOOL")
-    ] = None
-    code: Annotated[bool, Flag("--code", "a rule about code that the agent runs in its sandbox")] = False
+    service: Annotated[str | None, Option("--service", "a rule for an MCP tool: server/tool, or server/*", "TOOL")] = (
+        None
+    )
+    code: Annotated[bool, Flag("--code", "a rule for code that the agent runs in its sandbox")] = False
     tool: Annotated[str | None, Option("--tool", "with deny: the whole tool", "NAME")] = None
-    revoked: Annotated[bool, Flag("--revoked", "with list: also those that were taken back")] = False
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    revoked: Annotated[bool, Flag("--revoked", "with list: include revoked rules")] = False
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
 async def grants(options: GrantsOptions, paths: Paths, terminal: Terminal) -> int:

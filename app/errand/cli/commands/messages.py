@@ -35,15 +35,13 @@ examples:
 
 
 class SteerOptions(CommandOptions, frozen=True, kw_only=True):
-    task_id: Annotated[str, Argument("ID", f"the task, by {ID_HELP}")]
-    text: Annotated[str, Argument("TEXT", "what to say; - reads it from standard input")]
-    later: Annotated[bool, Flag("--later", "it reads this when the work at hand is done, not before its next step")] = (
-        False
-    )
-    attach: Annotated[
-        tuple[str, ...], Option("--attach", "a picture to show, or a file to name; may be given again", "FILE")
-    ] = ()
-    json: Annotated[bool, Flag("--json", "the task as one JSON object")] = False
+    task_id: Annotated[str, Argument("ID", ID_HELP)]
+    text: Annotated[str, Argument("TEXT", "the message; - reads standard input")]
+    later: Annotated[
+        bool, Flag("--later", "queue the message until the current work is done, instead of steering it")
+    ] = False
+    attach: Annotated[tuple[str, ...], Option("--attach", "attach a picture or a file; can be repeated", "FILE")] = ()
+    json: Annotated[bool, Flag("--json", "print the task as one JSON object")] = False
 
 
 async def steer(options: SteerOptions, paths: Paths, terminal: Terminal) -> int:
@@ -79,9 +77,11 @@ def _reads_text(task: Task, *, later: bool) -> str:
 
 
 class AnswerOptions(CommandOptions, frozen=True, kw_only=True):
-    ask_id: Annotated[str, Argument("ID", f"of a question or approval, or the task that asks, by {ID_HELP}")] = ""
-    words: Annotated[tuple[str, ...], Argument("ANSWER", "as it would be typed where the task was started")] = ()
-    json: Annotated[bool, Flag("--json", "what is open, or was answered, one JSON object a line")] = False
+    ask_id: Annotated[str, Argument("ID", "the question or approval, or its task: a unique part of the id")] = ""
+    words: Annotated[
+        tuple[str, ...], Argument("ANSWER", "the answer, as you would type it in the terminal of the task")
+    ] = ()
+    json: Annotated[bool, Flag("--json", "print open or answered questions as JSON lines")] = False
 
 
 async def answer(options: AnswerOptions, paths: Paths, terminal: Terminal) -> int:

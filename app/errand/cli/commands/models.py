@@ -43,25 +43,25 @@ NO_MODELS_TEXT = (
 
 
 class ModelsOptions(CommandOptions, frozen=True, kw_only=True):
-    json: Annotated[bool, Flag("--json", "the whole list as one JSON object")] = False
-    refresh: Annotated[bool, Flag("--refresh", "ask the providers for their own lists, and keep them")] = False
+    json: Annotated[bool, Flag("--json", "print the list as one JSON object")] = False
+    refresh: Annotated[bool, Flag("--refresh", "fetch the model lists of all providers and store them")] = False
     test: Annotated[
-        str | None, Option("--test", "try a provider or model, or all that are ready", "NAME", const="")
+        str | None, Option("--test", "test a provider or model, or all that are set up", "NAME", const="")
     ] = None
     add_server: Annotated[
         str | None,
-        Option("--add-server", "add a model server of your own, or change the one --name says", "URL"),
+        Option("--add-server", "add a model server, or change the one given by --name", "URL"),
     ] = None
     kind: Annotated[
         Literal["openai_compatible", "anthropic_compatible"],
-        Option("--kind", "what that server speaks: openai_compatible (the default) or anthropic_compatible", "KIND"),
+        Option("--kind", "its API: openai_compatible (the default) or anthropic_compatible", "KIND"),
     ] = "openai_compatible"
-    name: Annotated[str, Option("--name", "what that server is called (default: its machine)", "NAME")] = ""
+    name: Annotated[str, Option("--name", "name of the server (default: its host)", "NAME")] = ""
     api_key_env: Annotated[
-        str | None, Option("--api-key-env", "environment variable that holds its key, to be stored", "VARIABLE")
+        str | None, Option("--api-key-env", "environment variable with its key, which is stored", "VARIABLE")
     ] = None
     remove_server: Annotated[
-        str | None, Option("--remove-server", "forget a server of your own, with its key", "NAME")
+        str | None, Option("--remove-server", "remove a server that you added, and its key", "NAME")
     ] = None
 
 

@@ -47,13 +47,13 @@ from errand.protocol.base import EmptyParams
 from errand.regular_file import read_regular
 
 _ACTIONS = (
-    Action("list", "all of them (without a word too)"),
-    Action("show NAME", "one of them with its whole system prompt", first="personality"),
-    Action("new NAME", "a new one: in your editor, or from options"),
-    Action("edit NAME", "change one: in your editor, or by options", first="personality"),
-    Action("delete NAME", "agents that have it use assistant from their next task on", first="personality"),
-    Action("export NAME --to FILE", "write one to a file", first="personality"),
-    Action("import FILE", "take one in as a new one", first="file"),
+    Action("list", "list all of them (the default)"),
+    Action("show NAME", "show one with its system prompt", first="personality"),
+    Action("new NAME", "create one in your editor, or from options"),
+    Action("edit NAME", "change one in your editor, or with options", first="personality"),
+    Action("delete NAME", "delete one; its agents use `assistant` from their next task on", first="personality"),
+    Action("export NAME --to FILE", "export one to a file", first="personality"),
+    Action("import FILE", "import one from a file", first="file"),
 )
 _EPILOG = (
     "The editor is that of VISUAL or EDITOR. Without a terminal the text that the editor would show is read from "
@@ -64,25 +64,25 @@ _LONGEST_TEXT = 1_000_000
 
 
 class PersonalitiesOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or what to do with which one")] = ()
-    rename: Annotated[str | None, Option("--name", "with edit: another name", "NAME")] = None
+    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or another action and a personality")] = ()
+    rename: Annotated[str | None, Option("--name", "with edit: a new name", "NAME")] = None
     prompt: Annotated[str | None, Option("--prompt", "with new and edit: its system prompt", "TEXT")] = None
     prompt_file: Annotated[
         str | None, Option("--prompt-file", "with new and edit: a file with its system prompt", "FILE")
     ] = None
     model: Annotated[str | None, Option("--model", "with new and edit: its model; '' for the default", "M")] = None
     tools: Annotated[
-        str | None, Option("--tools", "with new and edit: names with commas between; '' for all of them", "NAMES")
+        str | None, Option("--tools", "with new and edit: tool names, separated by commas; '' for all", "NAMES")
     ] = None
-    thinking: Annotated[ThinkingLevel | None, Option("--thinking", "with new and edit: how much it thinks")] = None
+    thinking: Annotated[ThinkingLevel | None, Option("--thinking", "with new and edit: its thinking level")] = None
     temperature: Annotated[
         str | None, Option("--temperature", "with new and edit: from 0 to 2; '' for the model's default", "T")
     ] = None
     color: Annotated[str | None, Option("--color", "with new and edit: blue, teal, green, …; '' for none", "C")] = None
-    to: Annotated[str, Option("--to", "with export: where to", "FILE")] = ""
-    overwrite: Annotated[bool, Flag("--overwrite", "with export: replace what is there")] = False
-    yes: Annotated[bool, Flag("--yes", "with delete: without asking")] = False
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    to: Annotated[str, Option("--to", "with export: the file to write", "FILE")] = ""
+    overwrite: Annotated[bool, Flag("--overwrite", "with export: overwrite an existing file")] = False
+    yes: Annotated[bool, Flag("--yes", "with delete: do not ask for confirmation")] = False
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
 async def personalities(options: PersonalitiesOptions, paths: Paths, terminal: Terminal) -> int:

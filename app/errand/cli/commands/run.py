@@ -49,32 +49,28 @@ _NOBODY_TO_ASK = (
 
 
 class RunOptions(FollowOptions, frozen=True, kw_only=True):
-    prompt: Annotated[
-        str, Argument("PROMPT", "what to do; - reads it from standard input; with --prompt it may be left out")
-    ] = ""
+    prompt: Annotated[str, Argument("PROMPT", "what to do; - reads standard input; optional with --prompt")] = ""
     server_prompt: Annotated[
         str,
-        Option("--prompt", "begin with a prompt that an MCP server offers; errand mcp show lists them", "SERVER/NAME"),
+        Option("--prompt", "start with a prompt of an MCP server (errand mcp show lists them)", "SERVER/NAME"),
     ] = ""
     prompt_arguments: Annotated[
         tuple[str, ...],
-        Option("--argument", "with --prompt: a value that it asks for; may be given again", "NAME=VALUE"),
+        Option("--argument", "with --prompt: a value for it; can be repeated", "NAME=VALUE"),
     ] = ()
     events: Annotated[
         Literal["agent", "react"] | None,
         Option(
             "--events",
-            "one JSON object a line: agents, heads and chats, or thoughts, tool calls and the final response",
+            ("which JSON lines to print: agents, heads and chats, or thoughts, tool calls and the final response"),
         ),
     ] = None
     target: TargetOptions = TargetOptions()
     answer_schema: Annotated[
         str | None,
-        Option("--answer-schema", "a JSON Schema: the answer follows it and is all that goes to the output", "FILE"),
+        Option("--answer-schema", "a file with a JSON Schema; only an answer that matches it is printed", "FILE"),
     ] = None
-    attach: Annotated[
-        tuple[str, ...], Option("--attach", "a picture to show, or a file to name; may be given again", "FILE")
-    ] = ()
+    attach: Annotated[tuple[str, ...], Option("--attach", "attach a picture or a file; can be repeated", "FILE")] = ()
     task: TaskOptions = TaskOptions()
 
 

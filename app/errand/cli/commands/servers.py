@@ -48,57 +48,63 @@ from errand.protocol.servers import (
 )
 
 _ACTIONS = (
-    Action("list", "list them, also those of this workspace (without a word too)"),
-    Action("add NAME -- COMMAND …", "start a program when it is needed"),
-    Action("add NAME --url https://…", "open a server on the web"),
-    Action("show NAME", "its tools, resources and prompts", first="server"),
-    Action("trust NAME", "use one that a file of this workspace names", first="server"),
-    Action("distrust NAME", "take that back", first="server"),
-    Action("login|logout NAME", "sign in at a server on the web, or out", first="server"),
+    Action("list", "list servers, including those of this workspace (the default)"),
+    Action("add NAME -- COMMAND …", "add a server that is started when needed"),
+    Action("add NAME --url https://…", "add a server on the web"),
+    Action("show NAME", "show the tools, resources and prompts of a server", first="server"),
+    Action("trust NAME", "trust a server that a file of this workspace names", first="server"),
+    Action("distrust NAME", "no longer trust a server of this workspace", first="server"),
+    Action("login|logout NAME", "sign in to a server on the web, or out", first="server"),
     Action(
         "enable|disable|restart NAME",
-        "switch it on or off, or start it again",
+        "enable, disable or restart a server",
         first="server",
     ),
-    Action("remove NAME", "remove it, with its keys", first="server"),
-    Action("log NAME", "what it wrote", first="server"),
+    Action("remove NAME", "remove a server and its keys", first="server"),
+    Action("log NAME", "show the log of a server", first="server"),
     Action("set-key NAME VARIABLE", "store the value of a variable", first="server"),
-    Action("accept NAME TOOL", "rules hold again for a tool whose description has changed", first="server"),
-    Action("prompt NAME/PROMPT [ARGUMENT=VALUE …]", "the text of a prompt that it offers"),
+    Action(
+        "accept NAME TOOL", "accept the changed description of a tool, so that rules apply to it again", first="server"
+    ),
+    Action("prompt NAME/PROMPT [ARGUMENT=VALUE …]", "show the text of a prompt"),
 )
 _LONGEST_KEY = 10_000
 _NAME_WIDTH = 18
 
 
 class McpOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or what to do with which server")] = ()
+    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or another action and a server")] = ()
     command: Annotated[tuple[str, ...], Rest()] = ()
     url: Annotated[str, Option("--url", "with add: the address of a server on the web", "URL")] = ""
     env: Annotated[
         tuple[str, ...],
-        Option("--env", "with add: a variable of it, NAME=VALUE, or NAME with its value from here", "NAME"),
+        Option("--env", "with add: an environment variable, NAME=VALUE, or NAME with its current value", "NAME"),
     ] = ()
     header: Annotated[
-        tuple[str, ...], Option("--header", "with add --url: a header, NAME=VALUE; ${VARIABLE} stays a reference", "H")
+        tuple[str, ...],
+        Option("--header", "with add --url: a header, NAME=VALUE; ${VARIABLE} is kept as a reference", "H"),
     ] = ()
     client_id: Annotated[
-        str, Option("--client-id", "with add --url: the id of a program that you registered for the sign-in", "ID")
+        str, Option("--client-id", "with add --url: the client id that you registered for signing in", "ID")
     ] = ""
     client_secret: Annotated[
         str, Option("--client-secret", "with --client-id: the variable with its secret", "VARIABLE")
     ] = ""
     callback_port: Annotated[
-        int, Option("--callback-port", "with --client-id: it comes back to http://127.0.0.1:PORT/callback", "PORT")
+        int,
+        Option("--callback-port", "with --client-id: the port of the callback http://127.0.0.1:PORT/callback", "PORT"),
     ] = 0
-    answer: Annotated[str, Option("--answer", "with login: the address at which a browser elsewhere ended", "URL")] = ""
-    sandbox: Annotated[bool, Flag("--sandbox", "with add: in the sandbox of commands, in your home folder")] = False
-    timeout: Annotated[float, Option("--timeout", "with add: seconds that a call may take", "S")] = 60.0
+    answer: Annotated[
+        str, Option("--answer", "with login: the address at which a browser on another machine ended", "URL")
+    ] = ""
+    sandbox: Annotated[bool, Flag("--sandbox", "with add: run it in the sandbox, in your home folder")] = False
+    timeout: Annotated[float, Option("--timeout", "with add: time limit of a call in seconds", "S")] = 60.0
     replace: Annotated[bool, Flag("--replace", "with add: replace the server of this name")] = False
-    workspace: Annotated[str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")] = (
-        None
-    )
-    yes: Annotated[bool, Flag("--yes", "with trust: without asking")] = False
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    workspace: Annotated[
+        str | None, Option("--workspace", "include the servers of this folder (default: the current one)", "DIR")
+    ] = None
+    yes: Annotated[bool, Flag("--yes", "with trust: do not ask for confirmation")] = False
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
 async def mcp(options: McpOptions, paths: Paths, terminal: Terminal) -> int:
@@ -333,10 +339,10 @@ def _pair(text: str, what: str) -> tuple[str, str]:
 
 
 class ToolsOptions(CommandOptions, frozen=True, kw_only=True):
-    workspace: Annotated[str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")] = (
-        None
-    )
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    workspace: Annotated[
+        str | None, Option("--workspace", "include the servers of this folder (default: the current one)", "DIR")
+    ] = None
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
 async def tools(options: ToolsOptions, paths: Paths, terminal: Terminal) -> int:

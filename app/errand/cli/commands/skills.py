@@ -33,29 +33,33 @@ from errand.protocol.skills import (
 )
 
 _ACTIONS = (
-    Action("list", "the skills for this folder (without a word too)"),
-    Action("show NAME", "all of a skill: its text, files and scripts; also of a FOLDER or an ADDRESS", first="skill"),
+    Action("list", "list the skills of this folder (the default)"),
+    Action(
+        "show NAME", "show a skill with its text, files and scripts; also from a FOLDER or an ADDRESS", first="skill"
+    ),
     Action(
         "install FOLDER",
-        "show all of it, then install it if you say yes; also from https://… of a git repository",
+        "show a skill, and install it if you confirm; also https://… of a git repository",
         first="folder",
     ),
     Action("remove NAME", "remove an installed skill", first="skill"),
-    Action("restore NAME", "put a removed one back, for 30 days"),
-    Action("on NAME", "agents are told of it", first="skill"),
-    Action("off NAME", "they are not", first="skill"),
+    Action("restore NAME", "restore a removed skill, within 30 days"),
+    Action("on NAME", "enable a skill for agents", first="skill"),
+    Action("off NAME", "disable a skill", first="skill"),
 )
 
 
 class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
-        tuple[str, ...], Argument("WHAT", "list (the default), show, install, remove, restore, on or off, and which")
+        tuple[str, ...], Argument("WHAT", "list (the default), show, install, remove, restore, on or off, and a skill")
     ] = ()
     path: Annotated[str, Option("--path", "with show and install: the folder of the skill in the source", "DIR")] = ""
     ref: Annotated[str, Option("--ref", "with show and install: a branch or tag", "NAME")] = ""
-    workspace: Annotated[str | None, Option("--workspace", "whose skills (default: this folder)", "DIR")] = None
-    yes: Annotated[bool, Flag("--yes", "with install and remove: answer yes, without being asked")] = False
-    json: Annotated[bool, Flag("--json", "with list and show: one JSON object a line")] = False
+    workspace: Annotated[
+        str | None, Option("--workspace", "use the skills of this folder (default: the current one)", "DIR")
+    ] = None
+    yes: Annotated[bool, Flag("--yes", "with install and remove: do not ask for confirmation")] = False
+    json: Annotated[bool, Flag("--json", "with list and show: print JSON lines")] = False
 
 
 async def skills(options: SkillsOptions, paths: Paths, terminal: Terminal) -> int:

@@ -30,11 +30,11 @@ _Choice: TypeAlias = Literal["chat", "tour", "leave"]
 
 
 class ReplayOptions(CommandOptions, frozen=True, kw_only=True):
-    file: Annotated[str, Argument("FILE", "made with errand record")]
+    file: Annotated[str, Argument("FILE", "a file written by errand record")]
 
 
 class WindowOptions(CommandOptions, frozen=True, kw_only=True):
-    new: Annotated[bool, Flag("--new", "another one, where one is open already")] = False
+    new: Annotated[bool, Flag("--new", "open another window")] = False
 
 
 async def start(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:

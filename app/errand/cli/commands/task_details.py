@@ -48,7 +48,7 @@ _LARGEST = 10
 
 
 class ContextOptions(TaskIdOptions, frozen=True, kw_only=True):
-    json: Annotated[bool, Flag("--json", "all of it as one JSON object")] = False
+    json: Annotated[bool, Flag("--json", "print everything as one JSON object")] = False
 
 
 async def show_context(options: ContextOptions, paths: Paths, terminal: Terminal) -> int:
@@ -104,8 +104,8 @@ def _rows(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
 
 
 class OutputOptions(TaskIdOptions, frozen=True, kw_only=True):
-    number: Annotated[int | None, Argument("CALL", "its number in the list of calls")] = None
-    json: Annotated[bool, Flag("--json", "the list as one JSON object a line")] = False
+    number: Annotated[int | None, Argument("CALL", "number of the call in the list")] = None
+    json: Annotated[bool, Flag("--json", "print the list as JSON lines")] = False
 
 
 async def show_output(options: OutputOptions, paths: Paths, terminal: Terminal) -> int:
@@ -159,11 +159,11 @@ async def _write(connection: Connection, execution_id: str, name: OutputName, te
 
 
 class PromptOptions(CommandOptions, frozen=True, kw_only=True):
-    task_id: Annotated[str, Argument("ID", f"of a task as it began: {ID_HELP}")] = ""
-    personality: Annotated[str | None, Option("--personality", "of this one (default: assistant)", "NAME")] = None
-    workspace: Annotated[str | None, Option("--workspace", "in this folder (default: this one)", "DIR")] = None
-    mode: Annotated[TaskMode, Option("--mode", "of a task, or of a chat")] = "auto"
-    json: Annotated[bool, Flag("--json", "the parts as one JSON list")] = False
+    task_id: Annotated[str, Argument("ID", ID_HELP)] = ""
+    personality: Annotated[str | None, Option("--personality", "personality (default: assistant)", "NAME")] = None
+    workspace: Annotated[str | None, Option("--workspace", "folder to use (default: the current one)", "DIR")] = None
+    mode: Annotated[TaskMode, Option("--mode", "the prompt of a task, or of a chat")] = "auto"
+    json: Annotated[bool, Flag("--json", "print the parts as one JSON list")] = False
 
 
 async def show_prompt(options: PromptOptions, paths: Paths, terminal: Terminal) -> int:
@@ -204,8 +204,8 @@ def _folder(given: str | None) -> str:
 
 
 class RecordOptions(TaskIdOptions, frozen=True, kw_only=True):
-    to: Annotated[str, Option("--to", "a file that is not there yet", "FILE")] = ""
-    json: Annotated[bool, Flag("--json", "the record itself on standard output, one JSON object a line")] = False
+    to: Annotated[str, Option("--to", "the file to write; it must not exist", "FILE")] = ""
+    json: Annotated[bool, Flag("--json", "print the record as JSON lines")] = False
 
 
 async def write_record(options: RecordOptions, paths: Paths, terminal: Terminal) -> int:

@@ -45,9 +45,9 @@ _PAGE = 500  # the engine's maximum
 
 
 class TasksOptions(CommandOptions, frozen=True, kw_only=True):
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
-    active: Annotated[bool, Flag("--active", "leave out the ended ones")] = False
-    limit: Annotated[int, Option("--limit", "how many at most (default 20)")] = 20
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
+    active: Annotated[bool, Flag("--active", "show running tasks only")] = False
+    limit: Annotated[int, Option("--limit", "show at most N (default: 20)")] = 20
 
 
 async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) -> int:
@@ -69,7 +69,7 @@ TASKS = Command(TasksOptions, list_tasks)
 
 
 class OneTaskOptions(TaskIdOptions, frozen=True, kw_only=True):
-    json: Annotated[bool, Flag("--json", "the task as one JSON object")] = False
+    json: Annotated[bool, Flag("--json", "print the task as one JSON object")] = False
 
 
 async def stop_task(options: OneTaskOptions, paths: Paths, terminal: Terminal) -> int:
@@ -240,7 +240,7 @@ def _report_not_running(task: Task, options: FollowTaskOptions, terminal: Termin
 
 
 class ModeOptions(OneTaskOptions, frozen=True, kw_only=True):
-    mode: Annotated[DecidedMode, Argument(None, "until it is complete, or until its next answer")]
+    mode: Annotated[DecidedMode, Argument(None, "`task` runs until the work is complete, `chat` ends with each reply")]
 
 
 async def set_mode(options: ModeOptions, paths: Paths, terminal: Terminal) -> int:
@@ -257,7 +257,7 @@ MODE = Command(ModeOptions, set_mode)
 
 class ApprovalOptions(TaskIdOptions, frozen=True, kw_only=True):
     mode: Annotated[ApproveMode, Argument(None, APPROVE_HELP)]
-    json: Annotated[bool, Flag("--json", "the conversation as one JSON object")] = False
+    json: Annotated[bool, Flag("--json", "print the conversation as one JSON object")] = False
 
 
 async def set_approvals(options: ApprovalOptions, paths: Paths, terminal: Terminal) -> int:

@@ -20,9 +20,9 @@ _LONGEST_NAME = 44
 
 
 class UsageOptions(CommandOptions, frozen=True, kw_only=True):
-    days: Annotated[int, Option("--days", "the last N days (default 30)", "N")] = 30
-    by: Annotated[UsageKey, Option("--by", "rows of (default: day)")] = "day"
-    json: Annotated[bool, Flag("--json", "the whole report as one JSON object")] = False
+    days: Annotated[int, Option("--days", "the last N days (default: 30)", "N")] = 30
+    by: Annotated[UsageKey, Option("--by", "group by (default: day)")] = "day"
+    json: Annotated[bool, Flag("--json", "print the report as one JSON object")] = False
 
 
 async def show_usage(options: UsageOptions, paths: Paths, terminal: Terminal) -> int:

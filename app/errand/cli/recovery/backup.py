@@ -140,7 +140,9 @@ def _copy(source: IO[bytes], to: Path) -> None:
 
 
 class BackupOptions(CommandOptions, frozen=True, kw_only=True):
-    to: Annotated[str, Option("--to", "a file or a folder (default: the folder copies of the data)", "PATH")] = ""
+    to: Annotated[
+        str, Option("--to", "a file or a folder (default: the folder `copies` in the data directory)", "PATH")
+    ] = ""
 
 
 async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> int:

@@ -34,8 +34,8 @@ _WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks
 
 
 class RepairOptions(CommandOptions, frozen=True, kw_only=True):
-    yes: Annotated[bool, Flag("--yes", "with --repair: yes to what it asks; nobody has to be there")] = False
-    force: Annotated[bool, Flag("--force", "repair also while tasks run; they are interrupted")] = False
+    yes: Annotated[bool, Flag("--yes", "with --repair: answer yes to all questions")] = False
+    force: Annotated[bool, Flag("--force", "repair even if tasks are running; they are interrupted")] = False
 
 
 async def repair(options: RepairOptions, paths: Paths, terminal: Terminal) -> int:

@@ -183,8 +183,8 @@ def _with_local_workspace(body: JsonObject, conversation_id: JsonValue, paths: P
 
 
 class RestoreOptions(CommandOptions, frozen=True, kw_only=True):
-    file: Annotated[str, Argument("FILE", "a backup, or a daily copy from the folder copies")]
-    force: Annotated[bool, Flag("--force", "also while tasks run; they are interrupted")] = False
+    file: Annotated[str, Argument("FILE", "a backup file, or a daily copy from the folder `copies`")]
+    force: Annotated[bool, Flag("--force", "restore even if tasks are running; they are interrupted")] = False
 
 
 async def restore(options: RestoreOptions, paths: Paths, terminal: Terminal) -> int:

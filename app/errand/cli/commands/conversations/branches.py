@@ -44,15 +44,15 @@ from errand.protocol.conversations import (
     Node,
 )
 from errand.protocol.tasks import TASK_RETRY, TASK_START, Task, TaskRetryParams
+from errand.translation import marked
 
 _PAGE = 100
-_MODEL_HELP = "model id such as openai/gpt-4.1 (default: that of the agent)"
-_AT_HELP = "of another message: any part of its id, which errand show and errand tree print"
+_MODEL_HELP = marked("model, such as openai/gpt-4.1 (default: the model of the agent)")
 
 
 class TreeOptions(CommandOptions, frozen=True, kw_only=True):
     conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
-    json: Annotated[bool, Flag("--json", "messages, agents and tasks as one JSON object")] = False
+    json: Annotated[bool, Flag("--json", "print messages, agents and tasks as one JSON object")] = False
 
 
 async def tree(options: TreeOptions, paths: Paths, terminal: Terminal) -> int:
@@ -74,11 +74,11 @@ TREE = Command(TreeOptions, tree)
 
 class MoveOptions(CommandOptions, frozen=True, kw_only=True):
     conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
-    message: Annotated[str, Argument("MESSAGE", "one on the branch to go to: any part of its id (errand tree)")]
-    agent: Annotated[str | None, Option("--agent", "the one of its agents that moves (default: the first)", "NAME")] = (
-        None
-    )
-    json: Annotated[bool, Flag("--json", "the agent as one JSON object")] = False
+    message: Annotated[
+        str, Argument("MESSAGE", "a message on the branch to switch to, by any part of its id (errand tree)")
+    ]
+    agent: Annotated[str | None, Option("--agent", "the agent that switches (default: the first)", "NAME")] = None
+    json: Annotated[bool, Flag("--json", "print the agent as one JSON object")] = False
 
 
 async def move(options: MoveOptions, paths: Paths, terminal: Terminal) -> int:
@@ -100,9 +100,9 @@ MOVE = Command(MoveOptions, move)
 
 class ForkOptions(FollowOptions, frozen=True, kw_only=True):
     conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
-    at: Annotated[str, Option("--at", "the message to go on after: any part of its id (errand tree)", "MESSAGE")]
-    text: Annotated[str, Argument("TEXT", "what to do from there; without it the next message begins the branch")] = ""
-    agent: Annotated[str | None, Option("--agent", "the one of its agents that answers", "NAME")] = None
+    at: Annotated[str, Option("--at", "the message to continue from, by any part of its id (errand tree)", "MESSAGE")]
+    text: Annotated[str, Argument("TEXT", "what to do from there; without it, the next message starts the branch")] = ""
+    agent: Annotated[str | None, Option("--agent", "the agent that answers", "NAME")] = None
     model: Annotated[str | None, Option("--model", _MODEL_HELP, "M")] = None
     task: TaskOptions = TaskOptions()
 
@@ -131,8 +131,15 @@ FORK = Command(ForkOptions, fork, epilog=EXIT_CODES_TEXT)
 
 class EditOptions(FollowOptions, frozen=True, kw_only=True):
     conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
-    text: Annotated[str, Argument("TEXT", "the new text; - reads it from standard input; asked for if left out")] = ""
-    at: Annotated[str | None, Option("--at", f"instead of your last message, {_AT_HELP}", "MESSAGE")] = None
+    text: Annotated[str, Argument("TEXT", "the new text; - reads standard input; without it you are asked")] = ""
+    at: Annotated[
+        str | None,
+        Option(
+            "--at",
+            "message to edit (default: your last one), a unique part of its id",
+            "MESSAGE",
+        ),
+    ] = None
     model: Annotated[str | None, Option("--model", _MODEL_HELP, "M")] = None
     task: TaskOptions = TaskOptions()
 
@@ -157,8 +164,15 @@ EDIT = Command(EditOptions, edit, epilog=EXIT_CODES_TEXT)
 
 class RetryOptions(FollowOptions, frozen=True, kw_only=True):
     conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
-    at: Annotated[str | None, Option("--at", f"instead of the last reply, {_AT_HELP}", "MESSAGE")] = None
-    model: Annotated[str | None, Option("--model", "another model than that of the reply", "M")] = None
+    at: Annotated[
+        str | None,
+        Option(
+            "--at",
+            "reply to retry (default: the last one), a unique part of its id",
+            "MESSAGE",
+        ),
+    ] = None
+    model: Annotated[str | None, Option("--model", "use another model", "M")] = None
 
 
 async def retry(options: RetryOptions, paths: Paths, terminal: Terminal) -> int:

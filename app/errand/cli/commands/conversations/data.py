@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import CONVERSATION_HELP, UsageError, absolute_path
+from errand.cli.arguments import UsageError, absolute_path
 from errand.cli.command import Command
 from errand.cli.lookup import find_conversation, find_node
 from errand.cli.options import Argument, CommandOptions, Flag, Option
@@ -35,19 +35,17 @@ _MOST = 500
 
 class ExportOptions(CommandOptions, frozen=True, kw_only=True):
     conversation_ids: Annotated[
-        tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP} (default: all)")
+        tuple[str, ...], Argument("ID", "conversations: a unique part of each id or title (default: all)")
     ] = ()
-    to: Annotated[str, Option("--to", "a file; a folder for several pages", "PATH")]
+    to: Annotated[str, Option("--to", "a file, or a folder if there are several pages", "PATH")]
     format: Annotated[
         ExportFormat,
-        Option("--format", "json is lossless and can be imported (default); markdown and html are pages to read"),
+        Option("--format", "json (the default) is lossless and can be imported; markdown and html are for reading"),
     ] = "json"
-    branch: Annotated[
-        str | None, Option("--branch", "of one conversation the branch that ends in this node alone", "NODE")
-    ] = None
-    overwrite: Annotated[bool, Flag("--overwrite", "replace what is there")] = False
-    keep_secrets: Annotated[bool, Flag("--keep-secrets", "keep what looks like a key, a token or a password")] = False
-    json: Annotated[bool, Flag("--json", "what was written as one JSON object")] = False
+    branch: Annotated[str | None, Option("--branch", "export only the branch that ends in this message", "NODE")] = None
+    overwrite: Annotated[bool, Flag("--overwrite", "overwrite existing files")] = False
+    keep_secrets: Annotated[bool, Flag("--keep-secrets", "do not redact keys, tokens and passwords")] = False
+    json: Annotated[bool, Flag("--json", "print what was written as one JSON object")] = False
 
 
 async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> int:
@@ -80,9 +78,9 @@ EXPORT = Command(ExportOptions, export)
 
 
 class PruneOptions(CommandOptions, frozen=True, kw_only=True):
-    days: Annotated[int, Option("--days", "not changed for so many days", "N")]
-    yes: Annotated[bool, Flag("--yes", "delete them; without it they are only counted")] = False
-    json: Annotated[bool, Flag("--json", "the numbers as one JSON object")] = False
+    days: Annotated[int, Option("--days", "unchanged for this many days", "N")]
+    yes: Annotated[bool, Flag("--yes", "delete them; without this option they are only counted")] = False
+    json: Annotated[bool, Flag("--json", "print the numbers as one JSON object")] = False
 
 
 async def prune(options: PruneOptions, paths: Paths, terminal: Terminal) -> int:
@@ -102,9 +100,9 @@ PRUNE = Command(PruneOptions, prune)
 
 
 class DeleteOptions(CommandOptions, frozen=True, kw_only=True):
-    conversation_id: Annotated[str, Argument("ID", f"an archived conversation, by {CONVERSATION_HELP}")]
-    yes: Annotated[bool, Flag("--yes", "do not ask")] = False
-    json: Annotated[bool, Flag("--json", "the conversation as one JSON object, with --yes")] = False
+    conversation_id: Annotated[str, Argument("ID", "an archived conversation: a unique part of its id or title")]
+    yes: Annotated[bool, Flag("--yes", "do not ask for confirmation")] = False
+    json: Annotated[bool, Flag("--json", "print the conversation as one JSON object, with --yes")] = False
 
 
 async def delete(options: DeleteOptions, paths: Paths, terminal: Terminal) -> int:
@@ -146,10 +144,10 @@ def _title(conversation: Conversation) -> str:
 
 
 class OrphansOptions(CommandOptions, frozen=True, kw_only=True):
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
-    archive: Annotated[bool, Flag("--archive", "put those that are listed away", group="what")] = False
-    delete: Annotated[bool, Flag("--delete", "delete those that are listed for good, with --yes", group="what")] = False
-    yes: Annotated[bool, Flag("--yes", "delete them; without it they are only listed")] = False
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
+    archive: Annotated[bool, Flag("--archive", "archive the listed conversations", group="what")] = False
+    delete: Annotated[bool, Flag("--delete", "permanently delete what is listed, with --yes", group="what")] = False
+    yes: Annotated[bool, Flag("--yes", "delete them; without this option they are only listed")] = False
 
 
 async def orphans(options: OrphansOptions, paths: Paths, terminal: Terminal) -> int:

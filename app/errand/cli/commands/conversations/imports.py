@@ -33,13 +33,19 @@ _Program = Literal["codex", "claude-code", "opencode", "gemini-cli", "pi"]
 class ImportOptions(CommandOptions, frozen=True, kw_only=True):
     path: Annotated[
         str | None,
-        Argument("PATH", "what errand export wrote, or a file, zip or folder of another program (default: look here)"),
+        Argument(
+            "PATH",
+            (
+                "a file written by errand export, or a file, zip or folder of another program (default: "
+                "search this machine)"
+            ),
+        ),
     ] = None
     programs: Annotated[
-        tuple[_Program, ...], Option("--program", "without PATH: only of this one; may be given again")
+        tuple[_Program, ...], Option("--program", "without PATH: only this program; can be repeated")
     ] = ()
-    yes: Annotated[bool, Flag("--yes", "without PATH: take what is new, without asking")] = False
-    json: Annotated[bool, Flag("--json", "one JSON object a line: what is found, or what was taken")] = False
+    yes: Annotated[bool, Flag("--yes", "without PATH: import what is new, without asking")] = False
+    json: Annotated[bool, Flag("--json", "print what is found or imported as JSON lines")] = False
 
 
 async def import_conversations(options: ImportOptions, paths: Paths, terminal: Terminal) -> int:

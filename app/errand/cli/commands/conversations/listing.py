@@ -44,14 +44,14 @@ examples:
 
 
 class ListOptions(CommandOptions, frozen=True, kw_only=True):
-    title: Annotated[str, Argument("TITLE", "those with this in their title")] = ""
-    active: Annotated[bool, Flag("--active", "those with a task that has not ended")] = False
-    here: Annotated[bool, Flag("--here", "those that work in this folder", group="place")] = False
-    folder: Annotated[str | None, Option("--folder", "those that work in this folder", "DIR")] = None
-    pinned: Annotated[bool, Flag("--pinned", "those that are pinned")] = False
-    archived: Annotated[bool, Flag("--archived", "those that are archived, which are hidden otherwise")] = False
-    limit: Annotated[int, Option("--limit", "how many at most (default 20)", "N")] = 20
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    title: Annotated[str, Argument("TITLE", "show conversations with this text in their title")] = ""
+    active: Annotated[bool, Flag("--active", "show conversations with a running task")] = False
+    here: Annotated[bool, Flag("--here", "show conversations of this folder", group="place")] = False
+    folder: Annotated[str | None, Option("--folder", "show conversations of this folder", "DIR")] = None
+    pinned: Annotated[bool, Flag("--pinned", "show pinned conversations")] = False
+    archived: Annotated[bool, Flag("--archived", "show archived conversations")] = False
+    limit: Annotated[int, Option("--limit", "show at most N (default: 20)", "N")] = 20
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
 async def list_conversations(options: ListOptions, paths: Paths, terminal: Terminal) -> int:
@@ -168,9 +168,9 @@ def conversation_state(task: Task | None) -> str:
 
 
 class ArchiveOptions(CommandOptions, frozen=True, kw_only=True):
-    conversation_ids: Annotated[tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP}")]
-    undo: Annotated[bool, Flag("--undo", "take them back into the list")] = False
-    json: Annotated[bool, Flag("--json", "the conversations, one JSON object a line")] = False
+    conversation_ids: Annotated[tuple[str, ...], Argument("ID", "conversations: a unique part of each id or title")]
+    undo: Annotated[bool, Flag("--undo", "restore them from the archive")] = False
+    json: Annotated[bool, Flag("--json", "print conversations as JSON lines")] = False
 
 
 async def archive(options: ArchiveOptions, paths: Paths, terminal: Terminal) -> int:
@@ -188,9 +188,9 @@ ARCHIVE = Command(ArchiveOptions, archive)
 
 
 class PinOptions(CommandOptions, frozen=True, kw_only=True):
-    conversation_ids: Annotated[tuple[str, ...], Argument("ID", f"conversations, each by {CONVERSATION_HELP}")]
-    undo: Annotated[bool, Flag("--undo", "pin them no more")] = False
-    json: Annotated[bool, Flag("--json", "the conversations, one JSON object a line")] = False
+    conversation_ids: Annotated[tuple[str, ...], Argument("ID", "conversations: a unique part of each id or title")]
+    undo: Annotated[bool, Flag("--undo", "unpin them")] = False
+    json: Annotated[bool, Flag("--json", "print conversations as JSON lines")] = False
 
 
 async def pin(options: PinOptions, paths: Paths, terminal: Terminal) -> int:
@@ -207,8 +207,8 @@ PIN = Command(PinOptions, pin)
 
 class RenameOptions(CommandOptions, frozen=True, kw_only=True):
     conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
-    title: Annotated[str, Argument("TITLE", "its new title")]
-    json: Annotated[bool, Flag("--json", "the conversation as one JSON object")] = False
+    title: Annotated[str, Argument("TITLE", "the new title")]
+    json: Annotated[bool, Flag("--json", "print the conversation as one JSON object")] = False
 
 
 async def rename(options: RenameOptions, paths: Paths, terminal: Terminal) -> int:

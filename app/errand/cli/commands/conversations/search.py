@@ -22,9 +22,9 @@ _OPERATORS = (
 
 
 class SearchOptions(CommandOptions, frozen=True, kw_only=True):
-    text: Annotated[str, Argument("TEXT", 'words, a "phrase", the beginning of a word from 3 letters on')]
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
-    limit: Annotated[int, Option("--limit", "how many at most (default 20)")] = 20
+    text: Annotated[str, Argument("TEXT", 'words, a "phrase", or the beginning of a word (at least 3 letters)')]
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
+    limit: Annotated[int, Option("--limit", "show at most N (default: 20)")] = 20
 
 
 async def search(options: SearchOptions, paths: Paths, terminal: Terminal) -> int:

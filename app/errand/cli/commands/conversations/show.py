@@ -32,11 +32,12 @@ retry, fork and move take it.
 class ShowOptions(CommandOptions, frozen=True, kw_only=True):
     conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
     branch: Annotated[
-        str | None, Option("--branch", "the branch that ends in this message (default: the current one)", "MESSAGE")
+        str | None,
+        Option("--branch", "show the branch that ends in this message (default: the current one)", "MESSAGE"),
     ] = None
-    last: Annotated[int | None, Option("--last", "the last N messages, replies and results only", "N")] = None
-    no_thinking: Annotated[bool, Flag("--no-thinking", "leave out what agents thought")] = False
-    json: Annotated[bool, Flag("--json", "its messages, replies and results, one JSON object a line")] = False
+    last: Annotated[int | None, Option("--last", "show only the last N messages, replies and results", "N")] = None
+    no_thinking: Annotated[bool, Flag("--no-thinking", "hide thinking")] = False
+    json: Annotated[bool, Flag("--json", "print messages, replies and results as JSON lines")] = False
 
 
 async def show(options: ShowOptions, paths: Paths, terminal: Terminal) -> int:

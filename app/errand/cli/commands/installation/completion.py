@@ -12,6 +12,7 @@ from errand.cli.options import Action, Argument, CommandOptions, Described, desc
 from errand.cli.table import TABLE
 from errand.cli.terminal.terminal import Terminal
 from errand.paths import Paths
+from errand.translation import tr
 
 _EPILOG = """To have it in every new shell:
   errand completion bash > ~/.local/share/bash-completion/completions/errand
@@ -22,7 +23,7 @@ _Shell = Literal["bash", "zsh", "fish"]
 
 
 class CompletionOptions(CommandOptions, frozen=True, kw_only=True):
-    shell: Annotated[_Shell, Argument(None, "the shell that reads it")]
+    shell: Annotated[_Shell, Argument(None, "the shell")]
 
 
 async def completion(options: CompletionOptions, paths: Paths, terminal: Terminal) -> int:
@@ -57,7 +58,7 @@ def _commands() -> Iterator[_Completed]:
         takes = [one._replace(choices=names) if one.named == "command" else one for one in described(command.options)]
         options = [one for one in takes if one.is_option]
         arguments = [one for one in takes if not one.is_option]
-        yield _Completed(entry.name, entry.help, options, arguments, command.actions)
+        yield _Completed(entry.name, tr(entry.help), options, arguments, command.actions)
 
 
 def _values(one: Described) -> str:
@@ -75,7 +76,7 @@ def _names(actions: tuple[Action, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for action in actions:
         for name in action.names:
-            found.setdefault(name, action.help)
+            found.setdefault(name, tr(action.help))
     return found
 
 
@@ -184,7 +185,7 @@ def _zsh_arguments(command: _Completed) -> Iterator[str]:
         yield _quoted(f"{repeats}{one.name}[{_zsh_text(one.help)}]{value}")
     if command.actions:
         names = " ".join(f'{name}\\:"{_zsh_text(help)}"' for name, help in _names(command.actions).items())
-        yield _quoted(f"1:what to do:(({names}))")
+        yield _quoted(f"1:action:(({names}))")
         firsts = " ".join(f"{name}={first}" for name, first in _firsts(command.actions).items())
         yield _quoted(f"2: :_errand_after {firsts}") if firsts else "'2: : '"
         return

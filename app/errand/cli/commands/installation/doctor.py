@@ -55,9 +55,9 @@ class Finding:
 
 
 class DoctorOptions(CommandOptions, frozen=True, kw_only=True):
-    repair: Annotated[bool, Flag("--repair", "repair a damaged database; the broken file is kept")] = False
+    repair: Annotated[bool, Flag("--repair", "repair a damaged database; the damaged file is kept")] = False
     how: RepairOptions = RepairOptions()
-    json: Annotated[bool, Flag("--json", "the findings, one JSON object a line")] = False
+    json: Annotated[bool, Flag("--json", "print the findings as JSON lines")] = False
 
 
 async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> int:
@@ -247,10 +247,10 @@ async def _models(connection: Connection) -> Finding:
 
 
 class EngineOptions(CommandOptions, frozen=True, kw_only=True):
-    port: Annotated[int, Option("--port", "port on 127.0.0.1 (default: a free one)")] = 0
-    stop: Annotated[bool, Flag("--stop", "end the running engine in order")] = False
+    port: Annotated[int, Option("--port", "port on 127.0.0.1 (default: any free one)")] = 0
+    stop: Annotated[bool, Flag("--stop", "shut down the running engine")] = False
     rotate_token: Annotated[
-        bool, Flag("--rotate-token", "replace the access token of the running engine: whoever read the old one is out")
+        bool, Flag("--rotate-token", "replace the access token of the running engine; the old one stops working")
     ] = False
 
 

@@ -20,9 +20,11 @@ from errand.paths import Paths
 from errand.protocol.settings import KEY_SET, MODEL_LIST, KeySetParams, ModelListParams, Provider
 
 _ACTIONS = (
-    Action("list", "where the key of each provider comes from (without a word too)"),
-    Action("set PROVIDER", "type its key without echo, or give it on standard input", first="provider"),
-    Action("remove PROVIDER", "remove the stored key; a variable of your environment stays", first="provider"),
+    Action("list", "show where the key of each provider comes from (the default)"),
+    Action(
+        "set PROVIDER", "store the key of a provider; it is asked for, or read from standard input", first="provider"
+    ),
+    Action("remove PROVIDER", "remove the stored key; environment variables are not changed", first="provider"),
 )
 _EPILOG = (
     "A key is never an argument, since other programs can read those. It goes into the system's keyring, or where "
@@ -35,8 +37,8 @@ _WITHOUT_MODELS = ("qdrant",)
 
 
 class KeysOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), set or remove, and of which provider")] = ()
-    json: Annotated[bool, Flag("--json", "with list: one JSON object a line, of every provider")] = False
+    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), set or remove, and the provider")] = ()
+    json: Annotated[bool, Flag("--json", "with list: print JSON lines, one per provider")] = False
 
 
 async def keys(options: KeysOptions, paths: Paths, terminal: Terminal) -> int:

@@ -14,8 +14,8 @@ from errand.paths import Paths
 
 
 class LicencesOptions(CommandOptions, frozen=True, kw_only=True):
-    name: Annotated[str, Argument("NAME", "a library: the whole text of its licence")] = ""
-    json: Annotated[bool, Flag("--json", "one JSON object a line, with the texts")] = False
+    name: Annotated[str, Argument("NAME", "a library, to show the full text of its licence")] = ""
+    json: Annotated[bool, Flag("--json", "print JSON lines, with the licence texts")] = False
 
 
 async def _licences(options: LicencesOptions, paths: Paths, terminal: Terminal) -> int:

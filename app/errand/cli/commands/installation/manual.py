@@ -12,10 +12,11 @@ from errand.cli.arguments import UsageError
 from errand.cli.command import Command, Entry
 from errand.cli.exit_codes import EXIT_CODES_TEXT
 from errand.cli.options import Argument, CommandOptions, Described, Flag, described
-from errand.cli.parser import ABOUT, did_you_mean, general_help, help_width, parser_of
+from errand.cli.parser import ABOUT, did_you_mean, general_help, help_width, parser_of, sentence
 from errand.cli.table import TABLE
 from errand.cli.terminal.terminal import Terminal
 from errand.paths import Paths
+from errand.translation import tr
 
 # The groups of variables that a person may set.
 _VARIABLES = (
@@ -30,7 +31,7 @@ _VARIABLES = (
 
 
 class HelpOptions(CommandOptions, frozen=True, kw_only=True):
-    command: Annotated[str, Argument("COMMAND", "whose help; all of them otherwise")] = ""
+    command: Annotated[str, Argument("COMMAND", "a command (default: all)")] = ""
 
 
 async def show_help(options: HelpOptions, paths: Paths, terminal: Terminal) -> int:
@@ -49,7 +50,7 @@ HELP = Command(HelpOptions, show_help)
 
 
 class ManualOptions(CommandOptions, frozen=True, kw_only=True):
-    roff: Annotated[bool, Flag("--roff", "print the source of the page, for a file errand.1")] = False
+    roff: Annotated[bool, Flag("--roff", "print the source of the manual page, for a file errand.1")] = False
 
 
 async def manual(options: ManualOptions, paths: Paths, terminal: Terminal) -> int:
@@ -85,7 +86,7 @@ def _page() -> Iterator[str]:
     yield _roff("Without a command it opens the window, or where there is no display a conversation in the terminal.")
     yield _roff("A task goes on when the window or the terminal is closed: one engine runs all of them.")
     for group in TABLE.groups:
-        yield f".SH {_roff(group.title.upper())}"
+        yield f".SH {_roff(tr(group.title).upper())}"
         for entry in group.entries:
             yield from _command(entry)
     yield ".SH EXAMPLES"
@@ -110,9 +111,9 @@ def _command(entry: Entry) -> Iterator[str]:
     takes = described(command.options)
     places = " ".join(_place(one) for one in takes if not one.is_option)
     yield f".SS {_roff(f'errand {entry.name} {places}'.rstrip())}"
-    yield _roff(f"{entry.help[0].upper()}{entry.help[1:]}.")
+    yield _roff(sentence(tr(entry.help)))
     for action in command.actions:
-        yield from (".TP", f".B {_roff(f'errand {entry.name} {action.usage}')}", _roff(action.help))
+        yield from (".TP", f".B {_roff(f'errand {entry.name} {action.usage}')}", _roff(tr(action.help)))
     for one in takes:
         if one.is_option or not command.actions:
             yield from (".TP", f".B {_roff(_place(one))}", _roff(one.help))

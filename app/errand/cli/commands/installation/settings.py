@@ -27,19 +27,19 @@ from errand.protocol.settings import (
 from errand.redaction import redact
 
 _ACTIONS = (
-    Action("list", "all of them, with what is set and what is the default (without a word too)"),
-    Action("get NAME", "one of them, and what it means", first="setting"),
-    Action("set NAME VALUE", "change it: a number, yes or no, one of its choices, or a text", first="setting"),
-    Action("reset NAME", "back to its default", first="setting"),
+    Action("list", "list all settings with their values and defaults (the default)"),
+    Action("get NAME", "show a setting and what it does", first="setting"),
+    Action("set NAME VALUE", "set a value: a number, yes or no, one of the choices, or a text", first="setting"),
+    Action("reset NAME", "reset a setting to its default", first="setting"),
 )
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^/@\s]+@")
 _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
 class SettingsOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), get, set or reset, and which")] = ()
-    changed: Annotated[bool, Flag("--changed", "with list: only what is not the default")] = False
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), get, set or reset, and the setting")] = ()
+    changed: Annotated[bool, Flag("--changed", "with list: only settings that differ from their defaults")] = False
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
 async def settings(options: SettingsOptions, paths: Paths, terminal: Terminal) -> int:

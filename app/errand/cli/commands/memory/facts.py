@@ -28,27 +28,29 @@ from errand.protocol.facts import (
 from errand.protocol.memory import MEMORY_LOG, MemoryLogEntry, MemoryLogParams
 
 _ACTIONS = (
-    Action("facts", "what every task is told, and what agents propose to remember (without a word too)"),
+    Action("facts", "list pinned and proposed facts (the default)"),
     Action(
         "search 'QUESTION'",
-        "what was said and done, by meaning and words; in a folder or time, or of one kind with --folder, --after, "
-        "--before and --kind",
+        "search by meaning and words; narrow with --folder, --after, --before and --kind",
     ),
-    Action("show NUMBER", "one entry of the search with its whole text"),
-    Action("pin 'TEXT'", "a new fact: one sentence or a short paragraph"),
-    Action("edit ID 'TEXT'", "say it otherwise; --scope or --folder change what it is about", first="fact"),
-    Action("accept ID", "tasks are told a proposed fact from now on; with a TEXT, in these words", first="fact"),
+    Action("show NUMBER", "show the full text of a search result"),
+    Action("pin 'TEXT'", "add a fact: a sentence or a short paragraph"),
+    Action("edit ID 'TEXT'", "edit a fact; --scope and --folder change where it applies", first="fact"),
+    Action("accept ID", "accept a proposed fact; with a TEXT, in these words", first="fact"),
     Action("unpin ID", "remove a fact, or decline a proposed one", first="fact"),
     Action(
         "forget MESSAGE…",
-        "remove the text of messages for good, from everywhere; each by any part of its id, which errand show prints",
+        ("permanently remove the text of messages everywhere, by any part of their ids (errand show prints them)"),
         first="message",
     ),
-    Action("log", "what was done with memory, and by whom"),
-    Action("stats", "sizes, what is not indexed yet, the model"),
-    Action("prune 90d|10000", "remove vectors of older entries, or of all but the newest; their words stay"),
-    Action("rebuild", "make the indexes again from what is stored"),
-    Action("download", "get the embedding model now"),
+    Action("log", "show the log of memory"),
+    Action("stats", "show sizes, what is not indexed yet, and the model"),
+    Action(
+        "prune 90d|10000",
+        ("remove the vectors of old entries, or of all but the newest; they can still be found by their words"),
+    ),
+    Action("rebuild", "rebuild the indexes from the stored conversations"),
+    Action("download", "download the embedding model now"),
 )
 _SCOPES: dict[FactScope, str] = {"always": "always", "me": "about you", "folder": "in"}
 
@@ -58,29 +60,31 @@ class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
         tuple[str, ...],
         Argument(
             "WHAT",
-            "facts (the default), search, show, pin, edit, accept, unpin, forget, log, stats, prune, rebuild or "
-            "download, and which",
+            (
+                "facts (the default), search, show, pin, edit, accept, unpin, forget, log, stats, prune, "
+                "rebuild or download, and its argument"
+            ),
         ),
     ] = ()
     scope: Annotated[
         FactScope | None,
-        Option("--scope", "what a fact is about: always (the default), me, or folder for this one and all below it"),
+        Option(
+            "--scope", "where a fact applies: always (the default), me, or folder for this folder and those below it"
+        ),
     ] = None
-    folder: Annotated[
-        str | None, Option("--folder", "the fact is about another folder; with search: only this one", "DIR")
-    ] = None
+    folder: Annotated[str | None, Option("--folder", "folder of the fact; with search: only this folder", "DIR")] = None
     kinds: Annotated[
         tuple[index.EntryKind, ...],
-        Option("--kind", "with search: only your messages, replies, results of tools, or tasks; may be given again"),
+        Option("--kind", "with search: only your messages, replies, tool results, or tasks; can be repeated"),
     ] = ()
     after: Annotated[
         str | None,
-        Option("--after", "with search: only from this time on: 2026-11-02, 2026-11, yesterday, 8h or 30d", "TIME"),
+        Option("--after", "with search: only since this time: 2026-11-02, 2026-11, yesterday, 8h or 30d", "TIME"),
     ] = None
-    before: Annotated[str | None, Option("--before", "with search: only from before this time", "TIME")] = None
-    limit: Annotated[int | None, Option("--limit", "with search and log: how many (default: 10, 50)", "N")] = None
-    yes: Annotated[bool, Flag("--yes", "with forget: do not ask")] = False
-    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    before: Annotated[str | None, Option("--before", "with search: only before this time", "TIME")] = None
+    limit: Annotated[int | None, Option("--limit", "with search and log: show at most N (default: 10, 50)", "N")] = None
+    yes: Annotated[bool, Flag("--yes", "with forget: do not ask for confirmation")] = False
+    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
 async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> int:
