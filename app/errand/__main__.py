@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 _WINDOWS: tuple[list[str], ...] = ([], ["window"], ["window", "--new"], ["quick"])
 
-# Processes that other processes of ours start, and show nobody a text.
-_HELPERS = (["watchdog"], ["sandbox-network"], ["page-markdown"], ["model-library"], ["python-session"])
-
 
 def no_window(environment: Mapping[str, str]) -> str | None:
     """The reason why no window can open here, as a sentence; None if one can."""
@@ -58,7 +55,6 @@ def _is_display_available(display: str) -> bool:
 def main() -> int:
     sys.excepthook = _print_error
     arguments = sys.argv[1:]
-    _choose_language(arguments)
     # Import only the selected program: each has its own start-up budget.
     if arguments[:1] == ["engine"] and not {"--stop", "--rotate-token", "-h", "--help"} & set(arguments):
         return _engine(arguments[1:])
@@ -95,6 +91,7 @@ def main() -> int:
         from errand.engine.tools.python.session_child import main as python_session
 
         python_session()
+    _choose_language()
     if arguments in _WINDOWS:
         reason = no_window(os.environ)
         if reason is None:
@@ -108,10 +105,8 @@ def main() -> int:
     return command_line(arguments)
 
 
-def _choose_language(arguments: list[str]) -> None:
-    """Choose it before anything is imported that has texts."""
-    if arguments[:1] in _HELPERS:
-        return
+def _choose_language() -> None:
+    """Choose it before anything is imported that has texts. The processes above speak English (decision 69)."""
     from errand.paths import default_paths
     from errand.translation import chosen_language, use_language
 
