@@ -6,6 +6,7 @@ import msgspec
 
 from errand.protocol.data import DataImportResult, FoundSessions
 from tests.support.command_line import Errand
+from tests.support.stored_records import on_both
 
 _AT = "2026-11-23T19:06:41.000Z"
 
@@ -32,6 +33,7 @@ def _found(out: str) -> list[FoundSessions]:
     return [msgspec.json.decode(line, type=FoundSessions) for line in out.splitlines()]
 
 
+@on_both
 async def test_sessions_are_found_taken_once_and_again_when_they_have_grown(own_errand: Errand, tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path)}
     folder = tmp_path / ".pi" / "agent" / "sessions" / "--work--"

@@ -1,9 +1,8 @@
 """Export and import reproduce any tree; invalid content is refused."""
 
 import os
-import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -11,10 +10,12 @@ from random import Random
 
 import msgspec
 import pytest
+from sqlalchemy import select
 
 from errand.engine.agent.run.pending_asks import PendingAsks
 from errand.engine.agent.tasks.locks import AgentLocks
 from errand.engine.core.errors import Conflict, InvalidParams, NotFound
+from errand.engine.core.settings import Settings
 from errand.engine.data.importer import Importer
 from errand.engine.data.json_export import export_json
 from errand.engine.event_log import EventLog
@@ -22,6 +23,7 @@ from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, asks, conversations, executions, grants, nodes, tasks, turns
 from errand.engine.storage.records.turns import TurnRow
 from errand.engine.storage.sqlite import tables
+from errand.engine.storage.sqlite.async_engine import AsyncConnection
 from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.paths import Paths
 from errand.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ToolCallBlock
@@ -32,6 +34,7 @@ from errand.protocol.usage import Usage
 from errand.redaction import Redactor
 from tests.engine.storage.test_audit import finished, started
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
+from tests.support.stored_records import place_records
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 TABLES = ("conversations", "agents", "tasks", "turns", "tool_executions", "asks", "nodes")
@@ -57,29 +60,33 @@ class Home:
         """A conversation with its own folder."""
         return msgspec.structs.replace(conversation("c1"), workspace=str(self.paths.workspaces / "c1"))
 
-    def rows(self) -> str:
+    async def rows(self) -> str:
         """All rows without their numbers, in numeric order; `HOME` is this data folder."""
-        with closing(sqlite3.connect(self.paths.database)) as connection:
-            rows = {table: _rows(connection, table) for table in TABLES}
+        rows = {table: await self._rows(table) for table in TABLES}
         return repr(rows).replace(str(self.paths.home), "HOME")
 
-    def ids(self, table: str) -> list[object]:
+    async def ids(self, table: str) -> list[object]:
         """The first column of a table."""
-        with closing(sqlite3.connect(self.paths.database)) as connection:
-            return [row[0] for row in _rows(connection, table)]
+        return [row[0] for row in await self._rows(table)]
 
+    async def _rows(self, name: str) -> list[tuple[object, ...]]:
+        every = list(tables.metadata.tables[name].columns)
+        columns = [column for column in every if column.name != "number"]
+        order = [column for column in every if column.name == "number"] or columns[:2]
 
-def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[object, ...]]:
-    names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})") if row[1] != "number"]
-    order = "number" if table in ("nodes", "tool_executions") else ", ".join(names[:2])
-    return connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY {order}").fetchall()
+        async def read(connection: AsyncConnection) -> list[tuple[object, ...]]:
+            return [tuple(row) for row in await connection.execute(select(*columns).order_by(*order))]
+
+        return await self.database.journal.transact(read)
 
 
 @asynccontextmanager
 async def home(folder: Path) -> AsyncGenerator[Home]:
     paths = Paths(folder)
     paths.prepare()
-    database = await Database.open(sqlite_url(paths.database), paths.copies)
+    place_records(paths)
+    url = Settings(paths.settings).values.database_url or sqlite_url(paths.database)
+    database = await Database.open(url, paths.copies)
     log = EventLog(database.journal, database.epoch, 0)
     try:
         yield Home(paths, database, log)
@@ -142,14 +149,14 @@ async def test_conversation_round_trips_through_an_export(tmp_path: Path) -> Non
         assert picture.path.startswith(str(new.paths.attachments)) and picture.name == "photo.png"
         assert [copy.read_bytes() for copy in new.paths.attachments.glob("*/photo.png")] == [PICTURE]
         copied = Path(picture.path).parent.name
-        was = old.rows().replace("HOME/attachments/a1b2", f"HOME/attachments/{copied}")
-        assert new.rows() == was
+        was = (await old.rows()).replace("HOME/attachments/a1b2", f"HOME/attachments/{copied}")
+        assert await new.rows() == was
         assert [hit.node_id for hit in await new.database.search.find("branch")] == ["n3"]
         assert await new.database.grants.all() == ()
         assert await new.take(tmp_path / "all.json") == DataImportResult(
             source="Errand", conversations=0, nodes=0, present=1
         )
-        assert new.rows() == was
+        assert await new.rows() == was
 
 
 async def test_running_task_is_imported_as_stopped_with_its_unread_messages(tmp_path: Path) -> None:
@@ -216,11 +223,11 @@ async def test_odd_trees_round_trip_in_their_order(tmp_path: Path, seed: int) ->
         middle = lines[2:-2]
         random.shuffle(middle)
         await new.take(tmp_path / "tree.json")
-        assert new.rows() == old.rows()
+        assert await new.rows() == await old.rows()
         async with home(tmp_path / "shuffled") as shuffled:
             (tmp_path / "shuffled.json").write_text("\n".join([*lines[:2], *middle, *lines[-2:]]))
             await shuffled.take(tmp_path / "shuffled.json")
-            assert sorted(map(str, shuffled.ids("nodes"))) == sorted(one.id for one in made)
+            assert sorted(map(str, await shuffled.ids("nodes"))) == sorted(one.id for one in made)
 
 
 async def test_truncated_export_keeps_complete_conversations_and_says_so(tmp_path: Path) -> None:
@@ -235,7 +242,7 @@ async def test_truncated_export_keeps_complete_conversations_and_says_so(tmp_pat
         (tmp_path / "cut.json").write_text("".join(lines[:-1]))
         with pytest.raises(InvalidParams, match=r"ends here, in the middle\. 1 conversations before"):
             await new.take(tmp_path / "cut.json")
-        assert new.ids("conversations") == ["c1"]
+        assert await new.ids("conversations") == ["c1"]
 
 
 HEADER = '{"errand_export":1,"exported_at":"2026-01-02T03:04:05Z","home":""}'
@@ -279,11 +286,11 @@ async def test_invalid_conversation_is_refused_and_leaves_nothing(tmp_path: Path
             conversations.save(conversation("mine")), nodes.save(node("taken", conversation_id="mine"))
         )
         await here.database.journal.flush()
-        before = here.rows()
+        before = await here.rows()
         (tmp_path / "bad.json").write_text("\n".join([*lines, '{"type":"end","conversations":1,"nodes":1}', ""]))
         with pytest.raises(InvalidParams, match=words):
             await here.take(tmp_path / "bad.json")
-        assert here.rows() == before
+        assert await here.rows() == before
 
 
 async def test_missing_picture_is_named_and_never_read(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from errand.protocol.blocks import TextBlock
 from errand.protocol.events import AgentUpdate, TaskMessage
 from tests.engine.data.importers.test_real_sessions import conversations, sessions_of
 from tests.engine.data.test_round_trip import Home, home
+from tests.support.stored_records import on_both
 
 _IN_LINES = ("gemini", "codex", "claude", "pi")
 
@@ -43,6 +44,7 @@ async def test_growing_session_arrives_as_if_it_had_been_imported_at_its_end(tmp
         assert await branch(parts) == await branch(whole)
 
 
+@on_both
 async def test_person_who_went_on_here_keeps_their_place(tmp_path: Path) -> None:
     session = longest_session(sessions_of("pi", tmp_path))
     lines = session.read_bytes().splitlines(keepends=True)

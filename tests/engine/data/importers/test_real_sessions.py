@@ -111,10 +111,10 @@ async def test_second_import_of_the_same_sessions_changes_nothing(tmp_path: Path
     async with home(tmp_path / "home") as one:
         folder = sessions_of(program, tmp_path)
         done = await one.take(folder)
-        before = one.rows()
+        before = await one.rows()
         again = await one.take(folder)
         assert (again.conversations, again.nodes, again.present) == (0, 0, done.conversations)
-        assert one.rows() == before
+        assert await one.rows() == before
 
 
 async def test_fork_without_its_origin_says_that_the_beginning_is_missing(tmp_path: Path) -> None:
