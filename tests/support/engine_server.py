@@ -136,10 +136,10 @@ class PlainRunner:
         return self._change(msgspec.structs.replace(self._task(task_id), stopping=True))
 
     async def pause(self, task_id: str) -> Task:
-        return self._change(msgspec.structs.replace(self._task(task_id), status="paused"))
+        return self._change(msgspec.structs.replace(self._task(task_id), status="paused", pausing=True))
 
     async def resume(self, task_id: str) -> Task:
-        return self._change(msgspec.structs.replace(self._task(task_id), status="running"))
+        return self._change(msgspec.structs.replace(self._task(task_id), status="running", pausing=False))
 
     async def try_now(self, task_id: str) -> Task:
         return self._change(msgspec.structs.replace(self._task(task_id), retry_at=None))

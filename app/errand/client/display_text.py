@@ -234,6 +234,25 @@ def new_limit(limit: ReachedLimit, text: str) -> float | None:
     return amount if limit.kind in ("minutes", *_MONEY) or amount.is_integer() else None
 
 
+def limit_after(limit: ReachedLimit, text: str) -> float | None:
+    """The new limit that adds the typed number to what was used, if that is valid."""
+    more = number_of(text)
+    return new_limit(limit, f"{limit.used + more:.12f}") if more is not None and more > 0 else None
+
+
+def more_text(kind: LimitKind, amount: float) -> str:
+    """How much more a limit allows: `50 more turns`, `$2.50 more`."""
+    match kind:
+        case "money":
+            return f"${amount:.2f} more"
+        case "day_money":
+            return f"${amount:.2f} more today"
+        case "day_tokens":
+            return f"{amount:,.10g} more {'token' if amount == 1 else 'tokens'} today"
+        case "turns" | "minutes" | "tokens":
+            return f"{amount:,.10g} more {kind.removesuffix('s') if amount == 1 else kind}"
+
+
 def number_of(text: str) -> float | None:
     """Parse a number that has only one reading.
 

@@ -87,7 +87,8 @@ class Task(Wire, frozen=True, kw_only=True):
     `summarises`: it first makes a summary of its conversation, and continues only if messages arrive meanwhile;
     `summarised`: it has made it.
     `working_dir` is the folder in which its last shell command ended, empty for the workspace.
-    `follows` is the task after which its agent replies in a round of several agents.
+    `follows` is the task after which its agent replies in a round of several agents. `pausing`: somebody paused it; the
+    status becomes `paused` when the step at hand is done.
 
     `completion` qualifies the stop reason `completed`: the agent declared the work done (`declared`), or gave a
     reply that ends a task (`replied`). Otherwise the task ended without either: replies without a call in a task
@@ -126,6 +127,7 @@ class Task(Wire, frozen=True, kw_only=True):
     refused_calls: int = 0
     acting_calls: int = 0
     stopping: bool = False
+    pausing: bool = False
     step_count: int = 0
     current_tool: str | None = None
     calls: tuple[CallProgress, ...] = ()

@@ -197,6 +197,34 @@ def test_a_limit_is_raised_in_a_step_of_its_own_or_with_an_equals_sign() -> None
     assert outcome_text(raised) == "raised to 50,000 tokens by me"
 
 
+@pytest.mark.parametrize(
+    ("kind", "used", "line", "amount"),
+    [
+        ("turns", 50, "+30", 80),
+        ("minutes", 30.5, "+ 10", 40.5),
+        ("money", 0.5, "+$2", 2.5),
+        ("day_tokens", 9, "+1", 10),
+    ],
+)
+def test_a_plus_sign_says_how_much_more(kind: LimitKind, used: float, line: str, amount: float) -> None:
+    ask = reached(kind, used, used)
+    assert read_reply(ask, line) == AskAnswerParams(ask_id="ask_1", allow=True, amount=amount)
+    typing = AskInput(ask)
+    typing.read("3")
+    assert typing.read(line) == AskAnswerParams(ask_id="ask_1", allow=True, amount=amount)
+
+
+@pytest.mark.parametrize("line", ["+", "+0", "+-3", "+1.5", "++3", "+=3", "+many"])
+def test_a_plus_sign_without_a_number_settles_no_limit(line: str) -> None:
+    assert isinstance(read_reply(reached("turns", 3, 3), line), InvalidReply)
+    assert isinstance(read_reply(limit(), line), InvalidReply)
+
+
+def test_the_hint_at_a_limit_names_how_to_give_an_amount() -> None:
+    assert hint(reached("turns", 50, 50)).endswith("n stop here · +50 50 more turns · =100 the new limit in turns")
+    assert hint(reached("money", 0.5, 0.5)).endswith("· +0.5 $0.50 more · =1 the new limit in $")
+
+
 def test_an_empty_line_in_place_of_a_new_limit_goes_back_to_the_list() -> None:
     typing = AskInput(reached("turns", 3, 3))
     typing.read("3")

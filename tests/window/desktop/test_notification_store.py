@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from errand.protocol.asks import Approval, Ask
+from errand.protocol.asks import ReachedLimit, Approval, Ask
 from errand.protocol.events import AskUpdate, TaskUpdate
 from errand.window.stores.notifications import (
     Notification,
@@ -83,6 +83,8 @@ def test_a_limit_has_answer_buttons_in_its_notification_and_an_unknown_outcome_h
     notice = ask_notification(LIMIT, "Count")
     assert (notice.title, notice.body) == ("Limit reached: Count", LIMIT.text)
     assert [button.label for button in notice.buttons] == ["Go on", "Stop here", "Open"]
+    counted = msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50))
+    assert ask_notification(counted, "Count").buttons[0].label == "Go on: 50 more turns"
 
 
 def test_a_notification_says_how_a_task_ended_and_a_grouped_one_how_many() -> None:

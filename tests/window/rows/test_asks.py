@@ -328,17 +328,41 @@ def test_a_limit_is_continued_or_stopped_by_its_buttons(shown: Shown, name: str,
     assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=allow)]
 
 
-def test_a_limit_is_raised_to_a_number_by_keyboard(shown: Shown) -> None:
+@pytest.mark.parametrize(
+    ("limit", "shows", "typed", "amount"),
+    [
+        (ReachedLimit(kind="turns", used=50, limit=50, adds=50), "50", "30", 80),
+        (ReachedLimit(kind="minutes", used=30.25, limit=30, adds=30), "30", "7.5", 37.75),
+        (ReachedLimit(kind="tokens", used=1_200, limit=1_000, adds=1_000), "1000", "50,000", 51_200),
+        (ReachedLimit(kind="money", used=0.5, limit=0.5, adds=0.5), "0.50", "$2.50", 3.0),
+        (ReachedLimit(kind="day_money", used=5.0, limit=5.0, adds=5.0), "5.00", "0.25", 5.25),
+    ],
+)
+def test_at_a_limit_a_number_says_how_much_more(
+    shown: Shown, limit: ReachedLimit, shows: str, typed: str, amount: float
+) -> None:
+    shown.show(msgspec.structs.replace(LIMIT, limit=limit))
+    field = shown.field()
+    assert field.text() == shows
+    shown.button("Go on").click()
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=True)], "as much again"
+    field.setText(typed)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert shown.actions.answers[1:] == [AskAnswerParams(ask_id="ask_l", allow=True, amount=amount)]
+
+
+@pytest.mark.parametrize("wrong", ["", "0", "-5", "2,5", "many", "1.5", "1e400"])
+def test_at_a_limit_nothing_but_a_number_goes_on(shown: Shown, wrong: str) -> None:
     shown.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
     field = shown.field()
-    assert field.placeholderText() == "New limit in turns"
-    QTest.keyClicks(field, "50")
-    assert not shown.button("Raise to this").isEnabled()
+    field.setText(wrong)
+    assert (field.toolTip(), shown.button("Go on").isEnabled()) == ("A whole number above 0", False)
     QTest.keyClick(field, Qt.Key.Key_Return)
     assert shown.actions.answers == []
-    field.setText("80")
-    QTest.keyClick(field, Qt.Key.Key_Return)
-    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=True, amount=80)]
+    shown.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
+    assert field.text() == wrong, "an update of the ask keeps what was typed"
+    shown.button("Stop here").click()
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=False)]
 
 
 @pytest.mark.parametrize("name", UNKNOWN.choices)

@@ -12,8 +12,10 @@ from errand.cli.terminal.style import PLAIN, Style
 from errand.cli.terminal.text import escape_hidden, escape_hidden_line, one_line, plain, short_path
 from errand.client.display_text import (
     deadline_text,
+    limit_after,
     limit_amount_text,
     limit_unit,
+    more_text,
     new_limit,
     settled_text,
     subject_text,
@@ -79,8 +81,7 @@ def hint(ask: Ask) -> str:
     if ask.approval is not None:
         return _approval_hint(ask.approval)
     if ask.kind == "limit":
-        raised = "" if ask.limit is None else f" · ={_example(ask.limit)} the new limit in {limit_unit(ask.limit.kind)}"
-        return f"{_range(ask)} · y {next(iter(ask.choices), 'go on').lower()} · n stop here{raised}"
+        return f"{_range(ask)} · y {next(iter(ask.choices), 'go on').lower()} · n stop here{_amount_hint(ask.limit)}"
     if ask.kind == "unknown":
         return " · ".join(f"{label} {choice.lower()}" for label, choice in _choices_by_label(ask).items())
     return f"{_range(ask)}, or an answer of your own" if ask.choices else "type your answer"
@@ -117,7 +118,7 @@ class AskInput:
         if not text:
             self._is_raising_limit = False
             return InvalidReply(f"The limit was not raised. Type one of: {hint(self.ask)}")
-        return _raise_reply(self.ask, text.removeprefix("="))
+        return _raise_reply(self.ask, text if text.startswith("+") else text.removeprefix("="))
 
 
 def read_reply(ask: Ask, line: str) -> Reply:
@@ -319,7 +320,7 @@ def _remember_reply(ask: Ask, approval: Approval, given: re.Match[str]) -> Reply
 
 
 def _limit_reply(ask: Ask, text: str) -> Reply:
-    if text.startswith("=") and ask.limit is not None:
+    if text[:1] in ("=", "+") and ask.limit is not None:
         return _raise_reply(ask, text.removeprefix("="))
     match text.lower():
         case "y" | "yes" | "1":
@@ -331,8 +332,10 @@ def _limit_reply(ask: Ask, text: str) -> Reply:
 
 
 def _raise_reply(ask: Ask, text: str) -> Reply:
+    """`80` is the new limit, `+30` is as much more than what was used."""
     assert ask.limit is not None
-    amount = new_limit(ask.limit, text)
+    more = text.removeprefix("+")
+    amount = new_limit(ask.limit, text) if more == text else limit_after(ask.limit, more)
     if amount is None:
         return InvalidReply(f"The limit was not raised: type {_minimum_text(ask.limit)}.")
     return AskAnswerParams(ask_id=ask.id, allow=True, amount=amount)
@@ -384,5 +387,8 @@ def _minimum_text(limit: ReachedLimit) -> str:
     return f"{whole}more than {limit_amount_text(limit.kind, limit.used)}"
 
 
-def _example(limit: ReachedLimit) -> str:
-    return f"{limit.used + limit.adds:.10g}"
+def _amount_hint(limit: ReachedLimit | None) -> str:
+    if limit is None:
+        return ""
+    more, new = f"{limit.adds:.10g}", f"{limit.used + limit.adds:.10g}"
+    return f" · +{more} {more_text(limit.kind, limit.adds)} · ={new} the new limit in {limit_unit(limit.kind)}"

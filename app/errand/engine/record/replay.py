@@ -203,6 +203,7 @@ def _initial_task(record: TaskRecord) -> Task:
         status="running",
         stop_reason=None,
         stopping=False,
+        pausing=False,
         step_count=0,
         current_tool=None,
         calls=(),

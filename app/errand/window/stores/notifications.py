@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from errand.client.display_text import is_unfinished, subject_text
+from errand.client.display_text import is_unfinished, more_text, subject_text
 from errand.client.number_format import count
 from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
@@ -96,11 +96,9 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
         case "question":
             return "Question", plain(ask.text), _choice_buttons(ask.choices)
         case "limit":
-            return (
-                "Limit reached",
-                plain(ask.text),
-                (NotificationButton("allow", "Go on"), NotificationButton("deny", "Stop here")),
-            )
+            more = f": {more_text(ask.limit.kind, ask.limit.adds)}" if ask.limit is not None else ""
+            buttons = (NotificationButton("allow", f"Go on{more}"), NotificationButton("deny", "Stop here"))
+            return "Limit reached", plain(ask.text), buttons
         case "unknown":
             # No buttons: the person has to check the effects of the call first.
             assert ask.unknown is not None

@@ -114,12 +114,23 @@ def is_working(task: Task) -> bool:
     return task.ended_at is None and task.status != "interrupted"
 
 
+def is_paused(task: Task) -> bool:
+    """True if a person can let it go on: it was paused, also if the step at hand still runs, or it was interrupted."""
+    return task.ended_at is None and not task.stopping and (task.pausing or task.status == "interrupted")
+
+
+def can_pause(task: Task) -> bool:
+    return is_working(task) and not task.stopping and not task.pausing
+
+
 def is_interrupted(task: Task | None) -> bool:
     return task is not None and task.status == "interrupted"
 
 
 def task_activity(task: Task, writing: str = "Working") -> str:
     """The current activity as text; the engine's own text where it gives one. `writing` is that of the model."""
+    if task.pausing and task.status in ("running", "thinking", "tool_executing"):
+        return "Pausing after this step"
     if task.ended_at is None and task.activity:
         return task.activity[:1].upper() + task.activity[1:]
     if task.ended_at is not None:

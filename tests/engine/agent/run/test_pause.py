@@ -3,7 +3,9 @@
 import time
 from pathlib import Path
 
-from tests.support.engine_parts import engine_parts
+from errand.protocol.asks import AskAnswerParams
+from errand.protocol.tasks import Task, TaskStatus
+from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 
 UPDATE = Reply(calls=(Call("send_update", {"message": "hi"}),))
@@ -40,3 +42,28 @@ async def test_stop_during_the_interval_between_calls_ends_the_task_at_once(tmp_
         await engine.services.runner.stop(started.id, "me")
         assert (await engine.watcher.end(started.id)).status == "cancelled"
         assert len(engine.model.requests) == 1
+
+
+async def allow_until(engine: EngineParts, task_id: str, status: TaskStatus) -> Task:
+    """Allow what the task asks until it has this status."""
+    settled: set[str | None] = {None}
+    while True:
+        task = await engine.watcher.task(task_id, lambda task: task.status == status or task.ask_id not in settled)
+        if task.status == status:
+            return task
+        settled.add(task.ask_id)
+        await engine.services.asks.answer(AskAnswerParams(ask_id=task.ask_id or "", allow=True), "me")
+
+
+async def test_a_task_that_asks_is_paused_after_the_answer(tmp_path: Path) -> None:
+    calls = tuple(Call("shell", {"command": f"touch {name}"}) for name in ("a", "b"))
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(calls=calls), Reply(text="Done.")])) as engine:
+        runner = engine.services.runner
+        started = await engine.start(approve="ask")
+        await engine.watcher.ask(started.id)
+        paused = await runner.pause(started.id)
+        assert (paused.status, paused.pausing) == ("waiting_user", True)
+        assert (await allow_until(engine, started.id, "paused")).pausing
+        assert not (await runner.resume(started.id)).pausing
+        ended = await allow_until(engine, started.id, "completed")
+        assert (ended.error, sorted(path.name for path in engine.workspace.iterdir())) == (None, ["a", "b"])

@@ -58,6 +58,26 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         assert isinstance(end, TaskEndRow) and end.task.summary == "all done"
 
 
+async def test_a_limit_after_a_tool_call_has_a_card_now_and_when_the_conversation_is_opened_later(
+    tmp_path: Path,
+) -> None:
+    call = Call("shell", {"command": "true"})
+    async with store_engine(tmp_path, ModelServer(turns=[Reply(calls=(call,)), Reply(calls=(call,)), DONE])) as engine:
+        task = await engine.parts.start("do it", attended=True, max_turns=1)
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("Ask")
+        assert mirror.kinds == ["User", "ToolCall", "Ask"]
+        _, later = await engine.open(task.conversation_id)
+        assert later.kinds == mirror.kinds
+        (limit,) = store.requests.waiting
+        assert limit.limit is not None
+        store.asks.answer(AskAnswerParams(ask_id=limit.id, allow=True, amount=limit.limit.used + 2))
+        await mirror.until("TaskEnd")
+        assert mirror.kinds == ["User", "Step", "ToolCall", "Ask", "Step", "ToolCall", "TaskEnd"]
+        ended = await engine.parts.watcher.end(task.id)
+        assert ended.allowance is not None and ended.allowance.turns == 3
+
+
 async def test_messages_of_the_engine_to_an_agent_are_notices_not_user_rows(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
         task = await engine.parts.start("do it", mode="task")

@@ -1,4 +1,4 @@
-"""The line under the transcript shows which limits are near."""
+"""The line under the transcript: one message, and the buttons that fit it."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -14,8 +14,10 @@ from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
 from errand.window.stores.usage import ContextUsageStore
 from errand.window.theme.theme import Theme
-from errand.window.views.composer.status_line import ModeSwitchView, StatusLineView
+from errand.window.views.composer.status_line import StatusLineView
 from errand.window.views.usage.context_bar import ContextBarView
+from errand.window.views.usage.context_popover import ContextPopoverView
+from errand.window.views.usage.mode_switch import ModeSwitchView
 from tests.support import records
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply
@@ -26,19 +28,58 @@ RUNNING = records.task(step_count=1)
 ENDED = msgspec.structs.replace(RUNNING, status="completed", stop_reason="completed", ended_at=records.NOW)
 
 
-async def test_near_limits_are_shown_until_the_task_ends(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+def buttons(line: StatusLineView) -> list[str]:
+    direct = Qt.FindChildOption.FindDirectChildrenOnly
+    return [button.text() for button in line.findChildren(QPushButton, options=direct) if not button.isHidden()]
+
+
+async def test_the_line_says_one_thing_and_its_popover_the_rest(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        bar = ContextBarView(ContextUsageStore(engine.stores.session), theme)
+        line, popover = StatusLineView(theme, bar), ContextPopoverView(theme, bar)
+        qtbot.addWidget(line)
+        used = Usage(input_tokens=1_200, output_tokens=80, cost_usd=0.031)
+        near = msgspec.structs.replace(
+            records.task(step_count=41), usage=used, worked_s=65.0, decided="task", near=("turns", "money")
+        )
+        line.show_task(near, writing="Answering")
+        assert line.text == "Answering · 1 min 5 s · $0.0310"
+        assert buttons(line) == ["Pause"]
+        popover.show_task(near)
+        texts = [label.text() for label in popover.findChildren(QLabel) if not label.isHidden()]
+        assert {"41 turns · 1,280 tokens · taken as a task", "Near its limit: turns, money"} <= set(texts)
+        assert [button.text() for button in popover.findChildren(QPushButton)][:1] == ["Make it a chat"]
+        ended = msgspec.structs.replace(near, status="completed", stop_reason="completed", ended_at=records.NOW)
+        popover.show_task(ended)
+        assert not any("limit" in label.text() for label in popover.findChildren(QLabel) if not label.isHidden())
+        line.show_task(None)
+        assert line.text == ""
+
+
+async def test_a_task_that_works_is_paused_and_a_paused_one_resumed(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     async with store_engine(tmp_path, ModelServer()) as engine:
         line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
         qtbot.addWidget(line)
-        task = records.task(step_count=41)
-        line.show_task(task)
-        assert "limit" not in line.text
-        line.show_task(msgspec.structs.replace(task, near=("turns", "money")))
-        assert "near its limit: turns, money" in line.text
-        line.show_task(msgspec.structs.replace(task, near=("turns",), status="completed", ended_at=records.NOW))
-        assert "limit" not in line.text
-        line.show_task(None)
-        assert line.text == ""
+        running = records.task()
+
+        def offered(**changes: object) -> tuple[str, str]:
+            task = msgspec.structs.replace(running, **changes)
+            line.show_task(task)
+            return line.text.partition(" · ")[0], " ".join(buttons(line))
+
+        assert offered(status="thinking") == ("Working", "Pause")
+        assert offered(status="tool_executing", current_tool="shell", pausing=True) == (
+            "Pausing after this step",
+            "Resume",
+        )
+        assert offered(status="paused", pausing=True, activity="paused") == ("Paused", "Resume")
+        assert offered(status="waiting_user") == ("Waiting for you", "")
+        assert offered(status="waiting_user", pausing=True) == ("Waiting for you", "Resume")
+        assert offered(stopping=True) == ("Stopping", "")
+        assert offered(status="paused", pausing=True, stopping=True)[1] == ""
+        assert offered(status="paused", activity="the disk is full")[1] == "Pause", "nobody paused it"
+        assert offered(status="interrupted")[1] == "", "the banner resumes it"
+        assert offered(status="completed", stop_reason="completed", ended_at=records.NOW)[1] == ""
 
 
 async def test_an_elided_activity_has_its_full_text_in_the_tool_tip(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
@@ -72,8 +113,7 @@ async def test_a_rate_limit_wait_counts_down_while_visible_and_can_be_ended(
         before = line.text
         assert before.startswith("Usage limit until 14:05 · goes on in ")
         qtbot.waitUntil(lambda: line.text != before, timeout=2500)
-        button = line.findChild(QPushButton)
-        assert isinstance(button, QPushButton)
+        button = next(button for button in line.findChildren(QPushButton) if button.text() == "Try now")
         with qtbot.waitSignal(line.try_now_requested):
             button.click()
         line.show_task(msgspec.structs.replace(held, retry_at=None, status="thinking", activity=""))
@@ -122,12 +162,13 @@ def offer(button: ModeSwitchView) -> str:
     ],
 )
 def test_the_other_mode_is_offered_where_there_is_one(task: Task, offered: str, qtbot: QtBot) -> None:
-    button = ModeSwitchView()
-    qtbot.addWidget(button)
-    button.show_task(task)
-    assert offer(button) == offered
-    button.show_task(None)
-    assert offer(button) == ""
+    for of_ended in (False, True):
+        button = ModeSwitchView(of_ended=of_ended)
+        qtbot.addWidget(button)
+        button.show_task(task)
+        assert offer(button) == (offered if (task.ended_at is not None) == of_ended else "")
+        button.show_task(None)
+        assert offer(button) == ""
 
 
 async def test_a_chat_becomes_a_task_and_a_task_a_chat(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
@@ -136,17 +177,19 @@ async def test_a_chat_becomes_a_task_and_a_task_a_chat(tmp_path: Path, theme: Th
     async with store_engine(tmp_path, server) as engine:
         chat = await engine.parts.start("could one?")
         store, _ = await engine.open(chat.conversation_id)
-        line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
-        qtbot.addWidget(line)
-        line.mode.mode_requested.connect(store.requests.set_mode)
-        store.taskUpdate.connect(lambda: line.show_task(store.task))
-        line.show_task(store.task)
-        await until(lambda: offer(line.mode) == "Go on as a task")
-        click(line.mode)
+        ended, at_work = ModeSwitchView(of_ended=True), ModeSwitchView(of_ended=False)
+        for switch in (ended, at_work):
+            qtbot.addWidget(switch)
+            switch.mode_requested.connect(store.requests.set_mode)
+            switch.show_task(store.task)
+        store.taskUpdate.connect(lambda: ended.show_task(store.task))
+        store.taskUpdate.connect(lambda: at_work.show_task(store.task))
+        await until(lambda: offer(ended) == "Go on as a task")
+        click(ended)
         await until(lambda: store.task is not None and store.task.summary == "all done")
         started = await engine.parts.start("count", conversation_id=chat.conversation_id)
-        await until(lambda: offer(line.mode) == "Make it a chat")
-        click(line.mode)
+        await until(lambda: offer(at_work) == "Make it a chat")
+        click(at_work)
         taken = await engine.parts.watcher.task(started.id, lambda task: task.mode == "chat")
         assert taken.decided == "chat"
         gate.set()

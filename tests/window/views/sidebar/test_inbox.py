@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from errand.protocol.asks import Ask
+from errand.protocol.asks import Ask, AskAnswerParams, ReachedLimit
 from errand.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore
@@ -131,6 +131,26 @@ async def test_equal_approvals_share_one_entry_and_one_answer(engine: EngineServ
     QTest.keyClick(row, Qt.Key.Key_A)
     await until(lambda: asking(inbox) == [])
     assert {answer.ask_id for answer in engine.runner.answers} == {"ask_0", "ask_1", "ask_2"}
+
+
+async def test_at_a_limit_the_inbox_goes_on_with_a_number(engine: EngineServer, inbox: InboxView) -> None:
+    limit = msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="money", used=0.5, limit=0.5, adds=0.5))
+    await ask(engine, inbox, limit)
+    (row,) = inbox.rows
+    reach(row)
+    assert row.detail is not None
+    (field,) = row.detail.findChildren(QLineEdit)
+    go_on = next(button for button in row.detail.findChildren(QPushButton) if button.text() == "Go on")
+    assert (field.text(), field.accessibleName()) == ("0.50", "How many dollars more")
+    field.setText("nothing")
+    assert not go_on.isEnabled()
+    await until(lambda: row.detail is not None and row.detail.can_decide)
+    QTest.keyClick(row, Qt.Key.Key_A)
+    assert engine.runner.answers == []
+    field.setText("2")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    await until(lambda: asking(inbox) == [])
+    assert engine.runner.answers == [AskAnswerParams(ask_id="ask_l", allow=True, amount=2.5)]
 
 
 async def test_a_question_is_answered_in_the_inbox(engine: EngineServer, inbox: InboxView) -> None:

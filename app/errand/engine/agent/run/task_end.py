@@ -72,6 +72,7 @@ class TaskConclusion:
             task = msgspec.structs.replace(
                 with_status(self._state.task, end.status),
                 stopping=False,
+                pausing=False,
                 current_tool=None,
                 calls=(),
                 activity="",

@@ -154,11 +154,13 @@ class TaskRun:
         self._check_open()
         if self._gate.is_closed:
             raise IllegalMove("The task is paused already.")
+        self._state.set_pausing(True)
         self._gate.close("paused" if self._gate.limit.is_active else "pausing after this step")
 
     def resume(self) -> None:
         self._check_open()
         if self._gate.is_closed:
+            self._state.set_pausing(False)
             self._gate.open()
         elif self._gate.limit.is_active:
             self._gate.limit.end()

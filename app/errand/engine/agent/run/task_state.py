@@ -71,6 +71,7 @@ def ended_task(task: Task, status: TaskStatus, reason: TaskStopReason, error: st
         error=error,
         ended_at=datetime.now(UTC),
         stopping=False,
+        pausing=False,
         current_tool=None,
         calls=(),
         ask_id=None,
@@ -189,6 +190,10 @@ class TaskState:
     def count(self, usage: Usage) -> None:
         """Add a turn's usage. The next change publishes it: one event less per step."""
         self.task = msgspec.structs.replace(self.task, usage=add_usage(self.task.usage, usage))
+
+    def set_pausing(self, is_pausing: bool) -> None:
+        """The next change publishes it."""
+        self.task = msgspec.structs.replace(self.task, pausing=is_pausing)
 
     def summarised(self) -> None:
         """The requested summary exists. Saved with its node, so that it is not made twice."""

@@ -178,7 +178,7 @@ class TaskStarter:
         personality = with_sub_agent_prompt(task, participants.with_introduction(personality))
         await self._check_branch(task, path)
         turn = await self._open_turn(task, path, kept, participants)
-        task = msgspec.structs.replace(with_status(task, "running"), activity="resumed", own_key=False)
+        task = msgspec.structs.replace(with_status(task, "running"), activity="resumed", own_key=False, pausing=False)
         branch = BranchWriter(agent, self._builder.log)
         if turn is None:
             self._builder.asks.drop_task(task.id)

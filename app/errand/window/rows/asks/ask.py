@@ -7,15 +7,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.display_text import limit_amount_text, limit_unit, new_limit, subject_text
+from errand.client.display_text import subject_text
 from errand.client.safe_text import plain
-from errand.protocol.asks import Ask, AskAnswerParams, AskKind, ReachedLimit
+from errand.protocol.asks import Ask, AskAnswerParams, AskKind
 from errand.window.rows.asks.approval import ApprovalCard
 from errand.window.rows.asks.ask_card import AskCard, outcome_text, settled_words, show_digit
+from errand.window.rows.asks.limit_field import LimitField
 from errand.window.rows.base import RowActions, RowKind, Spacing, card_estimate, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.row import AskRow
-from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
 from errand.window.widgets.buttons import ChoiceButton
@@ -115,37 +116,28 @@ class QuestionCard(AskCard):
 
 
 class LimitCard(AskCard):
+    """Enter in the number field goes on with that amount."""
+
     def __init__(self, theme: Theme, actions: RowActions) -> None:
         super().__init__(theme, actions, _ICONS["limit"], "Limit reached", "Limit reached")
-        self._limit: ReachedLimit | None = None
         self._text = TextLabel(theme, wrap=True)
         self.details.addWidget(self._text)
         self._continue = push_button("Go on", "primary")
         self._stop = push_button("Stop here")
-        self._amount = QLineEdit()
-        self._raise = push_button("Raise to this")
-        for pair in ((self._continue, self._stop), (self._amount, self._raise)):
-            self.controls_column.addLayout(FlowLayout(theme.tokens.space_close, *pair))
-        self._amount.textChanged.connect(self._on_amount_changed)
-        self._amount.returnPressed.connect(self._on_raised)
-        self._raise.clicked.connect(self._on_raised)
-        self._continue.clicked.connect(self._on_continue_clicked)
+        self._more = LimitField(theme)
+        parts = (self._continue, self._more, self._stop)
+        self.controls_column.addLayout(FlowLayout(theme.tokens.space_close, *parts))
+        self._more.changed.connect(self._on_more_changed)
+        self._more.submitted.connect(self._on_continued)
+        self._continue.clicked.connect(self._on_continued)
         self._stop.clicked.connect(self._on_stop_clicked)
 
     def set_ask(self, ask: Ask) -> None:
         self._text.setText(plain(ask.text))
-        self._continue.setAccessibleName(plain(next(iter(ask.choices), "Go on")))
+        self._continue.setAccessibleName("Go on" if ask.limit else plain(next(iter(ask.choices), "Go on")))
         for number, button in enumerate(self.choices, 1):
             show_digit(button, number)
-        if ask.id != self.ask_id:
-            self._limit = ask.limit
-            self._amount.clear()
-            name = f"New limit in {limit_unit(ask.limit.kind)}" if ask.limit else ""
-            self._amount.setPlaceholderText(name)
-            self._amount.setAccessibleName(name)
-            self._on_amount_changed()
-        self._amount.setVisible(ask.limit is not None)
-        self._raise.setVisible(ask.limit is not None)
+        self._more.set_ask(ask)
         super().set_ask(ask)
 
     def take_focus(self) -> None:
@@ -155,24 +147,12 @@ class LimitCard(AskCard):
     def choices(self) -> tuple[QPushButton, ...]:
         return (self._continue, self._stop)
 
-    def _on_amount_changed(self) -> None:
-        self._raise.setEnabled(self._new_limit is not None)
-        is_wrong = bool(self._amount.text().strip()) and self._new_limit is None
-        set_style(self._amount, "state", "wrong" if is_wrong else "")
-        hint = f"More than {limit_amount_text(self._limit.kind, self._limit.used)}" if self._limit else ""
-        set_tool_tip(self._amount, hint)
+    def _on_more_changed(self) -> None:
+        self._continue.setEnabled(self._more.answer is not None)
 
-    def _on_raised(self) -> None:
-        amount = self._new_limit
-        if amount is not None:
-            self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, allow=True, amount=amount))
-
-    @property
-    def _new_limit(self) -> float | None:
-        return new_limit(self._limit, self._amount.text()) if self._limit is not None else None
-
-    def _on_continue_clicked(self) -> None:
-        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, allow=True))
+    def _on_continued(self) -> None:
+        if (answer := self._more.answer) is not None:
+            self.row_actions.answer(answer)
 
     def _on_stop_clicked(self) -> None:
         self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, allow=False))

@@ -20,6 +20,8 @@ from errand.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
 from errand.protocol.settings import MODEL_WARM_UP, ModelWarmUpParams
 from errand.protocol.tasks import (
     TASK_FOLLOW_UP,
+    TASK_PAUSE,
+    TASK_RESUME,
     TASK_SET_MODE,
     TASK_START,
     TASK_STEER,
@@ -37,11 +39,12 @@ from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.branch import ComparedBranch, LoadedBranch
 from errand.window.stores.session import EngineSession
 from errand.window.stores.task_options import TaskOptions
-from errand.window.stores.tasks import TaskStore, is_working
+from errand.window.stores.tasks import TaskStore, can_pause, is_paused, is_working
 
 _WITH_ANSWER = "This goes with my answer."
 _SEE_FILES = "See what is attached."
 _STARTING = "The task is just being started. Send this again in a moment."
+_NOTHING_RUNS = "No task is running here."
 _NO_FOLDER = "Nothing was started: no folder to work in was confirmed."
 
 
@@ -198,6 +201,16 @@ class TaskCommands(QObject):
         task = self.task
         if task is not None and task.ended_at is None and not task.stopping:
             self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
+
+    def pause_or_resume(self) -> None:
+        """Pause the selected task before its next step; resume a paused or interrupted one."""
+        task = self.task
+        if task is not None and is_paused(task):
+            self._session.send(TASK_RESUME, TaskIdParams(task_id=task.id), self.failed.emit)
+        elif task is not None and can_pause(task):
+            self._session.send(TASK_PAUSE, TaskIdParams(task_id=task.id), self.failed.emit)
+        else:
+            self.failed.emit(_NOTHING_RUNS)
 
     def stop_task(self, task_id: str) -> None:
         """Stop one task, such as that of a sub-agent."""

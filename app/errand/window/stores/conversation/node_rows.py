@@ -73,14 +73,19 @@ class NodeExtras:
 
 def node_rows(node: Node, extras: NodeExtras) -> list[Row]:
     """The rows of a node in display order."""
+    if node.role == "assistant":
+        return [*_Reply(node, extras).rows(), *_outcome(node)]
+    return [*_other_rows(node), *_outcome(node), *(AskRow(ask.id, ask) for ask in extras.asks)]
+
+
+def _other_rows(node: Node) -> list[Row]:
     if node.is_from_person:
         return _user_rows(node)
     if node.task_from:
         return _task_rows(node)
     if node.role == "user":
         return [NoticeRow(row_key(node, 0), node, NoticeBlock(kind="info", text=engine_message_text(node)))]
-    rows = _Reply(node, extras).rows() if node.role == "assistant" else _plain_rows(node)
-    return [*rows, *_outcome(node)]
+    return _plain_rows(node)
 
 
 def _user_rows(node: Node) -> list[Row]:

@@ -181,7 +181,8 @@ class InputPanelView(QWidget):
         composer.attachments.folder_dropped.connect(self._on_folder_dropped)
         composer.stop_requested.connect(store.requests.stop)
         self.status.try_now_requested.connect(store.requests.try_now)
-        self.status.mode.mode_requested.connect(store.requests.set_mode)
+        for switch in (self.status.mode, self.context):
+            switch.mode_requested.connect(store.requests.set_mode)
         self.queue.focus_released.connect(composer.setFocus)
         self.task_options.changed.connect(self._on_options_changed)
         self.approval_mode.chosen.connect(self._on_mode_chosen)

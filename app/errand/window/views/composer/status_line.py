@@ -1,4 +1,4 @@
-"""The line under the transcript: current activity, time, cost, and the task/chat switch."""
+"""The line under the transcript: what the task does, for how long and for how much, and what can be done about it."""
 
 import time
 
@@ -6,20 +6,16 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from errand.client.display_text import limit_name
 from errand.client.number_format import count, duration, elapsed, money, time_left
-from errand.protocol.tasks import DecidedMode, Task
-from errand.window.stores.tasks import task_activity
+from errand.protocol.tasks import Task
+from errand.window.stores.tasks import can_pause, is_paused, task_activity
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.context_bar import ContextBarView
+from errand.window.views.usage.mode_switch import ModeSwitchView
 from errand.window.widgets.buttons import ShortcutToolTip
-from errand.window.widgets.labels import ElidedLabel, TextLabel
+from errand.window.widgets.labels import ElidedLabel
 from errand.window.widgets.status_dot import DotState, dot_state
-
-_CHAT = ("Make it a chat", "It was taken for a task, for it began to work. As a chat it ends with its next answer.")
-_TASK = ("Make it a task", "As a task it goes on until it says that it is complete.")
-_CONTINUE_AS_TASK = ("Go on as a task", "Do here what was talked about, until it is complete.")
 
 _TICK_MS = 1000
 _TONES: dict[DotState, Tone] = {
@@ -35,51 +31,15 @@ _TONES: dict[DotState, Tone] = {
 }
 
 
-class ModeSwitchView(QWidget):
-    """The switch between task and chat. Emits `mode_requested`. Hidden while no mode is decided."""
-
-    mode_requested = Signal(str)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._wanted: DecidedMode = "chat"
-        self._button = push_button("", "quiet")
-        self._button.clicked.connect(self._on_clicked)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._button)
-        self.hide()
-
-    def show_task(self, task: Task | None) -> None:
-        words = _offered_mode(task) if task is not None else None
-        self.setVisible(words is not None)
-        if words is None:
-            return
-        text, why = words
-        self._wanted = "chat" if words is _CHAT else "task"
-        self._button.setText(text)
-        self._button.setAccessibleName(text)
-        set_tool_tip(self._button, why)
-
-    def _on_clicked(self) -> None:
-        self.mode_requested.emit(self._wanted)
-
-
-def _offered_mode(task: Task) -> tuple[str, str] | None:
-    if task.ended_at is not None:
-        return _CONTINUE_AS_TASK if task.stop_reason == "completed" and "chat" in (task.mode, task.decided) else None
-    if task.stopping or task.decided is None:
-        return None
-    if task.decided == "task":
-        return _CHAT
-    return _TASK if task.mode == "chat" else None  # an auto task is about to end
-
-
 class StatusLineView(QWidget):
-    """Its timer runs only while a task runs and the line is visible."""
+    """One message: the state, then the time and the cost; the popover of the context has the rest.
+
+    Its timer runs only while a task runs and the line is visible.
+    """
 
     try_now_requested = Signal()
     changes_requested = Signal()
+    pause_requested = Signal()
 
     def __init__(self, theme: Theme, context: ContextBarView) -> None:
         super().__init__()
@@ -91,25 +51,27 @@ class StatusLineView(QWidget):
         self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
         self._most_activity = theme.tokens.column // 4
         self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
-        self._near_limit = TextLabel(theme, size=theme.tokens.size_small, tone="waiting")
-        self._near_limit.hide()
         self._try_now = push_button("Try now", "quiet")
         set_tool_tip(self._try_now, "Ask the model at once instead of waiting for its limit to pass")
         self._try_now.clicked.connect(self.try_now_requested)
         self._try_now.hide()
-        self.mode = ModeSwitchView()
+        self._pause = push_button("Pause", "quiet")
+        ShortcutToolTip(self._pause, "Pause before the next step, or resume", "pause")
+        self._pause.clicked.connect(self.pause_requested)
+        self._pause.hide()
+        self.mode = ModeSwitchView(of_ended=True)
         self._changes = push_button("", "quiet")
         ShortcutToolTip(self._changes, "What the agent changed in files, to look at and to undo", "changes")
         self._changes.clicked.connect(self.changes_requested)
         self._changes.hide()
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
-        row.addWidget(self._activity, 1)
-        row.addWidget(self._try_now)
-        row.addWidget(self._near_limit)
-        row.addWidget(self.mode)
-        row.addWidget(self._changes)
+        row.setSpacing(theme.tokens.space_tight)
+        row.addWidget(self._activity)
         row.addWidget(self._figures)
+        row.addStretch(1)
+        for button in (self._try_now, self._pause, self.mode, self._changes):
+            row.addWidget(button)
         row.addWidget(context)
         self._clock = QTimer(self)
         self._clock.setInterval(_TICK_MS)
@@ -118,8 +80,7 @@ class StatusLineView(QWidget):
     @property
     def text(self) -> str:
         """The complete text."""
-        parts = (self._activity.full_text, self._near_limit.text(), self._figures.full_text)
-        return " · ".join(part for part in parts if part)
+        return " ".join(part for part in (self._activity.full_text, self._figures.full_text) if part)
 
     def show_changes(self, files: int) -> None:
         """Show how many files were changed; nothing for none."""
@@ -142,9 +103,8 @@ class StatusLineView(QWidget):
         if task is None:
             self._full_activity = self._reminder = ""
             self._show_activity()
-            self._near_limit.hide()
-            self._near_limit.clear()
             self._try_now.hide()
+            self._pause.hide()
             self._figures.set_text("")
             self._run_clock()
             return
@@ -152,14 +112,21 @@ class StatusLineView(QWidget):
         self._full_activity = f"{who}: {activity}" if who else activity
         self._context.show_task(task)
         self._show_activity()
-        self._near_limit.setText(_near_limit_text(task))
-        self._near_limit.setVisible(bool(_near_limit_text(task)))
+        self._show_pause(task)
         self._try_now.setVisible(bool(time_left(task)) and not task.stopping)
         self._figures.set_text(self._figures_text(task))
         self._run_clock()
 
+    def _show_pause(self, task: Task) -> None:
+        """An interrupted task is resumed by its banner. While it waits for a person there is nothing to pause."""
+        resumes = is_paused(task) and task.status != "interrupted"
+        self._pause.setVisible(resumes or (can_pause(task) and task.status != "waiting_user"))
+        self._pause.setText("Resume" if resumes else "Pause")
+        self._pause.setAccessibleName(self._pause.text())
+
     def _show_activity(self) -> None:
         self._activity.set_text(self._reminder or self._full_activity)
+        self._figures.setVisible(not self._reminder)
         # If the space is too small for everything, the figures shrink first.
         self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
         self._activity.set_tone("waiting" if self._reminder else _TONES[dot_state(self._task)])
@@ -195,12 +162,7 @@ class StatusLineView(QWidget):
         since = time.monotonic() - self._told_at if _is_timed(task) else 0.0
         worked = elapsed(task) if task.ended_at is not None else task.worked_s + since
         spent = duration(worked) if worked else ""
-        return " · ".join(part for part in (time_left(task), spent, money(task.total_usage)) if part)
-
-
-def _near_limit_text(task: Task) -> str:
-    """The limits that are nearly used up; empty for an ended task, whose end states its limit."""
-    return f"near its limit: {', '.join(map(limit_name, task.near))}" if task.near and task.ended_at is None else ""
+        return " ".join(f"· {part}" for part in (time_left(task), spent, money(task.total_usage)) if part)
 
 
 def _is_timed(task: Task) -> bool:

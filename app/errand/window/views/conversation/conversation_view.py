@@ -195,6 +195,11 @@ class ConversationView(QWidget):
         else:
             self.transcript.focus_row(row)
 
+    def pause_or_resume(self) -> None:
+        """Pause or resume the task; the next key is typed into the composer."""
+        self.store.requests.pause_or_resume()
+        self.composer.setFocus()
+
     def find_next(self, *, forward: bool) -> None:
         """Go to the next or previous hit; opens the find bar if it is closed."""
         if not self.find_bar.isVisible():
@@ -251,6 +256,7 @@ class ConversationView(QWidget):
 
     def _connect(self) -> None:
         store = self.store
+        self.input_panel.status.pause_requested.connect(self.pause_or_resume)
         self.input_panel.status.changes_requested.connect(self.dialogs.open_changes)
         self.tree.closed_with_focus.connect(self.composer.setFocus)
         self.transcript.selection.clicked.connect(self.composer.setFocus)
@@ -331,6 +337,7 @@ class ConversationView(QWidget):
     def _on_resume_clicked(self) -> None:
         if self.store.task is not None:
             self.resume_requested.emit(self.store.task.id)
+            self.composer.setFocus()
 
 
 class DropTarget(QObject):

@@ -153,6 +153,7 @@ class MainWindow(QMainWindow):
             "new_task": conversations.new,
             "stop": lambda: conversations.active.store.requests.stop(),
             "stop_all": lambda: conversations.active.store.requests.stop_all(),
+            "pause": lambda: conversations.active.pause_or_resume(),
             "next_ask": conversations.go_to_next_ask,
             "allow_once": lambda: conversations.active.allow_once(),
             "palette": self._on_palette,

@@ -217,6 +217,7 @@ class InboxView(QWidget):
         row.opened.connect(partial(self._on_opened, row))
         row.button_clicked.connect(partial(self._on_button_clicked, row))
         row.decided.connect(partial(self._on_approval_decided, row))
+        row.continued.connect(self._stores.asks.answer)
         row.answered.connect(partial(self._on_answered, row))
         row.expanded.connect(partial(self._on_expanded, row))
         row.step_requested.connect(partial(self._on_step_requested, row))

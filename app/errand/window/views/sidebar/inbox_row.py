@@ -5,11 +5,12 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.display_text import subject_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
 from errand.protocol.asks import Approval, Ask, Risk
+from errand.window.rows.asks.limit_field import LimitField
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import ChoiceButton, IconButton
@@ -30,9 +31,13 @@ _OPEN_KEYS = (*_ENTER_KEYS, Qt.Key.Key_Space)
 
 
 class AskDetailView(QWidget):
-    """`answered` gives a text, `decided` whether it was allowed; `open_requested` if it is too long to show here."""
+    """`answered` gives a text, `decided` whether it was allowed; `open_requested` if it is too long to show here.
+
+    `continued` gives the answer (`AskAnswerParams`) that goes on at a limit, with the amount in its field.
+    """
 
     answered = Signal(str)
+    continued = Signal(object)
     decided = Signal(bool)
     open_requested = Signal()
 
@@ -40,6 +45,8 @@ class AskDetailView(QWidget):
         super().__init__()
         self._theme = theme
         self._boxes: list[CodeExcerptView] = []
+        self._more: LimitField | None = None
+        self._yes: QPushButton | None = None
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, theme.tokens.space_tight, theme.tokens.space_tight, theme.tokens.space_tight)
         self._column.setSpacing(theme.tokens.space_tight)
@@ -50,7 +57,7 @@ class AskDetailView(QWidget):
         else:
             self._column.addWidget(TextLabel(theme, plain(ask.text), wrap=True))
             if ask.kind == "limit":
-                self._add_buttons("Go on", "Stop here")
+                self._add_limit(ask)
             elif ask.unknown is not None:
                 self._add_box("What was under way", subject_text(ask.unknown))
                 self._add_choices(ask.choices)
@@ -104,8 +111,18 @@ class AskDetailView(QWidget):
         row.addWidget(deny)
         row.addStretch()
         self._column.addLayout(row)
+        self._yes = allow
         allow.clicked.connect(partial(self._on_decided, True))
         deny.clicked.connect(partial(self._on_decided, False))
+
+    def _add_limit(self, ask: Ask) -> None:
+        more = LimitField(self._theme)
+        self._column.addWidget(more, 0, Qt.AlignmentFlag.AlignLeft)
+        self._add_buttons("Go on", "Stop here")
+        self._more = more
+        more.changed.connect(self._on_more_changed)
+        more.submitted.connect(partial(self._on_decided, True))
+        more.set_ask(ask)
 
     def _add_choices(self, choices: tuple[str, ...]) -> None:
         for choice in choices:
@@ -124,10 +141,21 @@ class AskDetailView(QWidget):
 
     def _on_decided(self, allow: bool) -> None:
         """A text that is truncated here is decided where it is shown in full."""
-        if self._fits:
-            self.decided.emit(allow)
-        else:
+        if not self._fits:
             self.open_requested.emit()
+        else:
+            self.decide(allow)
+
+    def decide(self, allow: bool) -> None:
+        """Settle the ask; at a limit with the amount in the field, if that is a number."""
+        if not allow or self._more is None:
+            self.decided.emit(allow)
+        elif (answer := self._more.answer) is not None:
+            self.continued.emit(answer)
+
+    def _on_more_changed(self) -> None:
+        if self._more is not None and self._yes is not None:
+            self._yes.setEnabled(self._more.answer is not None)
 
     def _on_chosen(self, choice: str) -> None:
         self.answered.emit(choice)
@@ -155,12 +183,14 @@ class InboxEntry:
 class InboxRowView(QFrame):
     """`opened` on a click or Enter, `button_clicked` on its button or Delete. With an ask it expands on focus.
 
-    `decided` and `answered` settle the ask; `step_requested` requests the next entry (1) or the previous one (-1).
+    `decided`, `continued` and `answered` settle the ask; `step_requested` requests the next entry (1) or the previous
+    one (-1).
     """
 
     opened = Signal()
     button_clicked = Signal()
     decided = Signal(bool)
+    continued = Signal(object)
     answered = Signal(str)
     expanded = Signal()
     step_requested = Signal(int)
@@ -212,6 +242,7 @@ class InboxRowView(QFrame):
             return
         detail = self._detail_view = AskDetailView(self.entry.asks[0], len(self.entry.asks), self._theme)
         detail.decided.connect(self.decided)
+        detail.continued.connect(self.continued)
         detail.answered.connect(self.answered)
         detail.open_requested.connect(self.opened)
         self._column.addWidget(detail)
@@ -294,7 +325,7 @@ class InboxRowView(QFrame):
     def _decide(self, allow: bool) -> None:
         """An ask that is collapsed is expanded first; one that is too long to show here is opened."""
         if self._detail_view is not None and self._detail_view.can_decide:
-            self.decided.emit(allow)
+            self._detail_view.decide(allow)
         elif self._detail_view is None:
             self.expand()
         else:

@@ -22,10 +22,11 @@ _NEARLY_FULL = 0.8
 class ContextBarView(QAbstractButton):
     """Hidden until a reply was counted. If the context window is unknown, shows only the count.
 
-    `summarise_requested` comes from its popover.
+    `summarise_requested` and `mode_requested` come from its popover.
     """
 
     summarise_requested = Signal()
+    mode_requested = Signal(str)
 
     def __init__(self, store: ContextUsageStore, theme: Theme) -> None:
         super().__init__()
@@ -127,6 +128,7 @@ class ContextBarView(QAbstractButton):
         if self._popover is None:
             self._popover = ContextPopoverView(self._theme, self)
             self._popover.summarise_requested.connect(self.summarise_requested)
+            self._popover.mode_requested.connect(self.mode_requested)
             self._popover.lock(self._lock)
             if self._task is not None:
                 self._popover.show_task(self._task)

@@ -4,13 +4,14 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from errand.client.display_text import PARTS, PROMPT_PARTS
+from errand.client.display_text import PARTS, PROMPT_PARTS, limit_name
 from errand.client.number_format import count, tokens
 from errand.client.safe_text import plain
 from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
-from errand.protocol.tasks import Task
+from errand.protocol.tasks import DecidedMode, Task
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.views.usage.mode_switch import ModeSwitchView
 from errand.window.widgets.labels import TextLabel
 
 _WIDTH, _BAR, _SWATCH = 340, 10, 10
@@ -29,9 +30,10 @@ _COLOURS: dict[ContextPart, str] = {
 
 
 class ContextPopoverView(QFrame):
-    """`summarise_requested` closes it: the result appears in the transcript."""
+    """`summarise_requested` closes it: the result appears in the transcript. `mode_requested` gives another mode."""
 
     summarise_requested = Signal()
+    mode_requested = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
@@ -42,6 +44,10 @@ class ContextPopoverView(QFrame):
         self._total = TextLabel(theme, tone="muted", wrap=True)
         self._task = TextLabel(theme, tone="muted", wrap=True)
         self._task.hide()
+        self._near_limit = TextLabel(theme, tone="waiting", wrap=True)
+        self._near_limit.hide()
+        self._mode = ModeSwitchView(of_ended=False)
+        self._mode.mode_requested.connect(self._on_mode_requested)
         self._bar = _SharesBar(theme)
         self._rows = QWidget()
         self._explanation = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
@@ -56,7 +62,11 @@ class ContextPopoverView(QFrame):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
         self._column.setSpacing(tokens.space_close)
-        for part in (self._task, self._title, self._total, self._bar, self._rows, self._explanation):
+        task = QHBoxLayout()
+        task.addWidget(self._task, 1)
+        task.addWidget(self._mode)
+        self._column.addLayout(task)
+        for part in (self._near_limit, self._title, self._total, self._bar, self._rows, self._explanation):
             self._column.addWidget(part)
         footer = QHBoxLayout()
         footer.setSpacing(tokens.space_close)
@@ -65,12 +75,16 @@ class ContextPopoverView(QFrame):
         self._column.addLayout(footer)
 
     def show_task(self, task: Task) -> None:
-        """Turns and tokens of the task, and the mode it decided on itself."""
+        """Turns and tokens of the task, the mode it decided on itself, and the limits that it nears."""
         turns = count(task.step_count, "turn") if task.step_count else ""
         mode = f"taken as a {task.decided}" if task.mode == "auto" and task.decided else ""
         text = " · ".join(part for part in (turns, tokens(task.total_usage), mode) if part)
         self._task.setText(text)
         self._task.setVisible(bool(text))
+        near = task.near if task.ended_at is None else ()
+        self._near_limit.setText(f"Near its limit: {', '.join(map(limit_name, near))}")
+        self._near_limit.setVisible(bool(near))
+        self._mode.show_task(task)
 
     def show_parts(self, found: ContextExplainResult) -> None:
         window = found.window_tokens
@@ -104,6 +118,10 @@ class ContextPopoverView(QFrame):
         corner = button.mapToGlobal(QPoint(button.width(), 0))
         self.move(corner - QPoint(self.width(), self.height() + self._theme.tokens.space_tight))
         self.setFocus()
+
+    def _on_mode_requested(self, mode: DecidedMode) -> None:
+        self.hide()
+        self.mode_requested.emit(mode)
 
     def _on_summarise_clicked(self) -> None:
         self.hide()

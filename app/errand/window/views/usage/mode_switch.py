@@ -1,0 +1,56 @@
+"""The button that turns a task into a chat, or a chat into a task."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from errand.protocol.tasks import DecidedMode, Task
+from errand.window.theme.style import push_button, set_tool_tip
+
+_CHAT = ("Make it a chat", "It was taken for a task, for it began to work. As a chat it ends with its next answer.")
+_TASK = ("Make it a task", "As a task it goes on until it says that it is complete.")
+_CONTINUE_AS_TASK = ("Go on as a task", "Do here what was talked about, until it is complete.")
+
+
+class ModeSwitchView(QWidget):
+    """The switch between task and chat. Emits `mode_requested`. Hidden while no mode is decided.
+
+    `of_ended`: for ended tasks alone, which can go on; otherwise for those at work.
+    """
+
+    mode_requested = Signal(str)
+
+    def __init__(self, *, of_ended: bool) -> None:
+        super().__init__()
+        self._of_ended = of_ended
+        self._wanted: DecidedMode = "chat"
+        self._button = push_button("", "quiet")
+        self._button.clicked.connect(self._on_clicked)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self._button)
+        self.hide()
+
+    def show_task(self, task: Task | None) -> None:
+        is_shown = task is not None and (task.ended_at is not None) == self._of_ended
+        words = _offered_mode(task) if task is not None and is_shown else None
+        self.setVisible(words is not None)
+        if words is None:
+            return
+        text, why = words
+        self._wanted = "chat" if words is _CHAT else "task"
+        self._button.setText(text)
+        self._button.setAccessibleName(text)
+        set_tool_tip(self._button, why)
+
+    def _on_clicked(self) -> None:
+        self.mode_requested.emit(self._wanted)
+
+
+def _offered_mode(task: Task) -> tuple[str, str] | None:
+    if task.ended_at is not None:
+        return _CONTINUE_AS_TASK if task.stop_reason == "completed" and "chat" in (task.mode, task.decided) else None
+    if task.stopping or task.decided is None:
+        return None
+    if task.decided == "task":
+        return _CHAT
+    return _TASK if task.mode == "chat" else None  # an auto task is about to end
