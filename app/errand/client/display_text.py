@@ -15,6 +15,7 @@ from errand.protocol.data import DataImportResult, FoundSessions
 from errand.protocol.engine import SandboxStatus
 from errand.protocol.tasks import ApproveMode, LimitKind, Task, TodoItem, TodoStatus
 from errand.protocol.usage import UsageReportParams, UsageRow
+from errand.translation import tr, trn
 
 # The name of a part, and the noun for its items; empty if there is only one.
 PARTS: dict[ContextPart, tuple[str, str]] = {
@@ -49,6 +50,7 @@ _WITHOUT_SANDBOX = (
     "Allow all — without a sandbox",
     "Nothing is asked. Commands run as you, with all your files and the network.",
 )
+
 # What a person confirms before everything is allowed, without and with a sandbox.
 ALL_WARNINGS = {
     False: "Nothing will be asked in this conversation: commands run as you, may change or delete your files and reach "
@@ -244,13 +246,17 @@ def more_text(kind: LimitKind, amount: float) -> str:
     """How much more a limit allows: `50 more turns`, `$2.50 more`."""
     match kind:
         case "money":
-            return f"${amount:.2f} more"
+            return tr("{money} more").format(money=f"${amount:.2f}")
         case "day_money":
-            return f"${amount:.2f} more today"
+            return tr("{money} more today").format(money=f"${amount:.2f}")
         case "day_tokens":
-            return f"{amount:,.10g} more {'token' if amount == 1 else 'tokens'} today"
-        case "turns" | "minutes" | "tokens":
-            return f"{amount:,.10g} more {kind.removesuffix('s') if amount == 1 else kind}"
+            return tr("{number} more tokens today").format(number=f"{amount:,.10g}")
+        case "turns":
+            return trn("{n} more turn", "{n} more turns", int(amount))
+        case "minutes":
+            return tr("{number} more minutes").format(number=f"{amount:,.10g}")
+        case "tokens":
+            return tr("{number} more tokens").format(number=f"{amount:,.10g}")
 
 
 def number_of(text: str) -> float | None:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from errand.protocol.asks import ReachedLimit, Approval, Ask
+from errand.protocol.asks import Approval, Ask, ReachedLimit
 from errand.protocol.events import AskUpdate, TaskUpdate
 from errand.window.stores.notifications import (
     Notification,

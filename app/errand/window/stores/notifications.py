@@ -12,6 +12,7 @@ from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.tasks import Task
 from errand.redaction import redact
+from errand.translation import tr
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import task_activity
 
@@ -96,9 +97,11 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
         case "question":
             return "Question", plain(ask.text), _choice_buttons(ask.choices)
         case "limit":
-            more = f": {more_text(ask.limit.kind, ask.limit.adds)}" if ask.limit is not None else ""
-            buttons = (NotificationButton("allow", f"Go on{more}"), NotificationButton("deny", "Stop here"))
-            return "Limit reached", plain(ask.text), buttons
+            limit, goes_on = ask.limit, tr("Go on")
+            if limit is not None:
+                goes_on = tr("Go on: {amount}").format(amount=more_text(limit.kind, limit.adds))
+            buttons = (NotificationButton("allow", goes_on), NotificationButton("deny", tr("Stop here")))
+            return tr("Limit reached"), plain(ask.text), buttons
         case "unknown":
             # No buttons: the person has to check the effects of the call first.
             assert ask.unknown is not None

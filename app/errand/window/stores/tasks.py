@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from errand.client.display_text import is_unfinished, tool_activity, unfinished_text
 from errand.protocol.tasks import Task
+from errand.translation import tr
 from errand.window.stores.window_state import WindowStateStore
 
 # The number of ended tasks kept; older ones belong to the conversations that show them.
@@ -130,7 +131,7 @@ def is_interrupted(task: Task | None) -> bool:
 def task_activity(task: Task, writing: str = "Working") -> str:
     """The current activity as text; the engine's own text where it gives one. `writing` is that of the model."""
     if task.pausing and task.status in ("running", "thinking", "tool_executing"):
-        return "Pausing after this step"
+        return tr("Pausing after this step")
     if task.ended_at is None and task.activity:
         return task.activity[:1].upper() + task.activity[1:]
     if task.ended_at is not None:

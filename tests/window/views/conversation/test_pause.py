@@ -1,6 +1,5 @@
 """A task is paused and resumed from its status line, by a shortcut and from the palette; then typing goes on."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,10 +95,10 @@ async def test_a_shortcut_and_the_palette_pause_and_resume(at_work: Paused) -> N
     QTest.keyClick(at_work.window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
     await until(lambda: at_work.task.pausing)
     at_work.window.commands.trigger("palette")
-    palette = QApplication.activePopupWidget() or QApplication.activeWindow()
-    assert palette is not None
-    QTest.keyClicks(QApplication.focusWidget(), "pause or resume")
-    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Return)
+    field = QApplication.focusWidget()
+    assert field is not None
+    QTest.keyClicks(field, "pause or resume")
+    QTest.keyClick(field, Qt.Key.Key_Return)
     await until(lambda: not at_work.task.pausing)
     at_work.go.touch()
     await until(lambda: at_work.task.ended_at is not None)
@@ -111,7 +110,6 @@ async def test_stop_ends_a_paused_task(at_work: Paused) -> None:
     QTest.mouseClick(at_work.button, Qt.MouseButton.LeftButton)
     at_work.go.touch()
     await until(lambda: at_work.task.status == "paused")
-    await asyncio.sleep(0)
     at_work.window.commands.trigger("stop")
     await until(lambda: at_work.task.ended_at is not None)
     assert (at_work.task.stop_reason, at_work.task.pausing) == ("manual_stop", False)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLineEdit, QPushButt
 from errand.client.display_text import subject_text
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask, AskAnswerParams, AskKind
+from errand.translation import tr
 from errand.window.rows.asks.approval import ApprovalCard
 from errand.window.rows.asks.ask_card import AskCard, outcome_text, settled_words, show_digit
 from errand.window.rows.asks.limit_field import LimitField
@@ -119,11 +120,11 @@ class LimitCard(AskCard):
     """Enter in the number field goes on with that amount."""
 
     def __init__(self, theme: Theme, actions: RowActions) -> None:
-        super().__init__(theme, actions, _ICONS["limit"], "Limit reached", "Limit reached")
+        super().__init__(theme, actions, _ICONS["limit"], tr("Limit reached"), tr("Limit reached"))
         self._text = TextLabel(theme, wrap=True)
         self.details.addWidget(self._text)
-        self._continue = push_button("Go on", "primary")
-        self._stop = push_button("Stop here")
+        self._continue = push_button(tr("Go on"), "primary")
+        self._stop = push_button(tr("Stop here"))
         self._more = LimitField(theme)
         parts = (self._continue, self._more, self._stop)
         self.controls_column.addLayout(FlowLayout(theme.tokens.space_close, *parts))
@@ -134,7 +135,7 @@ class LimitCard(AskCard):
 
     def set_ask(self, ask: Ask) -> None:
         self._text.setText(plain(ask.text))
-        self._continue.setAccessibleName("Go on" if ask.limit else plain(next(iter(ask.choices), "Go on")))
+        self._continue.setAccessibleName(tr("Go on") if ask.limit else plain(next(iter(ask.choices), tr("Go on"))))
         for number, button in enumerate(self.choices, 1):
             show_digit(button, number)
         self._more.set_ask(ask)

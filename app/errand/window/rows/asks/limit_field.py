@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 from errand.client.display_text import limit_after
 from errand.protocol.asks import Ask, AskAnswerParams, ReachedLimit
 from errand.protocol.tasks import LimitKind
+from errand.translation import tr
 from errand.window.theme.style import set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import TextLabel
@@ -13,15 +14,15 @@ from errand.window.widgets.labels import TextLabel
 _DIGITS = 9
 # What stands before and after the number.
 _WORDS: dict[LimitKind, tuple[str, str]] = {
-    "turns": ("", "more turns"),
-    "minutes": ("", "more minutes"),
-    "tokens": ("", "more tokens"),
-    "money": ("$", "more"),
-    "day_tokens": ("", "more tokens today"),
-    "day_money": ("$", "more today"),
+    "turns": ("", tr("more turns")),
+    "minutes": ("", tr("more minutes")),
+    "tokens": ("", tr("more tokens")),
+    "money": ("$", tr("more")),
+    "day_tokens": ("", tr("more tokens today")),
+    "day_money": ("$", tr("more today")),
 }
-_WHOLE_NUMBER = "A whole number above 0"
-_NUMBER = "A number above 0"
+_WHOLE_NUMBER = tr("A whole number above 0")
+_NUMBER = tr("A number above 0")
 
 
 class LimitField(QWidget):
@@ -61,7 +62,7 @@ class LimitField(QWidget):
             self._before.setText(before)
             self._before.setVisible(bool(before))
             self._after.setText(after)
-            self._field.setAccessibleName(f"How many {after}" if not before else f"How many dollars {after}")
+            self._field.setAccessibleName(" ".join((tr("Amount:"), before, after)).replace("  ", " "))
             self._field.setText(_number_text(ask.limit))
         self._on_changed()
 

@@ -34,6 +34,7 @@ from errand.protocol.tasks import (
     TaskMessageParams,
     TaskSetModeParams,
 )
+from errand.translation import tr
 from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.branch import ComparedBranch, LoadedBranch
@@ -44,7 +45,7 @@ from errand.window.stores.tasks import TaskStore, can_pause, is_paused, is_worki
 _WITH_ANSWER = "This goes with my answer."
 _SEE_FILES = "See what is attached."
 _STARTING = "The task is just being started. Send this again in a moment."
-_NOTHING_RUNS = "No task is running here."
+_NOTHING_RUNS = tr("No task is running here.")
 _NO_FOLDER = "Nothing was started: no folder to work in was confirmed."
 
 

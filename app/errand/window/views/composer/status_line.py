@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.client.number_format import count, duration, elapsed, money, time_left
 from errand.protocol.tasks import Task
+from errand.translation import tr
 from errand.window.stores.tasks import can_pause, is_paused, task_activity
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -55,8 +56,8 @@ class StatusLineView(QWidget):
         set_tool_tip(self._try_now, "Ask the model at once instead of waiting for its limit to pass")
         self._try_now.clicked.connect(self.try_now_requested)
         self._try_now.hide()
-        self._pause = push_button("Pause", "quiet")
-        ShortcutToolTip(self._pause, "Pause before the next step, or resume", "pause")
+        self._pause = push_button(tr("Pause"), "quiet")
+        ShortcutToolTip(self._pause, tr("Pause before the next step, or resume"), "pause")
         self._pause.clicked.connect(self.pause_requested)
         self._pause.hide()
         self.mode = ModeSwitchView(of_ended=True)
@@ -121,7 +122,7 @@ class StatusLineView(QWidget):
         """An interrupted task is resumed by its banner. While it waits for a person there is nothing to pause."""
         resumes = is_paused(task) and task.status != "interrupted"
         self._pause.setVisible(resumes or (can_pause(task) and task.status != "waiting_user"))
-        self._pause.setText("Resume" if resumes else "Pause")
+        self._pause.setText(tr("Resume") if resumes else tr("Pause"))
         self._pause.setAccessibleName(self._pause.text())
 
     def _show_activity(self) -> None:

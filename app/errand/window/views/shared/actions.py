@@ -97,7 +97,7 @@ ACTIONS = (
     Action("new_task", "New task", ("Ctrl+T", "Ctrl+N")),
     Action("stop", "Stop the task in front", ("Ctrl+.",)),
     Action("stop_all", "Stop all tasks of this conversation", ()),
-    Action("pause", "Pause or resume the task", ("Ctrl+P",)),
+    Action("pause", tr("Pause or resume the task"), ("Ctrl+P",)),
     Action("next_ask", "Go to the next that waits for you", ("Ctrl+J",)),
     Action("allow_once", "Allow once what waits in front", ("Ctrl+Return", "Ctrl+Enter")),
     Action("palette", "Find an action, a conversation or a setting", ("Ctrl+K",), False),

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBox
 from errand.client.display_text import subject_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
 from errand.protocol.asks import Approval, Ask, Risk
+from errand.translation import tr
 from errand.window.rows.asks.limit_field import LimitField
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -118,7 +119,7 @@ class AskDetailView(QWidget):
     def _add_limit(self, ask: Ask) -> None:
         more = LimitField(self._theme)
         self._column.addWidget(more, 0, Qt.AlignmentFlag.AlignLeft)
-        self._add_buttons("Go on", "Stop here")
+        self._add_buttons(tr("Go on"), tr("Stop here"))
         self._more = more
         more.changed.connect(self._on_more_changed)
         more.submitted.connect(partial(self._on_decided, True))

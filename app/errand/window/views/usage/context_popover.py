@@ -9,6 +9,7 @@ from errand.client.number_format import count, tokens
 from errand.client.safe_text import plain
 from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
 from errand.protocol.tasks import DecidedMode, Task
+from errand.translation import tr
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.mode_switch import ModeSwitchView
@@ -82,7 +83,7 @@ class ContextPopoverView(QFrame):
         self._task.setText(text)
         self._task.setVisible(bool(text))
         near = task.near if task.ended_at is None else ()
-        self._near_limit.setText(f"Near its limit: {', '.join(map(limit_name, near))}")
+        self._near_limit.setText(tr("Near its limit: {limits}").format(limits=", ".join(map(limit_name, near))))
         self._near_limit.setVisible(bool(near))
         self._mode.show_task(task)
 

@@ -4,11 +4,15 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.protocol.tasks import DecidedMode, Task
+from errand.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 
-_CHAT = ("Make it a chat", "It was taken for a task, for it began to work. As a chat it ends with its next answer.")
-_TASK = ("Make it a task", "As a task it goes on until it says that it is complete.")
-_CONTINUE_AS_TASK = ("Go on as a task", "Do here what was talked about, until it is complete.")
+_CHAT = (
+    tr("Make it a chat"),
+    tr("It was taken for a task, for it began to work. As a chat it ends with its next answer."),
+)
+_TASK = (tr("Make it a task"), tr("As a task it goes on until it says that it is complete."))
+_CONTINUE_AS_TASK = (tr("Go on as a task"), tr("Do here what was talked about, until it is complete."))
 
 
 class ModeSwitchView(QWidget):
