@@ -26,6 +26,7 @@ _EVERYDAY = frozenset(
     {
         "default_model",
         "fallback_models",
+        "title_model",
         "language",
         "thinking_level",
         "max_turns",
@@ -193,6 +194,10 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     fallback_models: Annotated[
         str,
         _setting("Fallback models", "Model ids, with commas between: asked in turn when a model's provider fails."),
+    ] = ""
+    title_model: Annotated[
+        str,
+        _setting("Model for titles", "Model id: reads a task's message and result, shortens its title. Empty: none."),
     ] = ""
     own_models: Annotated[
         str,

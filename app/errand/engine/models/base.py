@@ -65,7 +65,7 @@ class ModelRequest:
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolDefinition, ...] = ()
     options: ModelOptions = ModelOptions()
-    purpose: Literal["reply", "summary"] = "reply"
+    purpose: Literal["reply", "summary", "title"] = "reply"
 
 
 class PartialReply(Protocol):

@@ -89,6 +89,15 @@ class ModelRouter:
             )
         return self._open(model_id, api_base, api_key, _NO_HEADERS)
 
+    def open_alone(self, model_id: str) -> ChatModel:
+        """The model at its usual address, without fallbacks: for calls that may fail, but must go nowhere else."""
+        from errand.engine.models.recovery.driver import RecoveringModel
+        from errand.engine.models.recovery.fallback import FallbackModels
+
+        self._known.refresh()
+        source = self._source(model_id, default_api_base(model_id, self._settings()), None, _NO_HEADERS)
+        return RecoveringModel(FallbackModels(source), self._retry)
+
     def prepare(self, model_id: str) -> None:
         """Get ready for a request that may follow soon, in the background; an invalid id changes nothing."""
         with suppress(ConfigurationError):

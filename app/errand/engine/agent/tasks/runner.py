@@ -17,6 +17,7 @@ from errand.engine.agent.tasks.rounds import Rounds
 from errand.engine.agent.tasks.running_tasks import RunningTasks
 from errand.engine.agent.tasks.sub_agents import Calling, sub_task_id
 from errand.engine.agent.tasks.task_factory import TaskFactory, TaskStart
+from errand.engine.agent.tasks.titles import ConversationTitles
 from errand.engine.agent.tasks.unread_messages import UnreadMessages
 from errand.engine.background import Background
 from errand.engine.core.errors import EngineError, IllegalMove
@@ -51,6 +52,9 @@ class AgentTaskRunner:
         self._background = background
         self.modes = ApprovalModes(builder.log, builder.database, builder.asks, lambda: self.running.all)
         self._factory = TaskFactory(builder, models, self.modes)
+        self._titles = ConversationTitles(
+            builder.log, builder.database, builder.settings, models, self.modes, builder.daily_budget
+        )
         self._rounds = Rounds(builder.log, builder.database, locks)
         self._task_locks = KeyedLock()
         self.running = RunningTasks(locks, builder.asks, builder.database, background, self._on_ended)
@@ -221,6 +225,8 @@ class AgentTaskRunner:
         return started.run.task
 
     async def _on_ended(self, task: Task) -> None:
+        if self._titles.is_wanted(task):
+            self._background.start(self._titles.shorten(task), name=f"title of {task.conversation_id}")
         await self._close_archived(task.conversation_id)
         await self._next_reply(task)
 

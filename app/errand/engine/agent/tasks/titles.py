@@ -1,0 +1,158 @@
+"""Short titles of conversations, made by the model of the setting `title_model` after a task has ended."""
+
+import asyncio
+import logging
+import random
+import re
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from errand.engine.agent.history.visible_history import shorten
+from errand.engine.agent.prompt.texts import prompt_text
+from errand.engine.agent.run.limits import DailyBudget, reached_limit
+from errand.engine.agent.tasks.approval_modes import ApprovalModes
+from errand.engine.agent.tasks.task_target import title_of
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.errors import EngineError
+from errand.engine.core.messages import AssistantMessage, user_text
+from errand.engine.core.settings import Settings
+from errand.engine.event_log import EventLog
+from errand.engine.models.base import BlockDelta, ModelOptions, ModelRequest, ReplyEnd
+from errand.engine.models.reply.usage import usage_or_estimate, with_usage
+from errand.engine.models.router import ModelRouter
+from errand.engine.storage.database import Database
+from errand.engine.storage.records import turns
+from errand.protocol.events import ConversationUpdate
+from errand.protocol.tasks import Task
+from errand.protocol.usage import Usage
+
+_logger = logging.getLogger(__name__)
+
+_LONG_TITLE = 32  # characters; the sidebar shows about as many
+_LONGEST_S = 30.0
+_LONGEST_PROMPT, _LONGEST_SUMMARY = 4_000, 2_000
+_MOST_TOKENS = 2_000  # models that think need more than the title
+_BITS = 30
+_QUOTED = re.compile(r"""^["'“”„‚‘’«»`*#\s]+|["'“”‘’«»`*\s.]+$""")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unnamed:
+    """A conversation whose title is still the long beginning of its first message."""
+
+    title: str
+    prompt: str
+
+
+class ConversationTitles:
+    """A title that a person or a model gave stays. If anything fails, the first words stay."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        database: Database,
+        settings: Settings,
+        models: ModelRouter,
+        modes: ApprovalModes,
+        daily_budget: DailyBudget,
+    ) -> None:
+        self._log = log
+        self._database = database
+        self._settings = settings
+        self._models = models
+        self._modes = modes
+        self._daily_budget = daily_budget
+
+    def is_wanted(self, ended: Task) -> bool:
+        """False without the setting: then no request is made."""
+        is_of_person = ended.parent_id is None and not ended.summarises
+        return bool(self._settings.values.title_model.strip()) and ended.ended_at is not None and is_of_person
+
+    async def shorten(self, ended: Task) -> None:
+        """Give the conversation of a task that has ended a short title, if it has a long one."""
+        name = self._settings.values.title_model.strip()
+        found = await self._unnamed(ended.conversation_id)
+        if found is None or reached_limit(await self._daily_budget.uses()) is not None:
+            return
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                title = await self._ask(name, found, ended)
+        except (EngineError, TimeoutError) as error:
+            _logger.info("no title from %s: %s", name, str(error) or type(error).__name__)
+            return
+        if title and title != found.title:
+            await self._rename(ended.conversation_id, found, title)
+
+    async def _unnamed(self, conversation_id: str) -> _Unnamed | None:
+        await self._log.flush()
+        conversation = await self._database.conversations.get(conversation_id)
+        if conversation is None or len(conversation.title) <= _LONG_TITLE:
+            return None
+        every = [task for task in await self._database.tasks.of_conversation(conversation_id) if task.parent_id is None]
+        first = min(every, key=lambda task: task.started_at, default=None)
+        if first is None or title_of(first.prompt) != conversation.title:
+            return None
+        return _Unnamed(conversation.title, first.prompt)
+
+    async def _rename(self, conversation_id: str, found: _Unnamed, title: str) -> None:
+        """Unless somebody renamed it, or removed a text, meanwhile."""
+        if await self._unnamed(conversation_id) != found:
+            return
+        conversation = await self._database.conversations.get(conversation_id)
+        if conversation is not None and conversation.title == found.title:
+            named = msgspec.structs.replace(self._modes.current(conversation), title=title)
+            self._log.publish(ConversationUpdate(conversation=named))
+            await self._log.flush()
+
+    async def _ask(self, name: str, found: _Unnamed, ended: Task) -> str:
+        """The title; empty if the model gave none."""
+        model = self._models.open_alone(name)
+        said = f"# First message\n\n{shorten(found.prompt, _LONGEST_PROMPT)}"
+        if ended.summary:
+            said += f"\n\n# How the work ended\n\n{shorten(ended.summary, _LONGEST_SUMMARY)}"
+        options = ModelOptions(max_tokens=_MOST_TOKENS)
+        request = ModelRequest(name, prompt_text("title"), (user_text(said),), options=options, purpose="title")
+        number = turns.FIRST_OF_TOOLS + random.getrandbits(_BITS)
+        self._database.journal.put(turns.started(ended.conversation_id, ended.id, number, name, datetime.now(UTC)))
+        await self._log.flush()
+        reply, is_ended, began = AssistantMessage(stop_reason="aborted"), False, time.monotonic()
+        try:
+            async with aclosing(model.stream(request, CancelSignal())) as events:
+                async for event in events:
+                    if isinstance(event, ReplyEnd):
+                        reply, is_ended = event.message, True
+                    elif isinstance(event, BlockDelta):
+                        reply = AssistantMessage(event.partial.content, "aborted")
+        finally:
+            if not is_ended:
+                reply = with_usage(reply, usage_or_estimate(request, reply))
+            self._count(ended.id, number, name, reply, time.monotonic() - began)
+        if reply.error is not None or reply.stop_reason != "stop":
+            _logger.info("no title from %s: %s", name, reply.error or reply.stop_reason)
+            return ""
+        return _title_in(reply.text)
+
+    def _count(self, task_id: str, number: int, name: str, reply: AssistantMessage, seconds: float) -> None:
+        """The call counts in the usage of its conversation and of its day, not in its task, which has ended."""
+        used, outcome = reply.usage, "complete" if reply.error is None else "failed"
+        usage = Usage(
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cache_read_tokens=used.cache_read_tokens,
+            cache_write_tokens=used.cache_write_tokens,
+            cost_usd=used.cost_usd if self._models.has_price(name) else None,
+            seconds=seconds,
+            estimated=used.estimated,
+        )
+        self._database.journal.put(turns.finished(task_id, number, outcome, usage, datetime.now(UTC)))
+
+
+def _title_in(reply: str) -> str:
+    """The first line with words, without quotes, markup and full stop; empty if that is no title."""
+    lines = (_QUOTED.sub("", " ".join(line.split())) for line in reply.splitlines())
+    line = next((line for line in lines if any(map(str.isalnum, line))), "")
+    return title_of(line) if line else ""
