@@ -116,83 +116,170 @@ KNOWN: dict[str, tuple[NoticeKind, NoticeData]] = {
     "a/AGENTS.md is not read: it is no text.": ("model", Remark(text="a/AGENTS.md is not read: it is no text.")),
 }
 
-OTHERS: dict[str, NoticeData] = {
-    "The task is over. Ended: sleep 60 (pid 7), top (pid 8), still there. Not read any more: “and this”.": (
-        TaskCompleted(ended=PROCESSES, unread=("and this",))
+SENTENCES: tuple[tuple[NoticeData, str], ...] = (
+    (TaskCompleted(), "The task ended."),
+    (
+        TaskCompleted(ended=PROCESSES, unread=("and this",)),
+        "The task ended. Terminated: sleep 60 (pid 7), top (pid 8), still running. Not delivered: “and this”.",
     ),
-    "Stopped by me. Not read any more: “rather that”, “and this”.": (
-        TaskStopped(by="me", unread=("rather that", "and this"))
+    (TaskStopped(by="me"), "Stopped by me."),
+    (TaskStopped(by=""), "Stopped."),
+    (
+        TaskStopped(by="me", unread=("rather that", "and this")),
+        "Stopped by me. Not delivered: “rather that”, “and this”.",
     ),
-    "Stopped.": TaskStopped(by=""),
-    "It has used its 5 turns. Ended: sleep 60 (pid 7).": LimitReached(limit="turns", value=5, ended=PROCESSES[:1]),
-    "no key Ended: sleep 60 (pid 7).": TaskFailed(text="no key", cause="reply", ended=PROCESSES[:1]),
-    "The engine ended; the task can be resumed. Ended: sleep 60 (pid 7).": EngineEnded(ended=PROCESSES[:1]),
-    "a/b did not answer in the last minute, so c/d was asked.": ModelChanged(from_model="a/b", to_model="c/d"),
-    "a/b did not answer, so c/d was asked. It is down.": (
-        ModelChanged(from_model="a/b", to_model="c/d", reason="It is down.")
+    (LimitReached(limit="turns", value=1), "The limit of 1 turn is reached."),
+    (LimitReached(limit="turns", value=5), "The limit of 5 turns is reached."),
+    (LimitReached(limit="minutes", value=30), "The limit of 30 minutes is reached."),
+    (LimitReached(limit="money", value=1.5), "The budget of $1.50 is used up."),
+    (LimitReached(limit="tokens", value=12_000), "The limit of 12,000 tokens is reached."),
+    (LimitReached(limit="day_money", value=5), "The daily budget of $5.00 is used up."),
+    (LimitReached(limit="day_tokens", value=100), "The daily limit of 100 tokens is reached."),
+    (
+        LimitReached(limit="turns", value=5, ended=PROCESSES[:1]),
+        "The limit of 5 turns is reached. Terminated: sleep 60 (pid 7).",
     ),
-    "a/b does not call tools by itself. It is told of them in its prompt and writes its calls as text instead, which "
-    "is less reliable; for long work choose a model that calls tools.": ToolsAsText(model="a/b"),
-    "The temperature 0.2 is left out: a/b does not take it.": TemperatureLeftOut(model="a/b", temperature=0.2),
-    "The temperature 1 is left out: a model that thinks has its own.": (
-        TemperatureLeftOut(model="a/b", temperature=1.0, thinks=True)
+    (TaskStuck(count=10, call="code {}"), "The agent made an invalid call 10 times in a row: code {}"),
+    (
+        TaskStuck(count=10, call="shel {}", others=("cod {}",)),
+        "The agent made invalid calls 10 times in turn: shel {}; cod {}",
     ),
-    "The thinking level high is left out: a/b does not think.": (
-        ThinkingNotSent(model="a/b", level="high", why="no_thinking")
+    (TaskFailed(text="The model refused the key.", cause="reply"), "The model refused the key."),
+    (TaskFailed(text="no key", cause="reply", ended=PROCESSES[:1]), "no key Terminated: sleep 60 (pid 7)."),
+    (TaskFailed(text="The model gave no text.", cause="summary"), "No summary was made: The model gave no text."),
+    (TaskFailed(text="a bug", cause="internal"), "The task failed: a bug"),
+    (EndNotSaved(text="The disk is full."), "The end of the task could not be saved. The disk is full."),
+    (EngineEnded(), "The engine ended. The task can be resumed."),
+    (
+        EngineEnded(resumes=True),
+        "The engine ended. The task resumes by itself when the rate limit has passed.",
     ),
-    "The thinking level low is not sent, since how a/b is told is not known: it thinks as much as it does by itself.": (
-        ThinkingNotSent(model="a/b", level="low", why="no_way")
+    (EngineEnded(ended=PROCESSES[:1]), "The engine ended. The task can be resumed. Terminated: sleep 60 (pid 7)."),
+    (
+        LimitsNear(shares=SHARES),
+        "Used 8 of 10 turns, 24 of 30 minutes, $1.60 of $2.00, 800 of 1,000 tokens, $4.00 of today's $5.00, "
+        "120,000 of today's 140,000 tokens. The task stops at the limit.",
     ),
-    "a/b cannot be told not to think: it thinks as much as it does by itself.": (
-        ThinkingNotSent(model="a/b", level="off", why="always")
+    (LimitsNear(shares=SHARES[:1], asks=True), "Used 8 of 10 turns. The task asks you at the limit."),
+    (
+        RepeatedCall(count=3, call='shell {"command":"ls"}'),
+        'The same call was made 3 times in a row: shell {"command":"ls"}',
     ),
-    "The limit of 1 reply in a row is reached. Write something and they go on.": (
-        RoundEnded(reason="limit", next_agent="Ann", replies=1)
+    (
+        RepeatedCall(count=3, call="shell {}", others=("code {}",)),
+        "The same calls were made 3 times in turn: shell {}; code {}",
     ),
-    "The limit of 8 replies in a row is reached. Write something and they go on.": (
-        RoundEnded(reason="limit", next_agent="Ann", replies=8)
+    (
+        ContextNearlyFull(share=0.7),
+        "About 70 % of the context window is used. Older messages will soon be summarised.",
     ),
-    "The round ends here: Bob failed, and Ann has not spoken. Name Ann with @ to go on.": (
-        RoundEnded(reason="failed", next_agent="Ann", speaker="Bob")
+    (ContextTruncated(entries=1), "The context window is full: the oldest entry was left out."),
+    (
+        ContextTruncated(shortens_result=True),
+        "The context window is full: the middle of the newest result was left out.",
     ),
-    "The round ends here: its budget is used up, and Ann has not spoken. Write something and they go on.": (
-        RoundEnded(reason="budget", next_agent="Ann")
+    (
+        ContextTruncated(entries=2, shortens_result=True),
+        "The context window is full: the 2 oldest entries were left out. The newest result was shortened.",
     ),
-    "The round ends here: Ann could not begin. The engine is ending.": (
-        RoundEnded(reason="not_started", next_agent="Ann", error="The engine is ending.")
+    (
+        NoSummary(reason="It is not much shorter."),
+        "Older messages could not be summarised: It is not much shorter.",
     ),
-    "Ann was at work or had moved on when this was asked: Ann 2 answers here, on a branch of its own. Both replies are "
-    "kept.": AnsweredBeside(agent="Ann", other="Ann 2"),
-    "Only the first 2,768 bytes of /a are read: 32,768 are read in all.": (
-        PromptRemark(code="too_long", path="/a", count=2_768, most=32_768)
+    (
+        ReplyCut(reason="repeated itself"),
+        "The reply was cut off because it repeated itself. What came before is kept, and none of its tool calls ran. "
+        "If this happens again, choose another model or check its server.",
     ),
-    "/a is not read: it is no text.": PromptRemark(code="no_text", path="/a"),
-    "/a is not read: it cannot be opened, is no file, or is a link that leads out of the project.": (
-        PromptRemark(code="unreadable", path="/a")
+    (
+        ModelChanged(from_model="a/b", to_model="c/d"),
+        "a/b did not answer in the last minute, so c/d was used.",
     ),
-    "/a is left out: a skill begins with a front matter that has a name and a description.": (
-        PromptRemark(code="no_front_matter", path="/a")
+    (
+        ModelChanged(from_model="a/b", to_model="c/d", reason="It is down."),
+        "a/b did not answer, so c/d was used. It is down.",
     ),
-    "/a and 2 more are left out: a skill begins with a front matter that has a name and a description.": (
-        PromptRemark(code="no_front_matter", path="/a", count=2)
+    (
+        ToolsAsText(model="a/b"),
+        "a/b does not support tool calls. Tools are described in its prompt and it writes calls as text, which is "
+        "less reliable. For long tasks, choose a model with tool calls.",
     ),
-    "The same calls were made three times in turn: shell {}; then code {}": (
-        RepeatedCall(count=3, call="shell {}", others=("code {}",))
+    (
+        TemperatureLeftOut(model="a/b", temperature=0.2),
+        "The temperature 0.2 was not sent: a/b does not support it.",
     ),
-    "It tried 10 times in turn to make calls that cannot be made: shel {}; then cod {}": (
-        TaskStuck(count=10, call="shel {}", others=("cod {}",))
+    (
+        TemperatureLeftOut(model="a/b", temperature=1.0, thinks=True),
+        "The temperature 1 was not sent: thinking models use their own.",
     ),
-    "Only 64 skills are named to the agent: /a and what comes after it is left out.": (
-        PromptRemark(code="too_many_skills", path="/a", most=64)
+    (
+        ThinkingNotSent(model="a/b", level="high", why="no_thinking"),
+        "The thinking level “high” was not sent: a/b does not support thinking.",
     ),
-    "The 2 oldest pinned facts are left out: all together may take 4,000 tokens. Remove or shorten some.": (
-        PromptRemark(code="too_many_facts", path="", count=2, most=4_000)
+    (
+        ThinkingNotSent(model="a/b", level="low", why="no_way"),
+        "The thinking level “low” was not sent: how a/b takes it is unknown. Its default applies.",
     ),
-}
+    (ThinkingNotSent(model="a/b", level="off", why="always"), "Thinking cannot be switched off for a/b."),
+    (
+        UnknownPrice(model="a/b"),
+        "The price of a/b is unknown, so the budget has no effect. Only turns and minutes limit this task.",
+    ),
+    (
+        RoundEnded(reason="limit", next_agent="Ann", replies=1),
+        "The limit of 1 reply in a row is reached. Send a message to continue.",
+    ),
+    (
+        RoundEnded(reason="limit", next_agent="Ann", replies=8),
+        "The limit of 8 replies in a row is reached. Send a message to continue.",
+    ),
+    (
+        RoundEnded(reason="failed", next_agent="Ann", speaker="Bob"),
+        "The round ended: Bob failed before it was Ann's turn. Mention @Ann to continue.",
+    ),
+    (
+        RoundEnded(reason="budget", next_agent="Ann"),
+        "The round ended: its budget was used up before it was Ann's turn. Send a message to continue.",
+    ),
+    (
+        RoundEnded(reason="not_started", next_agent="Ann", error="The engine is ending."),
+        "The round ended: Ann could not start. The engine is ending.",
+    ),
+    (
+        AnsweredBeside(agent="Ann", other="Ann 2"),
+        "Ann was busy or had moved on, so Ann 2 answers here on its own branch. Both replies are kept.",
+    ),
+    (Remark(text="a/AGENTS.md is not read."), "a/AGENTS.md is not read."),
+    (
+        PromptRemark(code="too_long", path="/a", count=2_768, most=32_768),
+        "Only the first 2,768 bytes of /a are used. At most 32,768 bytes are used in total.",
+    ),
+    (PromptRemark(code="no_text", path="/a"), "/a was skipped: it is not a text file."),
+    (
+        PromptRemark(code="unreadable", path="/a"),
+        "/a was skipped: it cannot be read, is not a file, or is a link that leaves the project.",
+    ),
+    (
+        PromptRemark(code="no_front_matter", path="/a"),
+        "/a was skipped: a skill starts with front matter with a name and a description.",
+    ),
+    (
+        PromptRemark(code="no_front_matter", path="/a", count=2),
+        "/a and 2 more were skipped: a skill starts with front matter with a name and a description.",
+    ),
+    (
+        PromptRemark(code="too_many_skills", path="/a", most=64),
+        "The agent is told of 64 skills at most: /a and those after it were left out.",
+    ),
+    (
+        PromptRemark(code="too_many_facts", path="", count=2, most=4_000),
+        "The 2 oldest pinned facts were left out: the limit is 4,000 tokens in total. Remove or shorten some.",
+    ),
+)
 
 
-@pytest.mark.parametrize(("text", "data"), [(text, data) for text, (_, data) in KNOWN.items()] + list(OTHERS.items()))
-def test_a_notice_has_its_sentence(text: str, data: NoticeData) -> None:
+@pytest.mark.parametrize(("data", "text"), SENTENCES)
+def test_a_notice_has_its_sentence(data: NoticeData, text: str) -> None:
     assert data_text(data) == text
 
 

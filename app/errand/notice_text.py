@@ -37,11 +37,10 @@ from errand.protocol.notices import (
     UnknownPrice,
 )
 from errand.protocol.tasks import LimitKind
+from errand.translation import marked, tr, trn
 
 # Stands in the place of each text that a person had removed for good.
-FORGOTTEN = "Forgotten by you"
-
-_COUNTS = {3: "three"}
+FORGOTTEN = marked("Forgotten by you")
 
 
 def notice_text(notice: NoticeBlock) -> str:
@@ -50,14 +49,17 @@ def notice_text(notice: NoticeBlock) -> str:
 
 
 def recall_title(recall: RecallBlock) -> str:
-    count = len(recall.entries)
-    return f"Recalled {count} earlier {'entry' if count == 1 else 'entries'} from memory"
+    return trn(
+        "Recalled {n} earlier entry from memory", "Recalled {n} earlier entries from memory", len(recall.entries)
+    )
 
 
 def recalled_text(entry: RecalledEntry) -> str:
     """Where an entry comes from, and below it what it says."""
-    title = " ".join(entry.conversation_title.split()) or "a conversation without a title"
-    return f"{entry.speaker}, {entry.at.astimezone():%Y-%m-%d %H:%M}, in “{title}”:\n{entry.text}"
+    title = " ".join(entry.conversation_title.split()) or tr("Untitled conversation")
+    at = f"{entry.at.astimezone():%Y-%m-%d %H:%M}"
+    head = tr("{speaker}, {time}, in “{title}”:").format(speaker=entry.speaker, time=at, title=title)
+    return f"{head}\n{entry.text}"
 
 
 def data_text(data: NoticeData) -> str:
@@ -67,13 +69,18 @@ def data_text(data: NoticeData) -> str:
         ):
             return " ".join(filter(None, (_end_text(data), leftovers_text(data))))
         case LimitsNear(shares=shares, asks=asks):
-            used = " and ".join(map(share_text, shares))
-            return f"Used: {used}; at the limit {'it will ask you' if asks else 'it will stop'}."
+            used = ", ".join(map(share_text, shares))
+            text = (
+                tr("Used {used}. The task asks you at the limit.")
+                if asks
+                else tr("Used {used}. The task stops at the limit.")
+            )
+            return text.format(used=used)
         case RepeatedCall(count=count, call=call, others=()):
-            return f"The same call was made {_COUNTS.get(count, count)} times in a row: {call}"
+            return tr("The same call was made {count} times in a row: {call}").format(count=count, call=call)
         case RepeatedCall(count=count, call=call, others=others):
-            calls = "; then ".join((call, *others))
-            return f"The same calls were made {_COUNTS.get(count, count)} times in turn: {calls}"
+            text = tr("The same calls were made {count} times in turn: {calls}")
+            return text.format(count=count, calls="; ".join((call, *others)))
         case ContextNearlyFull() | ContextTruncated() | NoSummary():
             return _context_text(data)
         case ReplyCut() | ModelChanged() | ToolsAsText() | TemperatureLeftOut() | ThinkingNotSent() | UnknownPrice():
@@ -81,16 +88,16 @@ def data_text(data: NoticeData) -> str:
         case RoundEnded():
             return _round_text(data)
         case AnsweredBeside(agent=agent, other=other):
-            return (
-                f"{agent} was at work or had moved on when this was asked: {other} answers here, on a branch of its "
-                "own. Both replies are kept."
+            text = tr(
+                "{agent} was busy or had moved on, so {other} answers here on its own branch. Both replies are kept."
             )
+            return text.format(agent=agent, other=other)
         case PromptRemark():
             return prompt_remark_text(data)
         case Remark(text=text):
             return text
         case SummaryForgotten():
-            return "The summary that was here is removed, because you had a text forgotten that it was made from."
+            return tr("This summary was removed because it contained a text that you had forgotten for good.")
         case _:
             assert_never(data)
 
@@ -98,28 +105,28 @@ def data_text(data: NoticeData) -> str:
 def _end_text(data: TaskEndNotice) -> str:
     match data:
         case TaskCompleted():
-            return "The task is over."
+            return tr("The task ended.")
         case TaskStopped(by=by):
-            return f"Stopped by {by}." if by else "Stopped."
+            return tr("Stopped by {name}.").format(name=by) if by else tr("Stopped.")
         case LimitReached(limit=limit, value=value):
             return limit_text(limit, value)
         case TaskStuck(count=count, call=call, others=()):
-            return f"It tried {count} times in a row to make a call that cannot be made: {call}"
+            return tr("The agent made an invalid call {count} times in a row: {call}").format(count=count, call=call)
         case TaskStuck(count=count, call=call, others=others):
-            calls = "; then ".join((call, *others))
-            return f"It tried {count} times in turn to make calls that cannot be made: {calls}"
+            text = tr("The agent made invalid calls {count} times in turn: {calls}")
+            return text.format(count=count, calls="; ".join((call, *others)))
         case TaskFailed(text=text, cause="internal"):
-            return f"The task failed: {text}"
+            return tr("The task failed: {error}").format(error=text)
         case TaskFailed(text=text, cause="summary"):
-            return f"No summary was made: {text}"
+            return tr("No summary was made: {error}").format(error=text)
         case TaskFailed(text=text):
             return text
         case EndNotSaved(text=text):
-            return f"The end of the task could not be saved. {text}"
+            return tr("The end of the task could not be saved. {error}").format(error=text)
         case EngineEnded(resumes=True):
-            return "The engine ended; the task goes on by itself when its limit has passed."
+            return tr("The engine ended. The task resumes by itself when the rate limit has passed.")
         case EngineEnded():
-            return "The engine ended; the task can be resumed."
+            return tr("The engine ended. The task can be resumed.")
         case _:
             assert_never(data)
 
@@ -132,13 +139,15 @@ def leftovers_text(data: TaskEndNotice) -> str:
         case EngineEnded(ended=ended):
             return ended_text(ended)
         case _:
-            unread = f"Not read any more: {', '.join(f'“{text}”' for text in data.unread)}." if data.unread else ""
+            messages = ", ".join(f"“{text}”" for text in data.unread)
+            unread = tr("Not delivered: {messages}.").format(messages=messages) if messages else ""
             return " ".join(filter(None, (ended_text(data.ended), unread)))
 
 
 def ended_text(ended: Sequence[EndedProcess]) -> str:
     """The ended processes, as one sentence; empty if there are none."""
-    return f"Ended: {', '.join(map(process_text, ended))}." if ended else ""
+    processes = ", ".join(map(process_text, ended))
+    return tr("Terminated: {processes}.").format(processes=processes) if ended else ""
 
 
 def signal_text(number: int) -> str:
@@ -146,61 +155,84 @@ def signal_text(number: int) -> str:
     try:
         return f"{signal.Signals(number).name} ({number})"
     except ValueError:  # a real-time signal, or one of another system
-        return f"signal {number}"
+        return tr("signal {number}").format(number=number)
 
 
 def exit_text(code: int) -> str:
     """How a command ended by itself: `exit code 3`, `killed by SIGSEGV (11)` for a negative code."""
-    return f"killed by {signal_text(-code)}" if code < 0 else f"exit code {code}"
+    if code < 0:
+        return tr("killed by {signal}").format(signal=signal_text(-code))
+    return tr("exit code {code}").format(code=code)
 
 
 def short_exit_text(code: int) -> str:
     """`exit 3`, `killed by SIGSEGV (11)`."""
-    return exit_text(code) if code < 0 else f"exit {code}"
+    return exit_text(code) if code < 0 else tr("exit {code}").format(code=code)
 
 
 def process_text(process: EndedProcess) -> str:
     """`sleep 60 (pid 1234)`."""
-    left = ", still there" if process.still_there else ""
-    return f"{process.name} (pid {process.pid}){left}"
+    text = tr("{name} (pid {pid}), still running") if process.still_there else tr("{name} (pid {pid})")
+    return text.format(name=process.name, pid=process.pid)
 
 
 def prompt_remark_text(remark: PromptRemark) -> str:
     path = remark.path
     match remark.code:
         case "too_long":
-            return f"Only the first {remark.count:,} bytes of {path} are read: {remark.most:,} are read in all."
+            text = tr("Only the first {count} of {path} are used. At most {most} are used in total.")
+            return text.format(path=path, count=_bytes(remark.count), most=_bytes(remark.most))
         case "no_text":
-            return f"{path} is not read: it is no text."
+            return tr("{path} was skipped: it is not a text file.").format(path=path)
         case "unreadable":
-            return f"{path} is not read: it cannot be opened, is no file, or is a link that leads out of the project."
+            text = tr("{path} was skipped: it cannot be read, is not a file, or is a link that leaves the project.")
+            return text.format(path=path)
         case "no_front_matter":
-            left_out = f"{path} and {remark.count} more are" if remark.count else f"{path} is"
-            return f"{left_out} left out: a skill begins with a front matter that has a name and a description."
+            if remark.count:
+                text = trn(
+                    "{path} and {n} more were skipped: a skill starts with front matter with a name and a description.",
+                    "{path} and {n} more were skipped: a skill starts with front matter with a name and a description.",
+                    remark.count,
+                )
+            else:
+                text = tr("{path} was skipped: a skill starts with front matter with a name and a description.")
+            return text.format(path=path)
         case "too_many_skills":
-            return f"Only {remark.most} skills are named to the agent: {path} and what comes after it is left out."
+            text = tr("The agent is told of {most} skills at most: {path} and those after it were left out.")
+            return text.format(most=remark.most, path=path)
         case "too_many_facts":
-            oldest = "oldest pinned fact is" if remark.count == 1 else f"{remark.count} oldest pinned facts are"
-            return f"The {oldest} left out: all together may take {remark.most:,} tokens. Remove or shorten some."
+            text = trn(
+                "The oldest pinned fact was left out: the limit is {most} tokens in total. Remove or shorten some.",
+                "The {n} oldest pinned facts were left out: the limit is {most} tokens in total. "
+                "Remove or shorten some.",
+                remark.count,
+            )
+            return text.format(most=f"{remark.most:,}")
         case _:
             assert_never(remark.code)
+
+
+def _bytes(number: int) -> str:
+    return trn("{n} byte", "{n} bytes", number)
 
 
 def limit_text(limit: LimitKind, value: float) -> str:
     """That a limit is used up."""
     match limit:
         case "turns":
-            return "It has used its one turn." if value == 1 else f"It has used its {value:.0f} turns."
+            return trn("The limit of {n} turn is reached.", "The limit of {n} turns is reached.", round(value))
         case "minutes":
-            return f"It has worked for {value:.0f} minutes."
+            return trn("The limit of {n} minute is reached.", "The limit of {n} minutes is reached.", round(value))
         case "money":
-            return f"It has spent its ${value:.2f}."
+            return tr("The budget of {amount} is used up.").format(amount=f"${value:.2f}")
         case "tokens":
-            return f"It has used its {value:,.0f} tokens."
+            return trn("The limit of {n} token is reached.", "The limit of {n} tokens is reached.", round(value))
         case "day_money":
-            return f"All tasks together have spent the ${value:.2f} of today."
+            return tr("The daily budget of {amount} is used up.").format(amount=f"${value:.2f}")
         case "day_tokens":
-            return f"All tasks together have used the {value:,.0f} tokens of today."
+            return trn(
+                "The daily limit of {n} token is reached.", "The daily limit of {n} tokens is reached.", round(value)
+            )
         case _:
             assert_never(limit)
 
@@ -208,75 +240,90 @@ def limit_text(limit: LimitKind, value: float) -> str:
 def share_text(share: LimitShare) -> str:
     used, value = share.used, share.value
     match share.limit:
-        case "turns" | "minutes":
-            return f"{used:.0f} of {value:.0f} {share.limit}"
+        case "turns":
+            text, form = tr("{used} of {limit} turns"), ".0f"
+        case "minutes":
+            text, form = tr("{used} of {limit} minutes"), ".0f"
         case "money":
-            return f"${used:.2f} of ${value:.2f}"
+            text, form = tr("${used} of ${limit}"), ".2f"
         case "tokens":
-            return f"{used:,.0f} of {value:,.0f} tokens"
+            text, form = tr("{used} of {limit} tokens"), ",.0f"
         case "day_money":
-            return f"${used:.2f} of the ${value:.2f} of today"
+            text, form = tr("${used} of today's ${limit}"), ".2f"
         case "day_tokens":
-            return f"{used:,.0f} of the {value:,.0f} tokens of today"
+            text, form = tr("{used} of today's {limit} tokens"), ",.0f"
         case _:
             assert_never(share.limit)
+    return text.format(used=format(used, form), limit=format(value, form))
 
 
 def _context_text(data: ContextNotice) -> str:
     match data:
         case ContextNearlyFull(share=share):
-            used = f"{share:.0%}".replace("%", " %")
-            return f"About {used} of what the model can read is used; soon the older part will be summarised."
+            text = tr("About {percent} % of the context window is used. Older messages will soon be summarised.")
+            return text.format(percent=f"{share * 100:.0f}")
         case ContextTruncated():
             return _truncation_text(data)
         case NoSummary(reason=reason):
-            return f"The older part could not be summarised: {reason}"
+            return tr("Older messages could not be summarised: {reason}").format(reason=reason)
         case _:
             assert_never(data)
 
 
 def _truncation_text(data: ContextTruncated) -> str:
-    count = data.entries
-    entries = ["the oldest entry" if count == 1 else f"the oldest {count} entries"] if count else []
-    what = [*entries, *(["the middle of the newest result"] if data.shortens_result else [])]
-    is_one = len(what) == 1 and count < 2
-    text = f"{' and '.join(what)} {'is' if is_one else 'are'} left out of what the model reads, because it is full."
-    return text[0].upper() + text[1:]
+    entries = trn(
+        "The context window is full: the oldest entry was left out.",
+        "The context window is full: the {n} oldest entries were left out.",
+        data.entries,
+    )
+    if not data.shortens_result:
+        return entries
+    if not data.entries:
+        return tr("The context window is full: the middle of the newest result was left out.")
+    return tr("{sentence} The newest result was shortened.").format(sentence=entries)
 
 
 def _reply_text(data: ReplyNotice) -> str:
     match data:
         case ReplyCut(reason=reason):
-            return (
-                f"The reply was cut because it {reason}. What came before that is kept, and none of its tool calls was "
-                "run. If this happens again, choose another model or check its server."
+            text = tr(
+                "The reply was cut off because it {reason}. What came before is kept, and none of its tool calls ran. "
+                "If this happens again, choose another model or check its server."
             )
+            return text.format(reason=reason)
         case ModelChanged(from_model=first, to_model=second, reason=""):
-            return f"{first} did not answer in the last minute, so {second} was asked."
+            text = tr("{first} did not answer in the last minute, so {second} was used.")
+            return text.format(first=first, second=second)
         case ModelChanged(from_model=first, to_model=second, reason=reason):
-            return f"{first} did not answer, so {second} was asked. {reason}"
+            text = tr("{first} did not answer, so {second} was used. {reason}")
+            return text.format(first=first, second=second, reason=reason)
         case ToolsAsText(model=model):
-            return (
-                f"{model} does not call tools by itself. It is told of them in its prompt and writes its calls as text "
-                "instead, which is less reliable; for long work choose a model that calls tools."
+            text = tr(
+                "{model} does not support tool calls. Tools are described in its prompt and it writes calls as text, "
+                "which is less reliable. For long tasks, choose a model with tool calls."
             )
+            return text.format(model=model)
         case TemperatureLeftOut(model=model, temperature=temperature, thinks=thinks):
-            reason = "a model that thinks has its own" if thinks else f"{model} does not take it"
-            return f"The temperature {temperature:g} is left out: {reason}."
+            if thinks:
+                text = tr("The temperature {temperature} was not sent: thinking models use their own.")
+            else:
+                text = tr("The temperature {temperature} was not sent: {model} does not support it.")
+            return text.format(temperature=f"{temperature:g}", model=model)
         case ThinkingNotSent(model=model, level=level, why="no_thinking"):
-            return f"The thinking level {level} is left out: {model} does not think."
+            text = tr("The thinking level “{level}” was not sent: {model} does not support thinking.")
+            return text.format(level=level, model=model)
         case ThinkingNotSent(model=model, why="always"):
-            return f"{model} cannot be told not to think: it thinks as much as it does by itself."
+            return tr("Thinking cannot be switched off for {model}.").format(model=model)
         case ThinkingNotSent(model=model, level=level):
-            return (
-                f"The thinking level {level} is not sent, since how {model} is told is not known: it thinks as much as "
-                "it does by itself."
+            text = tr(
+                "The thinking level “{level}” was not sent: how {model} takes it is unknown. Its default applies."
             )
+            return text.format(level=level, model=model)
         case UnknownPrice(model=model):
-            return (
-                f"The price of {model} is not known, so the budget cannot be kept: only turns and minutes limit this "
-                "task."
+            text = tr(
+                "The price of {model} is unknown, so the budget has no effect. Only turns and minutes limit this task."
             )
+            return text.format(model=model)
         case _:
             assert_never(data)
 
@@ -285,18 +332,20 @@ def _round_text(data: RoundEnded) -> str:
     after = data.next_agent
     match data.reason:
         case "limit":
-            replies = "1 reply" if data.replies == 1 else f"{data.replies} replies"
-            return f"The limit of {replies} in a row is reached. Write something and they go on."
+            return trn(
+                "The limit of {n} reply in a row is reached. Send a message to continue.",
+                "The limit of {n} replies in a row is reached. Send a message to continue.",
+                data.replies,
+            )
         case "failed":
-            return (
-                f"The round ends here: {data.speaker} failed, and {after} has not spoken. Name {after} with @ to go on."
-            )
+            text = tr("The round ended: {speaker} failed before it was {next}'s turn. Mention @{next} to continue.")
+            return text.format(speaker=data.speaker, next=after)
         case "budget":
-            return (
-                f"The round ends here: its budget is used up, and {after} has not spoken. "
-                "Write something and they go on."
+            text = tr(
+                "The round ended: its budget was used up before it was {next}'s turn. Send a message to continue."
             )
+            return text.format(next=after)
         case "not_started":
-            return f"The round ends here: {after} could not begin. {data.error}"
+            return tr("The round ended: {next} could not start. {error}").format(next=after, error=data.error)
         case _:
             assert_never(data.reason)

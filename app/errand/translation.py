@@ -48,7 +48,7 @@ def trn(singular: str, plural: str, n: int) -> str:
         form = singular if n == 1 else plural
     else:
         form = _Chosen.catalogue.ngettext(singular, plural, n)
-    return form.replace("{n}", str(n))
+    return form.replace("{n}", f"{n:,}")
 
 
 def marked(text: str) -> str:

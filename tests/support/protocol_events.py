@@ -147,7 +147,7 @@ def exact_offer(command: str, folder: str) -> GrantOffer:
 
 
 def limit() -> Ask:
-    return _ask("limit", "It has used its 50 turns. Go on?", ("Go on", "Stop here"), None)
+    return _ask("limit", "The limit of 50 turns is reached. Go on?", ("Go on", "Stop here"), None)
 
 
 def _ask(

@@ -279,7 +279,7 @@ def test_notices_of_the_engine_are_shown() -> None:
     ended = EndedProcess(pid=7, started=1.0, name="sleep 60")
     block = NoticeBlock(kind="stopped", data=TaskStopped(by="me", ended=(ended,)))
     shown = transcript().event(TaskMessage(node=node("system", block)))
-    assert shown == "! Stopped by me. Ended: sleep 60 (pid 7).\n"
+    assert shown == "! Stopped by me. Terminated: sleep 60 (pid 7).\n"
 
 
 def test_a_notice_from_before_notices_had_data_is_shown_by_its_text() -> None:
@@ -345,7 +345,10 @@ def test_reached_limit_and_ended_processes_are_shown_once() -> None:
     data = [LimitReached(limit="turns", value=3, ended=ended) for ended in ((), (process,))]
     notices = [NoticeBlock(kind="limit", data=one) for one in data]
     assert shown.event(TaskMessage(node=node("system", notices[0], identifier="node_1"))) == ""
-    assert shown.event(TaskMessage(node=node("system", notices[1], identifier="node_2"))) == "! Ended: sleep (pid 7).\n"
+    assert (
+        shown.event(TaskMessage(node=node("system", notices[1], identifier="node_2")))
+        == "! Terminated: sleep (pid 7).\n"
+    )
     assert shown.event(ended).startswith("! task ended at its limit of turns · ")
 
 

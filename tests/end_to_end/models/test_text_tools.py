@@ -35,7 +35,7 @@ async def test_the_task_is_done_with_calls_written_as_text_and_that_is_said_once
     assert "● ran `wc -l < notes.txt` · exit 0" in done.out
     assert "The file has 2 lines." in done.out
     assert "<" not in done.out.replace("wc -l <", "")
-    assert done.out.count("does not call tools by itself") == 1
+    assert done.out.count("does not support tool calls") == 1
     assert asked == [True, False, False]
 
 

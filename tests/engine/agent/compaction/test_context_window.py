@@ -109,10 +109,10 @@ async def test_failed_summary_is_tried_twice_and_then_the_oldest_messages_are_le
         assert (summaries(engine), await _kinds(engine, started.conversation_id)) == ([], {"tool_result": 12})
         told = warnings(engine)
         assert any(
-            text.startswith("The older part could not be summarised: The model did not come to its end.")
+            text.startswith("Older messages could not be summarised: The model did not come to its end.")
             for text in told
         )
-        assert any("left out of what the model reads" in text for text in told)
+        assert any("The context window is full" in text for text in told)
         assert max(map(size, engine.model.requests)) < WINDOW
 
 

@@ -76,8 +76,7 @@ async def test_turn_larger_than_the_window_still_leaves_the_request_of_the_user(
         assert [message["role"] for message in after] == ["system", "user", "assistant", "tool"]
         assert "characters left out" in str(after[-1]["content"])
         assert warnings(engine)[0] == (
-            "The oldest 2 entries and the middle of the newest result are left out of what the model reads, "
-            "because it is full."
+            "The context window is full: the 2 oldest entries were left out. The newest result was shortened."
         )
 
 

@@ -165,7 +165,8 @@ def test_too_long_instructions_are_cut_farthest_first_with_a_remark(home: Path) 
     write(root / "app" / "AGENTS.md", "b" * 30_000)
     told = parts(home, root / "app")["instructions"]
     assert (told.text.count("a" * 2_768), told.text.count("b" * 30_000)) == (1, 1)
-    assert texts(told) == (f"Only the first 2,768 bytes of {root / 'AGENTS.md'} are read: 32,768 are read in all.",)
+    remark = f"Only the first 2,768 bytes of {root / 'AGENTS.md'} are used. At most 32,768 bytes are used in total."
+    assert texts(told) == (remark,)
 
 
 def test_instruction_links_out_of_the_folder_and_non_files_are_not_read(home: Path) -> None:
@@ -174,7 +175,7 @@ def test_instruction_links_out_of_the_folder_and_non_files_are_not_read(home: Pa
     (root / "AGENTS.md").symlink_to(secret)
     (root / "app" / "AGENTS.md").symlink_to("AGENTS.md")
     places = (root / "app" / "AGENTS.md", root / "AGENTS.md")
-    why = "is not read: it cannot be opened, is no file, or is a link that leads out of the project."
+    why = "was skipped: it cannot be read, is not a file, or is a link that leaves the project."
     left_out = tuple(PromptRemark(code="unreadable", path=str(file)) for file in places)
     unread = PromptPart(name="instructions", text="", remarks=left_out)
     assert texts(unread) == tuple(f"{file} {why}" for file in places)
@@ -191,7 +192,7 @@ def test_binary_instructions_are_not_sent(home: Path) -> None:
     file = home / "work" / "AGENTS.md"
     write(file, "a\0b")
     told = parts(home, home / "work")["instructions"]
-    assert (told.text, texts(told)) == ("", (f"{file} is not read: it is no text.",))
+    assert (told.text, texts(told)) == ("", (f"{file} was skipped: it is not a text file.",))
 
 
 def test_of_a_thousand_skills_some_are_named_and_the_rest_gets_one_remark(home: Path) -> None:
@@ -203,7 +204,7 @@ def test_of_a_thousand_skills_some_are_named_and_the_rest_gets_one_remark(home: 
     told = parts(home, home / "work")["skills"]
     assert (len(told.sources), told.sources[-1]) == (64, str(folder / "s0063" / "SKILL.md"))
     broken, rest = texts(told)
-    assert broken.startswith(f"{folder / 'a1' / 'SKILL.md'} and 2 more are left out: a skill begins")
+    assert broken.startswith(f"{folder / 'a1' / 'SKILL.md'} and 2 more were skipped: a skill starts")
     assert rest.endswith(f"{folder / 's0064' / 'SKILL.md'} and what comes after it is left out.")
 
 
@@ -225,9 +226,7 @@ def test_incomplete_skill_is_left_out_with_a_remark(home: Path, said: str) -> No
     file = write(home / "work" / ".agents" / "skills" / "odd" / "SKILL.md", said)
     told = parts(home, home / "work")["skills"]
     assert (told.text, told.sources) == ("", ())
-    assert texts(told) == (
-        f"{file} is left out: a skill begins with a front matter that has a name and a description.",
-    )
+    assert texts(told) == (f"{file} was skipped: a skill starts with front matter with a name and a description.",)
 
 
 def test_skills_of_the_user_are_read_and_files_beside_them_are_not(home: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply
 
 _HI = Reply(calls=(Call("send_update", {"message": "hi"}),))
-_TEXT = "All tasks together have used the 100 tokens of today."
+_TEXT = "The daily limit of 100 tokens is reached."
 
 
 async def test_task_started_after_the_daily_budget_is_used_up_asks_before_its_first_call(tmp_path: Path) -> None:
@@ -110,6 +110,6 @@ async def test_nearly_used_daily_budget_is_reported(tmp_path: Path) -> None:
         engine.services.settings.set("day_max_tokens", 140)
         task = await engine.watcher.end((await engine.start()).id)
         blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
-        text = "Used: 120 of the 140 tokens of today; at the limit it will stop."
+        text = "Used 120 of today's 140 tokens. The task stops at the limit."
         assert [notice_text(block) for block in blocks if isinstance(block, NoticeBlock)] == [text]
         assert task.near == ("day_tokens",)

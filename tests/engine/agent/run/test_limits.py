@@ -42,13 +42,13 @@ def test_usage_without_a_limit_is_never_near() -> None:
 
 @pytest.mark.parametrize(
     ("approve", "attended", "end"),
-    [("ask", True, "it will ask you"), ("all", True, "it will ask you"), ("all", False, "it will stop")],
+    [("ask", True, "asks you"), ("all", True, "asks you"), ("all", False, "stops")],
 )
 async def test_near_limit_is_reported_once(tmp_path: Path, approve: ApproveMode, attended: bool, end: str) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(9), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=10, approve=approve, attended=attended)).id)
         assert (task.status, task.near) == ("completed", ("turns",))
-        assert _warnings(engine.watcher.nodes()) == [f"Used: 8 of 10 turns; at the limit {end}."]
+        assert _warnings(engine.watcher.nodes()) == [f"Used 8 of 10 turns. The task {end} at the limit."]
 
 
 async def test_raised_limit_is_reported_again_when_it_is_near_again(tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ async def test_raised_limit_is_reported_again_when_it_is_near_again(tmp_path: Pa
         await engine.watcher.end(started.id)
         near_at = [task.near for task in engine.watcher.tasks(started.id) if task.step_count == 6]
         assert near_at[-1] == ()
-        told = [text.partition(";")[0] for text in _warnings(engine.watcher.nodes())]
-        assert told == ["Used: 4 of 5 turns", "Used: 8 of 10 turns"]
+        told = [text.partition(".")[0] for text in _warnings(engine.watcher.nodes())]
+        assert told == ["Used 4 of 5 turns", "Used 8 of 10 turns"]
 
 
 async def test_token_limit_can_be_raised_to_a_chosen_number(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ async def test_token_limit_can_be_raised_to_a_chosen_number(tmp_path: Path) -> N
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
         assert (ask.text, ask.limit) == (
-            "It has used its 200 tokens. Go on?",
+            "The limit of 200 tokens is reached. Go on?",
             ReachedLimit(kind="tokens", used=240, limit=200, adds=200),
         )
         asks = engine.services.asks

@@ -84,7 +84,7 @@ async def test_without_tokens_left_no_model_is_asked(tmp_path: Path) -> None:
         await engine.watcher.end(started.id)
         (result,) = results(engine.watcher.nodes())
     assert result.is_error and not server.asked
-    assert result.text == "It has used its 110 tokens. No tool asks a model any more."
+    assert result.text == "The limit of 110 tokens is reached. No tool asks a model any more."
 
 
 async def test_the_growing_answer_is_shown_and_a_stop_ends_it_at_once(tmp_path: Path) -> None:

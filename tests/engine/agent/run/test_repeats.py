@@ -38,7 +38,7 @@ async def test_third_equal_call_is_reported_to_the_user_and_with_its_result_to_t
         await engine.watcher.end((await engine.start()).id)
         nodes = engine.watcher.nodes()
         assert _told(nodes) == [False, False, True, False]
-        assert _warnings(nodes) == ['The same call was made three times in a row: shell {"command":"echo same"}']
+        assert _warnings(nodes) == ['The same call was made 3 times in a row: shell {"command":"echo same"}']
         roles = [node.role for node in nodes[-4:]]
         assert roles == ["tool_result", "system", "assistant", "tool_result"]
         assert _TOLD in str(server.requests[3].messages[-1]["content"])
@@ -132,9 +132,9 @@ async def test_truncated_calls_are_equal_whatever_is_left_of_them(tmp_path: Path
         assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 10)
         (end,) = engine.watcher.nodes()[-1].blocks
         assert isinstance(end, NoticeBlock)
-        assert notice_text(end).startswith("It tried 10 times in a row to make a call that cannot be made: code (cut")
+        assert notice_text(end).startswith("The agent made an invalid call 10 times in a row: code (cut")
         assert _warnings(engine.watcher.nodes()) == [
-            "The same call was made three times in a row: code (cut at the limit of the reply)"
+            "The same call was made 3 times in a row: code (cut at the limit of the reply)"
         ]
 
 
@@ -166,7 +166,7 @@ async def test_calls_that_take_turns_are_reported_after_their_third_round(tmp_pa
         nodes = engine.watcher.nodes()
         assert [_IN_TURN in result.text for result in results(nodes)] == [False] * 5 + [True] + [False] * 3
         assert _warnings(nodes) == [
-            'The same calls were made three times in turn: shell {"command":"echo a"}; then shell {"command":"echo b"}'
+            'The same calls were made 3 times in turn: shell {"command":"echo a"}; shell {"command":"echo b"}'
         ]
 
 
@@ -224,7 +224,7 @@ async def test_unattended_task_ends_in_the_tenth_round_only_if_no_call_of_it_can
         task = await engine.watcher.end((await engine.start(max_turns=24)).id)
         assert (task.stop_reason, task.step_count) == ("iteration_limit", steps)
         (end,) = [block for block in engine.watcher.nodes()[-1].blocks if isinstance(block, NoticeBlock)]
-        assert notice_text(end).startswith("It tried 10 times in turn to make calls") == (steps == 19)
+        assert notice_text(end).startswith("The agent made invalid calls 10 times in turn") == (steps == 19)
 
 
 async def test_count_of_rounds_survives_a_restart(tmp_path: Path) -> None:

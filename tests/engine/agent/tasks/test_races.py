@@ -117,7 +117,7 @@ async def test_unread_messages_are_in_the_end_notice(tmp_path: Path) -> None:
         await engine.watcher.end(started.id)
         (notice,) = engine.watcher.nodes()[-1].blocks
         assert isinstance(notice, NoticeBlock)
-        assert notice_text(notice) == "Stopped by me. Not read any more: “rather that”, “and this”."
+        assert notice_text(notice) == "Stopped by me. Not delivered: “rather that”, “and this”."
 
 
 async def test_second_answer_before_the_first_is_saved_gets_the_winner(tmp_path: Path) -> None:

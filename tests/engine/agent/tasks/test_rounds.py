@@ -150,7 +150,7 @@ async def test_a_stop_and_a_failure_end_a_round(tmp_path: Path) -> None:
         await quiet(engine)
         assert len(await engine.services.database.tasks.of_conversation(anna.conversation_id)) == 1
         assert await spoken(engine, "fail", anna.conversation_id) == ["Anna"]
-        assert notices(engine)[-1].startswith("The round ends here: Anna failed, and Coder has not spoken.")
+        assert notices(engine)[-1].startswith("The round ended: Anna failed before it was Coder's turn.")
 
 
 async def test_agent_moved_to_another_branch_takes_no_turn(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ async def test_engine_in_shutdown_does_not_start_the_next_speaker(tmp_path: Path
         nodes = await engine.services.database.nodes.path(agent.head_id or "")
         (notice,) = nodes[-1].blocks
         assert isinstance(notice, NoticeBlock)
-        assert notice_text(notice).startswith("The round ends here: Coder could not begin. The engine is ending.")
+        assert notice_text(notice).startswith("The round ended: Coder could not start. The engine is ending.")
 
 
 @on_both
@@ -296,7 +296,7 @@ async def test_budget_applies_to_the_whole_round(tmp_path: Path) -> None:
         assert params.budget_usd == pytest.approx(0.5)
         everything = msgspec.structs.replace(spent, usage=Usage(cost_usd=0.6))
         assert await Rounds(services.log, services.database, services.locks).on_task_ended(everything) is None
-        assert notices(engine)[-1].startswith("The round ends here: its budget is used up, and Coder has not spoken.")
+        assert notices(engine)[-1].startswith("The round ended: its budget was used up before it was Coder's turn.")
 
 
 async def test_removed_agents_are_skipped_and_a_round_without_its_moderator_follows_addressing(

@@ -48,8 +48,8 @@ async def test_a_chosen_thinking_level_that_is_not_sent_is_said_once(tmp_path: P
             place = task.conversation_id
             await engine.watcher.end(task.id)
         assert notices(engine) == [
-            f"The thinking level {level} is not sent, since how openai_compatible/test-model is told is not known: it "
-            "thinks as much as it does by itself."
+            f"The thinking level “{level}” was not sent: how openai_compatible/test-model takes it is unknown. "
+            "Its default applies."
             for level in ("high", "low")
         ]
 
@@ -86,7 +86,7 @@ async def test_budget_for_a_model_without_a_price_is_reported_as_unenforceable(t
         await engine.watcher.end(started.id)
         assert [node.role for node in engine.watcher.nodes()] == ["user", "system", "assistant"]
         (notice,) = engine.watcher.nodes()[1].blocks
-        assert isinstance(notice, NoticeBlock) and "budget cannot be kept" in notice_text(notice)
+        assert isinstance(notice, NoticeBlock) and "the budget has no effect" in notice_text(notice)
 
 
 async def test_refused_task_leaves_no_folder(tmp_path: Path) -> None:

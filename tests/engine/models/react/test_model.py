@@ -133,7 +133,7 @@ async def test_model_that_refuses_tools_gets_them_as_text_with_one_notice(tmp_pa
     assert [type(event) for event in first[:2]] == [ModelNotice, ReplyStart]
     remark = first[0]
     assert isinstance(remark, ModelNotice)
-    assert data_text(remark.data).startswith("openai_compatible/plain does not call tools by itself.")
+    assert data_text(remark.data).startswith("openai_compatible/plain does not support tool calls.")
     assert [isinstance(event, ModelNotice) for event in second].count(True) == 0
     assert ["tools" in request.body for request in server.requests] == [True, False, False]
 

@@ -68,7 +68,7 @@ async def test_fallback_model_answers_and_is_named(tmp_path: Path) -> None:
         assert "Authorization" not in second.requests[0].headers
     assert (end.message.text, end.message.error, end.message.model) == ("Here.", None, "ollama/second")
     (why,) = told
-    assert why.startswith("openai_compatible/first did not answer, so ollama/second was asked.")
+    assert why.startswith("openai_compatible/first did not answer, so ollama/second was used.")
     assert "we are down" in why
 
 

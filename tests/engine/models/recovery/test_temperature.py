@@ -95,7 +95,7 @@ async def told(model: RecoveringModel, request: ModelRequest) -> list[str]:
 async def test_refused_temperature_is_omitted_afterwards_with_one_notice_per_conversation() -> None:
     picky = Picky()
     model = around(picky)
-    said = "The temperature 0.3 is left out: local/olmo does not take it."
+    said = "The temperature 0.3 was not sent: local/olmo does not support it."
     assert [await told(model, asked("local/olmo")) for _ in range(2)] == [[said, "Hi."], ["Hi."]]
     assert await told(model, asked("local/olmo", session="conv_2")) == [said, "Hi."]
     assert picky.asked == [0.3, None, None, None]
@@ -105,11 +105,11 @@ async def test_temperature_known_to_be_refused_is_not_sent() -> None:
     picky = Picky()
     model = around(picky)
     assert await told(model, asked("openai/o3")) == [
-        "The temperature 0.3 is left out: openai/o3 does not take it.",
+        "The temperature 0.3 was not sent: openai/o3 does not support it.",
         "Hi.",
     ]
     (said, _) = await told(model, asked("anthropic/claude-sonnet-4-5", "high"))
-    assert said == "The temperature 0.3 is left out: a model that thinks has its own."
+    assert said == "The temperature 0.3 was not sent: thinking models use their own."
     assert picky.asked == [None, None]
 
 

@@ -29,23 +29,23 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
         (
             ended("manual_stop"),
             NoticeBlock(kind="stopped", data=TaskStopped(by="the window", ended=SLEEP, unread=("and this",))),
-            ("By the window. Ended: sleep 60 (pid 7). Not read any more: “and this”.",),
+            ("By the window. Terminated: sleep 60 (pid 7). Not delivered: “and this”.",),
         ),
         (
             ended("token_limit"),
             NoticeBlock(kind="limit", data=LimitReached(limit="tokens", value=300)),
-            ("It has used its 300 tokens.",),
+            ("The limit of 300 tokens is reached.",),
         ),
         (
             ended("iteration_limit"),
             NoticeBlock(kind="limit", data=TaskStuck(count=10, call="code {}")),
-            ("It tried 10 times in a row to make a call that cannot be made: code {}",),
+            ("The agent made an invalid call 10 times in a row: code {}",),
         ),
         (ended("error", "no key"), NoticeBlock(kind="error", data=TaskFailed(text="no key", cause="reply")), ()),
         (
             ended("error", "no key"),
             NoticeBlock(kind="error", data=TaskFailed(text="no key", cause="reply", ended=SLEEP)),
-            ("Ended: sleep 60 (pid 7).",),
+            ("Terminated: sleep 60 (pid 7).",),
         ),
         (
             ended("error", "a bug"),
