@@ -8,7 +8,7 @@ from tests.support.command_line import Errand
 
 def test_every_library_has_a_licence_and_those_of_qt_have_their_texts() -> None:
     found = {one.name: one for one in libraries()}
-    assert {OURS, "PySide6_Essentials", "litellm", "SQLAlchemy", "Lucide icons"} <= found.keys()
+    assert {OURS, "PySide6_Essentials", "litellm", "SQLAlchemy", "Lucide icons", "STIX Two Math"} <= found.keys()
     assert [name for name, one in found.items() if not one.licence] == []
     assert "GNU LESSER GENERAL PUBLIC LICENSE" in found["PySide6_Essentials"].texts[0]
     assert "pytest" not in found, "tools of developers are not a part"

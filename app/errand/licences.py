@@ -39,7 +39,10 @@ class Library:
 
 
 def libraries() -> tuple[Library, ...]:
-    """Errand, all that it requires and that is installed here, and its icons; by name. Reads some hundred files."""
+    """Errand, all that it requires and that is installed here, its icons and the font of formulas; by name.
+
+    Reads some hundred files.
+    """
     found: dict[str, _Installed] = {}
     wanted, seen = [(OURS, _EXTRAS)], set[tuple[str, frozenset[str]]]()
     while wanted:
@@ -51,8 +54,9 @@ def libraries() -> tuple[Library, ...]:
         found[name] = one
         wanted += _required(one, extras)
     icons = (files("errand.resources") / "icons" / "LICENSE").read_text(encoding="utf-8")
-    own = Library("Lucide icons", "", "ISC", (icons,))
-    return tuple(sorted((own, *map(_library, found.values())), key=lambda one: one.name.lower()))
+    font = (files("errand.resources") / "licences" / "OFL-1.1.txt").read_text(encoding="utf-8")
+    own = (Library("Lucide icons", "", "ISC", (icons,)), Library("STIX Two Math", "", "OFL-1.1", (font,)))
+    return tuple(sorted((*own, *map(_library, found.values())), key=lambda one: one.name.lower()))
 
 
 class _Installed(NamedTuple):

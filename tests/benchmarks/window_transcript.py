@@ -9,7 +9,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtWidgets import QApplication
 
 from errand.window.rows import row as shown
-from errand.window.rows.markup.pieces import MarkdownPieces
+from errand.window.rows.markup.pieces import MarkdownPieces, split_markdown
+from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
 from tests.benchmarks.bench import median, p99
@@ -50,6 +51,7 @@ async def window_transcript() -> list[Row]:
     code, _ = _stream(view, rows, lambda text: reply(f"```python\n{text}", "s", streaming=True), whole=True)
     output, _ = _stream(view, rows, lambda text: tool("shell", {"command": "make"}, None, "s", output=text), whole=True)
     lines = _stream_lines(view, rows)
+    first, slices = _formulas(view, rows, application)
     view.close()
     return [
         Row("open 10,000 rows at the end", opened * 1000, "ms", 100),
@@ -61,6 +63,13 @@ async def window_transcript() -> list[Row]:
         Row("flush of streamed text and its painting, p99", p99(painted) * 1000, "ms", 16),
         Row("flush of streamed code at 20,000 characters, CPU median", median(code) * 1000, "ms", 1),
         Row("flush of a tool's output at 20,000 characters, CPU median", median(output) * 1000, "ms", 1),
+        Row("first paint of a message with 30 formulas", first * 1000, "ms", 50),
+        Row(
+            "drawing one of 30 formulas later, with its layout and painting, CPU median",
+            median(slices) * 1000,
+            "ms",
+            33,
+        ),
         Row("100 more of 100,000 lines of a paragraph and their painting, CPU p99", p99(lines) * 1000, "ms", 100),
     ]
 
@@ -122,3 +131,34 @@ def _stream_lines(view: TranscriptView, rows: RowList) -> list[float]:
         view.viewport().repaint()
         times.append(time.thread_time() - busy)
     return times
+
+
+def _formulas(view: TranscriptView, rows: RowList, application: QApplication) -> tuple[float, list[float]]:
+    """A message with 30 formulas that were not drawn before: until it is seen, and each turn in which one is drawn."""
+    text = "\n\n".join(
+        rf"Let $x_{{{number}}}$ be the root of $$\frac{{a_{{{number}}} + b^2}}{{\sqrt{{c}}}} = \sum_i i^{number}$$ now."
+        for number in range(15)
+    )
+    rows.append(reply("$x$", "library"))
+    view.to_end()
+    while _pending(view):
+        application.processEvents()  # the library is imported
+    started = time.perf_counter()
+    rows.append(*(reply(piece, f"formula{number}") for number, piece in enumerate(split_markdown(text))))
+    view.to_end()
+    view.viewport().repaint()
+    first, slices, left = time.perf_counter() - started, list[float](), _pending(view)
+    while left:
+        busy = time.thread_time()
+        application.processEvents()
+        view.viewport().repaint()
+        now = _pending(view)
+        if now < left:
+            slices.append((time.thread_time() - busy) / (left - now))
+        left = now
+    return first, slices
+
+
+def _pending(view: TranscriptView) -> int:
+    """The number of visible texts with formulas that are not drawn."""
+    return sum(text.is_pending for text in view.findChildren(TextView) if text.isVisible())

@@ -181,6 +181,18 @@ class RowView(QWidget, Generic[R]):
     def show_hit_count(self, count: int) -> None:
         """The number of search hits in the collapsed part; 0 for none. For rows that can be expanded."""
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether formulas are not drawn yet."""
+        return bool(self._pending())
+
+    def fill_in(self) -> bool:
+        """Draw the next formula, which may change the height; False if that is not possible yet."""
+        return self._pending()[0].fill_in()
+
+    def _pending(self) -> list[TextView]:
+        return [view for view in self.findChildren(TextView) if view.is_pending and view.isVisibleTo(self)]
+
     def take_focus(self) -> None:
         """Focus the control for the answer; for rows that wait for a person."""
 

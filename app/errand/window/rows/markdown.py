@@ -1,6 +1,7 @@
 """Converts Markdown to a themed document, and a selection in a document back to Markdown."""
 
 import re
+from collections.abc import Iterator
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import (
@@ -21,7 +22,8 @@ from PySide6.QtGui import (
 )
 
 from errand.window.rows.markup.decoration import MarkdownDocument
-from errand.window.rows.markup.marks import FORMULA, MARK_KIND, apply_marks
+from errand.window.rows.markup.formulas import AT_LEAST, FORMULA, OBJECT
+from errand.window.rows.markup.marks import MARK_KIND, apply_marks
 from errand.window.rows.markup.source import mark_up
 from errand.window.theme.theme import Theme
 
@@ -75,6 +77,8 @@ def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QT
     if marked.has_marks:
         apply_marks(document, marked, theme)
     _DocumentStyler(document, theme, muted).apply()
+    if document.formulas is not None:
+        document.formulas.attach()
     return document
 
 
@@ -132,7 +136,9 @@ class _DocumentStyler:
         if level:
             block_format.setTopMargin(0 if block.position() == 0 else tokens.space_normal)
         size = self._heading_size(level) if level else tokens.size_reading
-        block_format.setLineHeight(round(size * _LINE), _FIXED)
+        formulas = self._document.formulas
+        is_apart = formulas is not None and formulas.has_high(block)
+        block_format.setLineHeight(round(size * _LINE), AT_LEAST if is_apart else _FIXED)
         if block_format.hasProperty(QTextFormat.Property.BlockCodeFence) or block_format.nonBreakableLines():
             block_format.setBackground(QColor(tokens.code))
             block_format.setBottomMargin(0)
@@ -280,8 +286,27 @@ def is_one_run(cursor: QTextCursor) -> bool:
 
 
 def plain_text(cursor: QTextCursor) -> str:
-    """The selection without markup."""
-    return cursor.selection().toPlainText()
+    """The selection without markup; of a formula its source."""
+    text = cursor.selection().toPlainText()
+    if OBJECT not in text:
+        return text
+    sources = _formula_sources(cursor)
+    return "".join(next(sources, one) if one == OBJECT else one for one in text)
+
+
+def _formula_sources(cursor: QTextCursor) -> Iterator[str]:
+    """The sources of the formulas in a selection, in their order."""
+    start, end = cursor.selectionStart(), cursor.selectionEnd()
+    block = cursor.document().findBlock(start)
+    while block.isValid() and block.position() < end:
+        iterator = block.begin()
+        while not iterator.atEnd():
+            fragment = iterator.fragment()
+            if fragment.text()[:1] == OBJECT:
+                count = min(end, fragment.position() + fragment.length()) - max(start, fragment.position())
+                yield from [str(fragment.charFormat().property(FORMULA))] * count
+            iterator += 1
+        block = block.next()
 
 
 def _separator(block: QTextBlock) -> str:
@@ -332,7 +357,7 @@ def _with_inline_markup(text: str, char_format: QTextCharFormat, is_heading: boo
         return text
     source = char_format.property(FORMULA)
     if isinstance(source, str):
-        return text.replace(words, source, 1)
+        return text.replace(words, source * words.count(OBJECT) or source, 1)
     marked = words
     if char_format.fontFixedPitch():
         marked = f"`{marked}`"

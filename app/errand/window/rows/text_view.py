@@ -108,7 +108,33 @@ class TextView(QTextBrowser):
             # Otherwise it would live as long as the view.
             self._shown.setParent(None)
         self._shown = document
+        has_formulas = isinstance(document, MarkdownDocument) and document.formulas is not None
+        self.setAccessibleDescription(self._text_with_formulas() if has_formulas else "")
         self.updateGeometry()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether formulas are not drawn yet."""
+        document = self._shown
+        return isinstance(document, MarkdownDocument) and document.formulas is not None and document.formulas.is_pending
+
+    def fill_in(self) -> bool:
+        """Draw the next formula; False if that is not possible yet."""
+        document = self._shown
+        assert isinstance(document, MarkdownDocument)
+        assert document.formulas is not None
+        if not document.formulas.fill_in():
+            return False
+        self.updateGeometry()
+        return True
+
+    def _text_with_formulas(self) -> str:
+        """What a screen reader says of the text: it does not know the formulas in it."""
+        from errand.window.rows.markdown import plain_text  # not needed at the start
+
+        whole = QTextCursor(self.document())
+        whole.select(QTextCursor.SelectionType.Document)
+        return plain_text(whole)
 
     def add_text(self, text: str, char_format: QTextCharFormat | None = None) -> None:
         """Append plain text, by default in the format of the end; does not lay out the existing text again."""

@@ -4,7 +4,7 @@ Also the space between rows, and the Tab order.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 
@@ -170,7 +170,7 @@ class RowViewRecycler(QObject):
         """All existing views, visible or prepared nearby."""
         yield from self._views.items()
 
-    def views(self, rows: range) -> Iterator[tuple[int, RowView[Row]]]:
+    def views(self, rows: Iterable[int]) -> Iterator[tuple[int, RowView[Row]]]:
         """The existing views of these rows, from top to bottom."""
         for index in rows:
             if index in self._views:

@@ -129,6 +129,7 @@ class TranscriptView(QAbstractScrollArea):
 
     def scroll_by(self, pixels: int) -> None:
         """Scroll down by `pixels`, up if negative, without animation."""
+        self._placement.postpone_formulas()
         self._anchor.move_by(pixels)
         self.lay_out()
 
@@ -249,6 +250,7 @@ class TranscriptView(QAbstractScrollArea):
         self._trim_timer.timeout.connect(trim_memory)
         as_signal(self._rows.inserted).connect(self._on_inserted)
         self._placement.bar.moved.connect(self._on_bar_moved)
+        self._placement.filled.connect(self.lay_out)
 
     # Slots.
 
@@ -264,6 +266,7 @@ class TranscriptView(QAbstractScrollArea):
 
     def _on_bar_moved(self, value: int) -> None:
         self._smooth_scroll.stop()
+        self._placement.postpone_formulas()
         self._anchor.move_to(value, self._recycler.heights)
         self.lay_out()
 

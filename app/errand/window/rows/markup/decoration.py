@@ -1,11 +1,15 @@
 """What stands beside paragraphs of a Markdown document and Qt does not paint: bars of quotations, boxes of tasks."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 from PySide6.QtGui import QColor, QPainter, QPen, QTextBlock, QTextBlockFormat, QTextDocument, QTextFormat
 
 from errand.window.theme.tokens import DesignTokens
+
+if TYPE_CHECKING:
+    from errand.window.rows.markup.formulas import DocumentFormulas  # most texts have none
 
 _QUOTE = QTextFormat.Property.BlockQuoteLevel
 _BAR = 3
@@ -22,12 +26,13 @@ class QuoteBar:
 
 
 class MarkdownDocument(QTextDocument):
-    """`TextView` paints the bars and the boxes, which are given by the numbers of blocks."""
+    """`TextView` paints the bars and the boxes, which are given by the numbers of blocks. Formulas draw themselves."""
 
     def __init__(self) -> None:
         super().__init__()
         self.bars: tuple[QuoteBar, ...] = ()
         self.boxes: tuple[int, ...] = ()
+        self.formulas: DocumentFormulas | None = None
 
     def find_decorations(self) -> None:
         """To be called when the text is complete."""
@@ -62,10 +67,17 @@ def paint_decorations(painter: QPainter, document: MarkdownDocument, tokens: Des
         first = layout.blockBoundingRect(document.findBlockByNumber(bar.first))
         last = layout.blockBoundingRect(document.findBlockByNumber(bar.last))
         left = (bar.level - 1) * tokens.space_wide
-        painter.fillRect(QRectF(left, first.top(), _BAR, last.bottom() - first.top()), QColor(tokens.outline))
+        bottom = max(last.bottom(), _bottom(document.findBlockByNumber(bar.last)))
+        painter.fillRect(QRectF(left, first.top(), _BAR, bottom - first.top()), QColor(tokens.outline))
     for number in document.boxes:
         block = document.findBlockByNumber(number)
         _paint_box(painter, block, layout.blockBoundingRect(block), tokens)
+
+
+def _bottom(block: QTextBlock) -> float:
+    """Of its last line, which Qt leaves out of the rectangle of a paragraph whose lines may be higher than usual."""
+    line = block.layout().lineAt(block.layout().lineCount() - 1)
+    return block.layout().position().y() + line.y() + line.height() if line.isValid() else 0
 
 
 def _paint_box(painter: QPainter, block: QTextBlock, rect: QRectF, tokens: DesignTokens) -> None:

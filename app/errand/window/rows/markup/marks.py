@@ -1,17 +1,18 @@
 """Turns the marker characters of `source` in a parsed document into formats, which say how to copy them."""
 
-from PySide6.QtGui import QColor, QFont, QTextCharFormat, QTextCursor, QTextDocument, QTextFormat
+from PySide6.QtGui import QColor, QFont, QTextCharFormat, QTextCursor, QTextFormat
 
+from errand.window.rows.markup.decoration import MarkdownDocument
+from errand.window.rows.markup.formulas import DocumentFormulas
 from errand.window.rows.markup.source import Mark, MarkedSource, MarkKind, markers
 from errand.window.theme.theme import Theme
 
 _USER = QTextFormat.Property.UserProperty.value
-# The kind of a mark, and the source of a formula. Other formats that a mark sets come from the theme.
+# The kind of a mark. Other formats that a mark sets come from the theme.
 MARK_KIND = _USER + 1
-FORMULA = _USER + 2
 
 
-def apply_marks(document: QTextDocument, marked: MarkedSource, theme: Theme) -> None:
+def apply_marks(document: MarkdownDocument, marked: MarkedSource, theme: Theme) -> None:
     """The document has just been parsed from the marked source and is not laid out yet."""
     found = list(markers(document.toRawText()))
     cursor = QTextCursor(document)
@@ -25,13 +26,15 @@ def apply_marks(document: QTextDocument, marked: MarkedSource, theme: Theme) -> 
         cursor.setPosition(position)
         cursor.setPosition(position + 1, QTextCursor.MoveMode.KeepAnchor)
         if mark.kind == "formula" and mark.number < len(marked.formulas):
-            char_format = cursor.charFormat()
-            source = marked.formulas[mark.number].source
-            char_format.setProperty(FORMULA, source)
-            char_format.setForeground(QColor(theme.tokens.muted))
-            cursor.insertText(source.replace("\n", " "), char_format)
+            _formulas(document, theme).insert(cursor, marked.formulas[mark.number])
         else:
             cursor.removeSelectedText()
+
+
+def _formulas(document: MarkdownDocument, theme: Theme) -> DocumentFormulas:
+    if document.formulas is None:
+        document.formulas = DocumentFormulas(document, theme)
+    return document.formulas
 
 
 def _ranges(found: list[tuple[int, Mark]]) -> list[tuple[MarkKind, int, int]]:
