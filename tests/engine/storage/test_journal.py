@@ -175,7 +175,8 @@ async def test_awaited_commit_is_durable_and_others_are_a_moment_later(database:
     """`synchronous` is the level of the newest commit: 2, FULL, flushes the log; 1, NORMAL, does not."""
     path = tmp_path / "levels.db"
     await (await Database.open(sqlite_url(path), tmp_path)).close()
-    engine, _ = await open_engine(path, tmp_path)
+    engine, writer = await open_engine(path, tmp_path)
+    await writer.close()
     connection = connect(path)
     levels: list[int] = []
 

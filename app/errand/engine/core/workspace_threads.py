@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import TypeAlias, TypeVar
 
 from errand.engine.core.errors import FolderNotAnswering
+from errand.engine.core.worker_thread import hand_over
 
 T = TypeVar("T")
 _Job: TypeAlias = Callable[[], None]
@@ -64,15 +65,17 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
         raise FolderNotAnswering(name, 0)
     result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     context = copy_context()  # as asyncio.to_thread does
-    _free_thread().jobs.put(lambda: context.run(_run, work, result))
+    _free_thread().jobs.put(lambda: context.run(hand_over, work, result, lambda: _count_hanging(name, -1)))
     try:
-        await asyncio.wait((result,), timeout=within_s)
+        async with asyncio.timeout(within_s) as limit:
+            return await result
+    except TimeoutError as error:
+        if not limit.expired():
+            raise  # the work's own
+        raise FolderNotAnswering(name, within_s) from error
     finally:
-        if not result.done():
-            _count_as_hanging(result, name)
-    if not result.done():
-        raise FolderNotAnswering(name, within_s)
-    return result.result()
+        if result.cancelled():  # its thread works on
+            _count_hanging(name, 1)
 
 
 def end_idle() -> None:
@@ -88,28 +91,7 @@ def _free_thread() -> _Thread:
         return _Thread()
 
 
-def _run(work: Callable[[], T], result: "asyncio.Future[T]") -> None:
-    try:
-        value = work()
-    except BaseException as error:  # noqa: BLE001 -- raised to the caller, in its own thread
-        _notify(result, lambda error=error: result.set_exception(error))
-    else:
-        _notify(result, lambda: result.set_result(value))
-
-
-def _notify(result: "asyncio.Future[T]", how: Callable[[], None]) -> None:
-    loop = result.get_loop()
-    if not loop.is_closed():  # otherwise no caller waits any more
-        loop.call_soon_threadsafe(how)
-
-
-def _count_as_hanging(result: "asyncio.Future[T]", name: str) -> None:
-    _hanging[name] += 1
-
-    def back(result: "asyncio.Future[T]") -> None:
-        result.exception()  # retrieved, as no caller waits for it any more
-        _hanging[name] -= 1
-        if not _hanging[name]:
-            del _hanging[name]
-
-    result.add_done_callback(back)
+def _count_hanging(name: str, change: int) -> None:
+    _hanging[name] += change
+    if not _hanging[name]:
+        del _hanging[name]

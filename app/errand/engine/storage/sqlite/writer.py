@@ -1,16 +1,15 @@
 """Writes the journal's batches to the database, each in one transaction."""
 
-import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.sql.dml import UpdateBase
 
+from errand.engine.core.worker_thread import WorkerThread
 from errand.engine.storage.sqlite.errors import save_error
 from errand.engine.storage.sqlite.statements import Value, Write
 
@@ -38,13 +37,13 @@ class SqliteWriter:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._is_durable: bool | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="storage-writer")
+        self._thread = WorkerThread("storage writer")
 
     async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
         statements = [_prepared(write) for write in batch]
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, statements, durable)
+        await self._thread.run(partial(self._commit, statements, durable=durable))
 
-    def _commit(self, statements: Sequence[tuple[str, Mapping[str, Value]]], durable: bool) -> None:
+    def _commit(self, statements: Sequence[tuple[str, Mapping[str, Value]]], *, durable: bool) -> None:
         execute = self._connection.execute
         try:
             if self._connection.in_transaction:
@@ -68,8 +67,8 @@ class SqliteWriter:
 
         SQLite does this itself when the last connection is closed, but not when two are closed at the same time.
         """
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
-        self._thread.shutdown()
+        await self._thread.run(self._close)
+        self._thread.close()
 
     def _close(self) -> None:
         with suppress(sqlite3.Error):

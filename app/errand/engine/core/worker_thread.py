@@ -1,0 +1,60 @@
+"""A thread that works for the event loop, and how any thread hands over what came of a call."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+_Job: TypeAlias = Callable[[], None]
+
+
+class WorkerThread:
+    """Runs one call after another. As a daemon it does not delay the exit of the process.
+
+    A call takes one turn of the event loop to return; an executor's takes two, and several locks.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Call `work` in the thread; its errors propagate. Work whose caller is cancelled goes on to its end."""
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._jobs.put(lambda: hand_over(work, result))
+        return await result
+
+    def close(self) -> None:
+        """End the thread, after the calls so far."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+def _ignore() -> None:
+    pass
+
+
+def hand_over(work: Callable[[], T], result: "asyncio.Future[T]", on_abandoned: Callable[[], None] = _ignore) -> None:
+    """In a thread: call `work` and settle `result` in its event loop.
+
+    Calls `on_abandoned` there instead if the caller has stopped waiting.
+    """
+    try:
+        value = work()
+    except BaseException as error:  # noqa: BLE001 -- raised to the caller, in its own thread
+        _in_loop(result, lambda error=error: result.set_exception(error), on_abandoned)
+    else:
+        _in_loop(result, lambda: result.set_result(value), on_abandoned)
+
+
+def _in_loop(result: "asyncio.Future[T]", settle: Callable[[], None], on_abandoned: Callable[[], None]) -> None:
+    loop = result.get_loop()
+    if not loop.is_closed():  # otherwise no caller waits any more
+        loop.call_soon_threadsafe(lambda: on_abandoned() if result.done() else settle())
