@@ -63,8 +63,9 @@ async def test_streaming_node_is_replaced_by_its_finished_version_at_the_same_po
 
 async def test_nodes_are_read_by_their_ids_up_to_a_number(database: Database) -> None:
     branch = await grow(database, 4)
-    _, stored = await database.nodes.after(0, 10)
+    _, stored, _ = await database.nodes.after(0, 10)
     assert [one.node for one in stored] == list(branch)
+    assert [(await database.nodes.after(0, limit))[2] for limit in (3, 4, 5)] == [True, True, False]
     assert await database.nodes.numbered(("n3", "n2", "n0", "none"), stored[2].number) == (stored[0], stored[2])
 
 

@@ -114,12 +114,13 @@ class Indexer:
                 continue
             if has_more:
                 await asyncio.sleep(_REST * (time.monotonic() - began) if self._is_busy() else 0)
-            elif not self._has_waiting:  # checked and cleared in one step: nothing that is told meanwhile is missed
+                continue
+            if not self._has_waiting:  # checked and cleared in one step: nothing that is told meanwhile is missed
                 self._wake.clear()
                 if not self._is_busy():
                     await self._compact()
                 await self._wake.wait()
-                await asyncio.sleep(_GATHER_BUSY_S if self._is_busy() else _GATHER_S)
+            await asyncio.sleep(_GATHER_BUSY_S if self._is_busy() else _GATHER_S)
 
     async def forget(self, node_ids: Sequence[str]) -> int:
         """Remove the entries of these nodes; returns how many. What the nodes still say is indexed anew."""
@@ -169,15 +170,14 @@ class Indexer:
             await self._remove_conversation(conversation_id)
             del self._deleted[conversation_id]
         finished = tuple(self._finished)[:_NODES]
-        position, later = await self._database.nodes.after(self._position, _NODES)
+        position, later, has_more = await self._database.nodes.after(self._position, _NODES)
         others = set(finished).difference(one.node.id for one in later)
         earlier = await self._database.nodes.numbered(tuple(others), self._reached) if others else ()
         await self._add(earlier, later)
         for node_id in finished:
             del self._finished[node_id]
-        has_more = position > self._position or len(finished) == _NODES
         self._position, self._reached = position, max(self._reached, position)
-        return has_more
+        return has_more or len(finished) == _NODES
 
     async def _follow_change(self, conversation_id: str) -> None:
         """It was switched, moved to another folder, or an import of it is whole."""

@@ -38,13 +38,17 @@ class HttpPool:
         # The newest is in use; replies may still come through the others.
         self._sessions: list[aiohttp.ClientSession] = []
         self._tls: ssl.SSLContext | Literal[True] = True
+        self._named = ""
 
     @property
     def session(self) -> aiohttp.ClientSession:
         """Raises `UnusableRoute` if the file of certificates cannot be used."""
-        tls = tls_context(self._ca_file())
+        named = self._ca_file()
+        if self._sessions and not named and not self._named:
+            return self._sessions[-1]  # the system's authorities stay as they were found
+        tls = tls_context(named)
         if not self._sessions or tls is not self._tls:
-            self._tls = tls
+            self._tls, self._named = tls, named
             self._sessions.append(
                 aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, ttl_dns_cache=300, ssl=tls),

@@ -178,16 +178,18 @@ class NodeStore:
         """Unfinished nodes: after a crash these are cut."""
         return await self._reader.structs(_STREAMING, Node)
 
-    async def after(self, number: int, limit: int) -> tuple[int, tuple[NumberedNode, ...]]:
+    async def after(self, number: int, limit: int) -> tuple[int, tuple[NumberedNode, ...], bool]:
         """The next nodes of all conversations in order of their numbers; fewer if they are large.
 
-        With the number up to which they were read: nodes that cannot be read are passed over.
+        With the number up to which they were read, since nodes that cannot be read are passed over, and whether there
+        may be more.
         """
         sizes = await self._reader.rows(_SIZES_AFTER, {"number": number, "limit": limit})
         sums = accumulate(row.size for row in sizes)
         count = max(1, sum(size <= _MOST_AT_ONCE for size in sums))
         numbers = [row.number for row in sizes[:count]]
-        return max(numbers, default=number), await self._numbered(nodes.c.number.in_(numbers))
+        has_more = count < len(sizes) or len(sizes) == limit
+        return max(numbers, default=number), await self._numbered(nodes.c.number.in_(numbers)), has_more
 
     async def numbered(self, node_ids: Sequence[str], up_to: int) -> tuple[NumberedNode, ...]:
         """Those of these nodes with a number up to `up_to`, in order of their numbers. Unreadable ones are left out."""
