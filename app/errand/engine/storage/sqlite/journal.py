@@ -26,10 +26,8 @@ _log = logging.getLogger(__name__)
 
 # Maximum number of groups in one transaction: keeps commits short when the queue is long.
 _BATCH = 1000
-# A non-durable commit waits this long for a durable one: both then cost one disk flush.
-_LAZY_FLUSH_S = 0.02
-# Changes without a waiting flush are held back this long, to share its commit. A reply waits here for the intent of its
-# call: deciding on that took 3 to 10 ms.
+# Changes without a waiting flush are held back this long, to share its commit: a reply waits here for the intent of its
+# call. A non-durable commit waits as long for a durable one: both then cost one disk flush.
 _GATHER_S = 0.02
 # Retry interval while nothing can be saved.
 _RETRY_S = 1.0
@@ -114,7 +112,7 @@ class Journal:
         self._limit = limit
         self._entries: deque[_Entry] = deque()
         self._wake = asyncio.Event()
-        self._is_awaited = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
         self._batch: list[_Entry] = []
         self._closing = False
         self._is_behind = False
@@ -213,7 +211,6 @@ class Journal:
         self._closing = True
         self._fails_fast.set()
         self._wake.set()
-        self._is_awaited.set()
         await asyncio.shield(self._task)
         if first:
             await self._engine.dispose()
@@ -226,39 +223,33 @@ class Journal:
         if self._closing:
             raise StorageError("The database is closed; the change was not saved.")
         self._entries.append(entry)
-        self._wake.set()
         if not isinstance(entry, JournalChange) or len(self._entries) >= _BATCH:
-            self._is_awaited.set()
+            self._wake.set()
+        else:
+            self._wake_later()
+
+    def _wake_later(self) -> None:
+        if self._timer is None:
+            self._timer = self._loop.call_later(_GATHER_S, self._wake.set)
 
     async def _run(self) -> None:
+        """Each round commits a batch, or flushes to disk what was committed before without being durable."""
         while self._entries or not self._closing:
-            if not self._entries:
-                await self._idle()
-                continue
-            await self._gather()
+            await self._wake.wait()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
             self._batch = self._take()
-            await self._commit(self._batch)
-            for entry in self._batch:
-                await self._complete_entry(entry, is_last=entry is self._batch[-1])
-            self._batch = []
+            if self._batch:
+                await self._commit(self._batch)
+                await self._complete(self._batch)
+                self._batch = []
+                if self._is_behind:
+                    self._wake_later()
+            elif self._is_behind:
+                await self._flush_to_disk()
         if self._is_behind:
             await self._flush_to_disk()
-
-    async def _idle(self) -> None:
-        """Return when the queue has entries; after a timeout, flush non-durable commits to disk."""
-        self._wake.clear()
-        try:
-            async with asyncio.timeout(_LAZY_FLUSH_S if self._is_behind else None):
-                await self._wake.wait()
-        except TimeoutError:
-            await self._flush_to_disk()
-
-    async def _gather(self) -> None:
-        """Return when a caller waits for the queued entries, or after a short timeout."""
-        if not self._is_awaited.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_GATHER_S):
-                    await self._is_awaited.wait()
 
     def _on_end(self, task: "asyncio.Task[None]") -> None:
         """Ends early only by a defect: fails current and later waiters, which would otherwise wait forever."""
@@ -282,7 +273,7 @@ class Journal:
             if isinstance(batch[-1], _ExclusiveTurn | _Probe):
                 break
         if not self._entries and not self._closing:
-            self._is_awaited.clear()
+            self._wake.clear()
         return batch
 
     async def _commit(self, batch: Sequence[_Entry]) -> None:
@@ -375,33 +366,37 @@ class Journal:
             if not done.done():
                 done.set_result(None)
 
-    async def _complete_entry(self, entry: _Entry, *, is_last: bool) -> None:
-        match entry:
-            case JournalChange() if entry.failure is not None:
-                entry.owner.failure = entry.owner.failure or entry.failure
-                tables = ", ".join(str(write.statement.table) for write in entry.writes)
-                _log.error("a change of %s was lost: %s", tables, entry.failure)
-                entry.after = None
-            case JournalChange():
-                for write in entry.writes:
-                    if write.on_commit is not None:
-                        # Through the loop: a callback's exception goes to the loop's handler, not into the journal.
-                        self._loop.call_soon(write.on_commit)
-                entry.after = None  # frees the chain of earlier changes
-            case _FlushMarker():
-                _resolve(entry)
-                if not is_last:
-                    # Lets each waiter run in a separate loop iteration: fifty in one would block all others.
-                    await asyncio.sleep(0)
-            case _Probe(done):
-                if not done.done():
-                    await self._probe(done)
-            case _ExclusiveTurn(granted, over):
-                if not granted.done():
-                    granted.set_result(None)
-                    await over
-            case _:
-                assert_never(entry)
+    async def _complete(self, batch: Sequence[_Entry]) -> None:
+        for entry in batch:
+            match entry:
+                case JournalChange():
+                    self._announce(entry)
+                case _FlushMarker():
+                    _resolve(entry)
+                    if entry is not batch[-1]:
+                        # Lets each waiter run in a separate loop iteration: fifty in one would block all others.
+                        await asyncio.sleep(0)
+                case _Probe(done):
+                    if not done.done():
+                        await self._probe(done)
+                case _ExclusiveTurn(granted, over):
+                    if not granted.done():
+                        granted.set_result(None)
+                        await over
+                case _:
+                    assert_never(entry)
+
+    def _announce(self, change: JournalChange) -> None:
+        if change.failure is not None:
+            change.owner.failure = change.owner.failure or change.failure
+            tables = ", ".join(str(write.statement.table) for write in change.writes)
+            _log.error("a change of %s was lost: %s", tables, change.failure)
+        else:
+            for write in change.writes:
+                if write.on_commit is not None:
+                    # Through the loop: a callback's exception goes to the loop's handler, not into the journal.
+                    self._loop.call_soon(write.on_commit)
+        change.after = None  # frees the chain of earlier changes
 
 
 async def _transact(engine: AsyncEngine, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool) -> T:
