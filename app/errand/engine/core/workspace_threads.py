@@ -66,8 +66,9 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
     result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     context = copy_context()  # as asyncio.to_thread does
     _free_thread().jobs.put(lambda: context.run(hand_over, work, result, lambda: _count_hanging(name, -1)))
+    limit = asyncio.timeout(within_s)
     try:
-        async with asyncio.timeout(within_s) as limit:
+        async with limit:
             return await result
     except TimeoutError as error:
         if not limit.expired():
