@@ -3,6 +3,8 @@
 `python -m tests.benchmarks.window_process STORY [ARGUMENT …]` on the data directory in ERRAND_HOME.
 """
 
+# First, as in the command: PySide's own `__import__` costs memory.
+import errand.window  # noqa: F401, I001  # pyright: ignore[reportUnusedImport] -- for its effect
 import asyncio
 import itertools
 import os

@@ -24,3 +24,10 @@ print([name for name in {_LATER} if name in sys.modules])
 def test_the_first_paint_needs_no_event_loop_connection_or_desktop_integration(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", _LOADED, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_imports_of_the_window_read_no_sources() -> None:
+    """As PySide's own `__import__` does, which `errand.window` replaces."""
+    code = "import errand.window.main, linecache; print([name for name in linecache.cache if 'errand' in name])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
