@@ -88,7 +88,8 @@ class Task(Wire, frozen=True, kw_only=True):
     `summarised`: it has made it.
     `working_dir` is the folder in which its last shell command ended, empty for the workspace.
     `follows` is the task after which its agent replies in a round of several agents. `pausing`: somebody paused it; the
-    status becomes `paused` when the step at hand is done.
+    status becomes `paused` when the step at hand is done. `messages` counts what the agent has said to people: replies
+    with a text, updates, questions, its summary.
 
     `completion` qualifies the stop reason `completed`: the agent declared the work done (`declared`), or gave a
     reply that ends a task (`replied`). Otherwise the task ended without either: replies without a call in a task
@@ -129,6 +130,7 @@ class Task(Wire, frozen=True, kw_only=True):
     stopping: bool = False
     pausing: bool = False
     step_count: int = 0
+    messages: int = 0
     current_tool: str | None = None
     calls: tuple[CallProgress, ...] = ()
     activity: str = ""

@@ -205,6 +205,7 @@ def _initial_task(record: TaskRecord) -> Task:
         stopping=False,
         pausing=False,
         step_count=0,
+        messages=0,
         current_tool=None,
         calls=(),
         activity="",

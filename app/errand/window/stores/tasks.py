@@ -172,7 +172,11 @@ def _end_text(task: Task) -> str:
 
 
 class UnreadStore(QObject):
-    """Ended tasks that were not seen. A task that ends in the active conversation counts as seen."""
+    """What was said in conversations that nobody looked at: messages, and the tasks that have ended.
+
+    What arrives in the active conversation counts as read. An end that is no success counts as a message, as does one
+    without any: the conversation says how the task ended.
+    """
 
     changed = Signal()
 
@@ -184,6 +188,7 @@ class UnreadStore(QObject):
         started_before = state.settings.seen_at > datetime.fromtimestamp(0, UTC)
         self._since = state.settings.seen_at if started_before else datetime.now(UTC)
         self._seen_ends: set[str] = set()
+        self._unread: dict[str, tuple[str, int]] = {}  # by task: its conversation, and how many messages
         tasks.taskUpdate.connect(self._on_task_update)
 
     def finished(self) -> tuple[Task, ...]:
@@ -192,41 +197,89 @@ class UnreadStore(QObject):
         return tuple(reversed(known))
 
     def count(self, conversation_id: str) -> int:
-        return sum(task.conversation_id == conversation_id for task in self.finished())
+        """The unread messages of a conversation."""
+        return sum(count for owner, count in self._unread.values() if owner == conversation_id)
 
     def counts(self) -> dict[str, int]:
         """Of all conversations that have unread ones."""
-        return dict(Counter(task.conversation_id for task in self.finished()))
+        found: Counter[str] = Counter()
+        for conversation_id, count in self._unread.values():
+            found[conversation_id] += count
+        return dict(found)
 
     def mark_read(self, conversation_id: str) -> None:
-        """Mark all tasks of a conversation as read."""
-        read = {task.id for task in self.finished() if task.conversation_id == conversation_id}
-        if read:
-            self._state.settings.unread = [task_id for task_id in self._state.settings.unread if task_id not in read]
-            self._state.save_soon()
-            self.changed.emit()
+        """Mark all messages and ends of a conversation as read."""
+        ended = {task.id for task in self.finished() if task.conversation_id == conversation_id}
+        self._mark_read(ended | {known for known, (owner, _) in self._unread.items() if owner == conversation_id})
 
     def dismiss(self, task_id: str) -> None:
         """Mark one task as read."""
-        if task_id in self._state.settings.unread:
-            self._state.settings.unread = [known for known in self._state.settings.unread if known != task_id]
-            self._state.save_soon()
-            self.changed.emit()
+        self._mark_read({task_id})
 
     def dismiss_all(self) -> None:
-        if self._state.settings.unread:
-            self._state.settings.unread = []
-            self._state.save_soon()
-            self.changed.emit()
+        """Mark all tasks that have ended as read."""
+        self._mark_read(set(self._state.settings.unread))
+
+    def _mark_read(self, task_ids: set[str]) -> None:
+        settings = self._state.settings
+        if not any(task_id in self._unread or task_id in settings.unread for task_id in task_ids):
+            return
+        settings.unread = [task_id for task_id in settings.unread if task_id not in task_ids]
+        for task_id in task_ids:
+            self._unread.pop(task_id, None)
+            task = self._tasks.get(task_id)
+            if task is None or task.ended_at is not None:
+                settings.read_messages.pop(task_id, None)
+            else:
+                settings.read_messages[task_id] = task.messages
+        self._state.save_soon()
+        self.changed.emit()
 
     def _on_task_update(self, task: Task) -> None:
-        settings = self._state.settings
-        if task.ended_at is None or task.parent_id is not None or task.id in self._seen_ends:
+        if task.parent_id is not None or task.id in self._seen_ends:
             return
-        self._seen_ends.add(task.id)
-        settings.seen_at = max(settings.seen_at, task.ended_at)
-        self._state.save_soon()
-        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in settings.unread
-        if is_news and task.conversation_id != self._active_conversation_id():
-            settings.unread.append(task.id)
+        is_active = task.conversation_id == self._active_conversation_id()
+        has_changed = self._count(task, is_active=is_active)
+        if task.ended_at is not None:
+            has_changed = self._note_end(task, is_active=is_active) or has_changed
+        if has_changed:
             self.changed.emit()
+
+    def _count(self, task: Task, *, is_active: bool) -> bool:
+        """Count its unread messages. What was read of a task at work is stored: it goes on without the window."""
+        settings, said = self._state.settings, _messages(task)
+        read = settings.read_messages.get(task.id)
+        if read is None:
+            is_news = task.started_at > self._since or (task.ended_at is not None and task.ended_at > self._since)
+            read = 0 if is_news else said
+        if is_active:
+            read = said
+        if task.ended_at is not None and read >= said:
+            settings.read_messages.pop(task.id, None)
+        elif settings.read_messages.get(task.id) != read:
+            settings.read_messages[task.id] = read
+            for old in tuple(settings.read_messages)[:-_MAX_ENDED]:
+                del settings.read_messages[old]
+            self._state.save_soon()
+        before, unread = self._unread.pop(task.id, None), max(0, said - read)
+        if unread:
+            self._unread[task.id] = (task.conversation_id, unread)
+        return before != self._unread.get(task.id)
+
+    def _note_end(self, task: Task, *, is_active: bool) -> bool:
+        settings = self._state.settings
+        self._seen_ends.add(task.id)
+        settings.seen_at = max(settings.seen_at, task.ended_at or settings.seen_at)
+        self._state.save_soon()
+        is_news = task.ended_at is not None and task.ended_at > self._since and task.stop_reason != "manual_stop"
+        if is_news and not is_active and task.id not in settings.unread:
+            settings.unread.append(task.id)
+            return True
+        return False
+
+
+def _messages(task: Task) -> int:
+    """What its conversation shows to people of a task."""
+    if task.ended_at is None or task.stop_reason == "manual_stop":
+        return task.messages
+    return max(1, task.messages + (task.stop_reason != "completed"))

@@ -39,7 +39,9 @@ class WindowSettings(msgspec.Struct):
     `shortcuts` has the keys of actions that differ from the defaults. `trees` has the width of the tree for each
     conversation that shows it, `agents` the selected agent of each conversation in which the user selected one.
     `options` are those of the next new conversation. `places` omits conversations that are scrolled to the end.
-    `seen_at` is when the window was last in use: a task that ended later is unread at the next start. `quick_key` is
+    `seen_at` is when the window was last in use: a task that ended later is unread at the next start. `unread` has the
+    ended tasks that nobody looked at, `read_messages` how many messages of a task were read, while it works or has
+    unread ones. `quick_key` is
     true once the desktop has assigned a key for quick tasks: it is requested again at each start. `favourite_models`
     and `recent_models` have model ids, the recent ones with the newest first.
     """
@@ -72,6 +74,7 @@ class WindowSettings(msgspec.Struct):
     favourite_models: list[str] = []
     recent_models: list[str] = []
     unread: list[str] = []
+    read_messages: dict[str, int] = {}
     seen_at: datetime = datetime.fromtimestamp(0, UTC)
     told_of_background: bool = False
     quick_key: bool = False

@@ -30,7 +30,8 @@ from errand.engine.models.reply.usage import usage_or_estimate, with_usage
 from errand.engine.storage.records import executions, tasks, turns
 from errand.engine.storage.sqlite.journal import Journal
 from errand.engine.tools.base import Access
-from errand.protocol.blocks import NoticeBlock, NoticeKind, SummaryBlock
+from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from errand.protocol.blocks import Block, NoticeBlock, NoticeKind, SummaryBlock, TextBlock, ToolCallBlock
 from errand.protocol.events import TaskPlan, ToolOutput
 from errand.protocol.notices import NoticeData, ReplyCut, UnknownPrice
 from errand.protocol.usage import Usage
@@ -321,6 +322,8 @@ class TaskRecorder(Feature):
             node_id=shown,
         )
         self._branch.append(node)
+        if any(map(_is_for_people, node.blocks)):
+            self._state.count_message()
         plan = plan_of(task.id, task.step_count, message)
         self._log.publish(TaskPlan(conversation_id=task.conversation_id, plan=plan))
 
@@ -369,3 +372,13 @@ class TaskRecorder(Feature):
             conversation_id=task.conversation_id, task_id=task.id, call_id=event.call_id, tool=event.tool, text=text
         )
         self._log.deltas.add(output, after=self._log.head)
+
+
+def _is_for_people(block: Block) -> bool:
+    match block:
+        case TextBlock(text=text):
+            return bool(text.strip())
+        case ToolCallBlock(tool=name):
+            return name in (AskUser.name, SendUpdate.name, TaskComplete.name)
+        case _:
+            return False

@@ -191,6 +191,10 @@ class TaskState:
         """Add a turn's usage. The next change publishes it: one event less per step."""
         self.task = msgspec.structs.replace(self.task, usage=add_usage(self.task.usage, usage))
 
+    def count_message(self) -> None:
+        """The agent said something to people. The next change publishes it."""
+        self.task = msgspec.structs.replace(self.task, messages=self.task.messages + 1)
+
     def set_pausing(self, is_pausing: bool) -> None:
         """The next change publishes it."""
         self.task = msgspec.structs.replace(self.task, pausing=is_pausing)
