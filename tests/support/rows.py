@@ -326,6 +326,27 @@ class KeptContext(QObject):
         self.asked.append(("change_summary", f"{node_id}: {text}"))
 
 
+class KeptChanges(QObject):
+    """Each task has changed `files` files; records what is to be reviewed."""
+
+    _changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files = 0
+        self.reviewed: list[tuple[str, str]] = []
+
+    @property
+    def changed(self) -> SignalInstance:
+        return self._changed
+
+    def count(self, task_id: str) -> int:
+        return self.files
+
+    def review(self, task_id: str, name: str = "") -> None:
+        self.reviewed.append((task_id, name))
+
+
 class KeptActions:
     """Records the actions of row views."""
 
@@ -337,6 +358,7 @@ class KeptActions:
         self.older = 0
         self.branches = KeptBranches()
         self.context = KeptContext()
+        self.changes = KeptChanges()
         self.opened_agents: list[str] = []
         self.stopped_tasks: list[str] = []
         self.opened_sources: list[tuple[str, str]] = []

@@ -299,10 +299,7 @@ def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
     return found or next((item for item in items if item.status == "pending"), None)
 
 
-CHANGES_NOT_SEEN = (
-    "Of what commands change, the files that they name are recorded. Other changes by commands and by Python are not, "
-    "and cannot be undone here."
-)
+CHANGES_NOT_SEEN = "Changes that commands make to files they do not name, and changes by Python code, are not listed."
 
 
 REDO_PREVIEW = "All changes of this file are undone. This is what a redo brings."
@@ -323,7 +320,7 @@ def _file_state(file: ChangedFile) -> str:
         case "not_kept":
             return "cannot be undone"
         case "changed":
-            hunks = f"{count(len(file.undone_hunks), 'part')} undone" if file.undone_hunks else ""
+            hunks = f"{count(len(file.undone_hunks), 'change')} undone" if file.undone_hunks else ""
             steps = "partly undone" if file.undone_steps else hunks
             whole = "new" if file.is_new else "deleted" if file.is_deleted else ""
             return steps or (f"{whole} folder" if file.is_folder else whole)

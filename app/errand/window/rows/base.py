@@ -74,6 +74,23 @@ class ContextActions(Protocol):
     def change_summary(self, node_id: str, text: str) -> None: ...
 
 
+class ChangeActions(Protocol):
+    """The files that tasks changed."""
+
+    @property
+    def changed(self) -> SignalInstance:
+        """Emitted when the result of `count` changes."""
+        ...
+
+    def count(self, task_id: str) -> int:
+        """How many files a task has changed."""
+        ...
+
+    def review(self, task_id: str, name: str = "") -> None:
+        """Show what a task changed; with `name`, in that file."""
+        ...
+
+
 class RowActions(Protocol):
     """Intents of the rows; results arrive as changed rows."""
 
@@ -82,6 +99,9 @@ class RowActions(Protocol):
 
     @property
     def context(self) -> ContextActions: ...
+
+    @property
+    def changes(self) -> ChangeActions: ...
 
     def models(self) -> tuple[str, ...]:
         """The models that can be used now."""

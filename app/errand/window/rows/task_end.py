@@ -8,7 +8,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from errand.client.display_text import is_unfinished, refused_text, unfinished_text
-from errand.client.number_format import task_totals
+from errand.client.number_format import count, task_totals
 from errand.client.safe_text import plain
 from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeKind
@@ -21,7 +21,7 @@ from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
-from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.labels import ElidedLabel
 
 _ICONS: dict[NoticeKind, tuple[str, str]] = {
@@ -56,11 +56,13 @@ class _QuietEnd(HoverActionsView):
         copy: Callable[[], None],
         retry: Callable[[], None],
         fork: Callable[[], None],
+        review: Callable[[], None],
     ) -> None:
         super().__init__(theme, owner)
         self._copy = self.add("copy", "Copy reply", copy)
         self._retry = self.add("refresh-cw", "Retry", retry)
         self._fork = self.add("git-branch", "Fork here", fork)
+        self.review = self.add("file-diff", "Review changed files", review)
         self.branching = (self._retry, self._fork)
         self._totals = self.add_text()
 
@@ -90,12 +92,23 @@ class TaskEndView(RowView[TaskEndRow]):
         head.addWidget(self._totals, 0, Qt.AlignmentFlag.AlignRight)
         self._retry = self._button("refresh-cw", "Retry", self._on_retry_clicked)
         self._fork = self._button("git-branch", "Fork here", self._on_fork_clicked)
+        self._review = push_button("", "quiet")
+        ShortcutToolTip(self._review, "Review the changed files", "review")
+        self._review.clicked.connect(self._on_review_clicked)
+        head.addWidget(self._review)
         head.addWidget(self._retry)
         head.addWidget(self._fork)
         self._card = QWidget(self)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
-        self._quiet = _QuietEnd(theme, self, self._on_copy_clicked, self._on_retry_clicked, self._on_fork_clicked)
+        self._quiet = _QuietEnd(
+            theme,
+            self,
+            self._on_copy_clicked,
+            self._on_retry_clicked,
+            self._on_fork_clicked,
+            self._on_review_clicked,
+        )
         whole.addWidget(self._quiet)
         whole.addWidget(self._card)
         column = QVBoxLayout(self._card)
@@ -111,6 +124,7 @@ class TaskEndView(RowView[TaskEndRow]):
         self._labelled_retry.setAccessibleName("Retry")
         locked = (self._retry, self._fork, self._labelled_retry, *self._quiet.branching)
         BranchLock(actions.branches, locked, self)
+        actions.changes.changed.connect(self._show_review)
 
     def set_row(self, row: TaskEndRow) -> None:
         task = row.task
@@ -140,6 +154,7 @@ class TaskEndView(RowView[TaskEndRow]):
         self._retry.setVisible(row.retry_id is not None and is_done)
         self._labelled_retry.setVisible(row.retry_id is not None and not is_done)
         self._fork.setVisible(row.fork_id is not None)
+        self._show_review()
         self.setAccessibleName(label.text)
         self.update()
 
@@ -163,6 +178,17 @@ class TaskEndView(RowView[TaskEndRow]):
     def _on_retry_clicked(self) -> None:
         if self._row is not None and self._row.retry_id is not None:
             self.row_actions.branches.retry(self._row.retry_id)
+
+    def _show_review(self) -> None:
+        files = self.row_actions.changes.count(self._row.task.id) if self._row is not None else 0
+        self._review.setText(f"Review {count(files, 'file')}")
+        self._review.setAccessibleName(self._review.text())
+        self._review.setVisible(files > 0)
+        self._quiet.review.setVisible(files > 0)
+
+    def _on_review_clicked(self) -> None:
+        if self._row is not None:
+            self.row_actions.changes.review(self._row.task.id)
 
     def _on_fork_clicked(self) -> None:
         if self._row is not None and self._row.fork_id is not None:

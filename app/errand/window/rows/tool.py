@@ -26,9 +26,9 @@ from errand.window.rows.message_actions import add_forget_entry
 from errand.window.rows.row import ToolCallRow
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
-from errand.window.widgets.buttons import CopyButton, IconButton
+from errand.window.widgets.buttons import CopyButton, IconButton, ShortcutToolTip
 from errand.window.widgets.diff_head import DiffHeadView
-from errand.window.widgets.diff_lines import diff_lines
+from errand.window.widgets.diff_lines import diff_lines, diff_name
 from errand.window.widgets.labels import TextLabel, one_line
 
 TOOL_ICONS: dict[ToolIcon, str] = {
@@ -99,7 +99,13 @@ class ToolCallCard(QWidget):
         self._arguments_head = self._add(layout, "Arguments", self._arguments)
         self._output_head = self._add(layout, "Output", self._output, copy=self._copy_output)
         self._diff_text = ""
+        self._task_id = ""
         self._diff_head = DiffHeadView(theme, self._copy_patch)
+        self._review = IconButton(theme, "file-diff", "Open in the review")
+        ShortcutToolTip(self._review, "Open in the review", "review")
+        self._review.clicked.connect(self._on_review)
+        self._diff_head.row.addWidget(self._review)
+        actions.changes.changed.connect(self._show_review)
         layout.addWidget(self._diff_head)
         layout.addWidget(self._diff)
 
@@ -118,6 +124,8 @@ class ToolCallCard(QWidget):
             self._diff_text = diff
             self._diff_head.show_diff(diff)
             self._diff.show_lines(diff_lines(diff))
+        self._task_id = row.node.task_id or ""
+        self._show_review()
         self._full_output = "" if diff else _whole_output(row)
         self._show_output(output_text(_last_lines(self._full_output)).rstrip("\n"), is_finished=row.result is not None)
         self._file = _output_file(row)
@@ -132,6 +140,12 @@ class ToolCallCard(QWidget):
 
     def _copy_patch(self) -> None:
         self._actions.copy(patch_of_diff(self._diff_text))
+
+    def _show_review(self) -> None:
+        self._review.setVisible(self._actions.changes.count(self._task_id) > 0)
+
+    def _on_review(self) -> None:
+        self._actions.changes.review(self._task_id, diff_name(self._diff_text))
 
     def _copy_output(self) -> None:
         self._actions.copy(output_text(self._full_output).rstrip("\n"))

@@ -1,7 +1,8 @@
 """The files that the tasks of a conversation changed, their diffs, and undoing them."""
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
 
+from errand.client.patch import patch_of
 from errand.protocol.base import Method
 from errand.protocol.changes import (
     CHANGE_DIFF,
@@ -9,7 +10,6 @@ from errand.protocol.changes import (
     CHANGE_REDO,
     CHANGE_UNDO,
     Change,
-    ChangedFile,
     ChangeDiffParams,
     ChangeListParams,
     ChangeUndoParams,
@@ -27,12 +27,17 @@ _THROTTLE_MS = 250  # a task may change many files at once
 class ChangesStore(QObject):
     """`tasks` are those that changed files, the newest first; `shown` is the chosen one, None if there is none.
 
-    `diff_loaded` has the diffs that `compare` asked for. `conflicted` has the result of a command that changed nothing,
-    because of conflicts; `overwrite` repeats it. `failed` has a text for people.
+    `diff_loaded` has the path and the diff that `compare` asked for, None if nothing is left of the change.
+    `patch_loaded` has the patch that `load_patch` asked for, and the names of files that are not in it whole.
+    `conflicted` has the result of a command that changed nothing, because of conflicts; `overwrite` repeats it.
+    `failed` has a text for people.
+    `review_requested` asks for the panel, with a task and a file or `""`.
     """
 
-    changed = Signal()
-    diff_loaded = Signal(object)
+    _changed = Signal()
+    diff_loaded = Signal(str, object)
+    patch_loaded = Signal(str, object)
+    review_requested = Signal(str, str)
     conflicted = Signal(object)
     done = Signal()
     failed = Signal(str)
@@ -54,6 +59,10 @@ class ChangesStore(QObject):
             self.load()
 
     @property
+    def changed(self) -> SignalInstance:
+        return self._changed
+
+    @property
     def shown(self) -> TaskChanges | None:
         return next((task for task in self.tasks if task.task_id == self._chosen), next(iter(self.tasks), None))
 
@@ -61,13 +70,24 @@ class ChangesStore(QObject):
     def is_loading(self) -> bool:
         return self._reload_timer.isActive()
 
-    def file(self, path: str) -> ChangedFile | None:
-        return next((file for file in self.shown.files if file.path == path), None) if self.shown else None
+    @property
+    def workspace(self) -> str:
+        """The folder of the conversation; empty if there is none yet."""
+        task, conversation = self._store.task, self._store.conversation
+        return (conversation.workspace if conversation is not None else "") or (task.workspace if task else "")
+
+    def count(self, task_id: str) -> int:
+        """How many files a task has changed."""
+        return next((len(task.files) for task in self.tasks if task.task_id == task_id), 0)
+
+    def review(self, task_id: str, name: str = "") -> None:
+        """Ask for the review of a task, or of one file of it."""
+        self.review_requested.emit(task_id, name)
 
     def choose(self, task_id: str) -> None:
-        """Show the changes of another task."""
+        """Show the changes of another task; those of the newest for one that changed nothing."""
         self._chosen = task_id
-        self.changed.emit()
+        self._changed.emit()
 
     def load(self) -> None:
         """Read the changes of the conversation; it changes nothing if there is no conversation yet."""
@@ -80,6 +100,11 @@ class ChangesStore(QObject):
             params = ChangeDiffParams(task_id=self.shown.task_id, path=path, step=step)
             self._compared = params
             self._session.spawn(self._compare(params), self.failed.emit)
+
+    def load_patch(self, path: str | None, step: int | None) -> None:
+        """Load the changes of all files or of one as a patch."""
+        if self.shown is not None:
+            self._session.spawn(self._read_patch(self.shown, path, step), self.failed.emit)
 
     def undo(self, path: str | None = None, step: int | None = None, hunk: str | None = None) -> None:
         self._change(CHANGE_UNDO, path, step, hunk)
@@ -115,13 +140,25 @@ class ChangesStore(QObject):
         found = await self._session.call(CHANGE_LIST, ChangeListParams(conversation_id=conversation_id))
         if found.tasks or self.tasks:
             self.tasks = found.tasks
-            self.changed.emit()
+            self._changed.emit()
 
     async def _compare(self, params: ChangeDiffParams) -> None:
         found = await self._session.call(CHANGE_DIFF, params)
         if params == self._compared:
             diff: FileDiff | None = next(iter(found.files), None)
-            self.diff_loaded.emit(diff)
+            self.diff_loaded.emit(params.path or "", diff)
+
+    async def _read_patch(self, task: TaskChanges, path: str | None, step: int | None) -> None:
+        """Files that one answer has no room for are asked for one by one."""
+        found = await self._session.call(CHANGE_DIFF, ChangeDiffParams(task_id=task.task_id, path=path, step=step))
+        files = list(found.files)
+        for file in task.files[len(task.files) - found.left_out :]:
+            params = ChangeDiffParams(task_id=task.task_id, path=file.path, step=step)
+            files += (await self._session.call(CHANGE_DIFF, params)).files
+        files = [file for file in files if not file.is_undone or path is not None]
+        folders = {file.path for file in task.files if file.is_folder}
+        partial = [file.name for file in files if not _is_whole(file) and file.path not in folders]
+        self.patch_loaded.emit(patch_of(files), tuple(partial))
 
     def _on_event(self, event: Event) -> None:
         match event:
@@ -133,3 +170,9 @@ class ChangesStore(QObject):
 
     def _on_failed(self, text: str) -> None:
         """The connection is lost, which a banner shows; the next change loads again."""
+
+
+def _is_whole(diff: FileDiff) -> bool:
+    """False if the diff has no lines or lacks some: the file is binary or too large."""
+    counts = (sum(hunk.added for hunk in diff.hunks), sum(hunk.removed for hunk in diff.hunks))
+    return bool(diff.hunks) and counts == (diff.added, diff.removed)

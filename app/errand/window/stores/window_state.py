@@ -37,7 +37,8 @@ class WindowSettings(msgspec.Struct):
     `windows` has the geometry, in Qt's form, of each conversation in a separate window, `window_places` that of windows
     which were closed or whose conversation is in a tab again. `attached` has paths of files.
     `shortcuts` has the keys of actions that differ from the defaults. `trees` has the width of the tree for each
-    conversation that shows it, `agents` the selected agent of each conversation in which the user selected one.
+    conversation that shows it, `reviews` that of the review, `agents` the selected agent of each conversation in which
+    the user selected one. `side_by_side` is how diffs are shown.
     `options` are those of the next new conversation. `places` omits conversations that are scrolled to the end.
     `seen_at` is when the window was last in use: a task that ended later is unread at the next start. `unread` has the
     ended tasks that nobody looked at, `read_messages` how many messages of a task were read, while it works or has
@@ -57,6 +58,8 @@ class WindowSettings(msgspec.Struct):
     attached: dict[str, list[str]] = {}
     places: dict[str, ScrollPosition] = {}
     trees: dict[str, int] = {}
+    reviews: dict[str, int] = {}
+    side_by_side: bool = False
     agents: dict[str, str] = {}
     width: int = 1180
     height: int = 780
@@ -82,9 +85,13 @@ class WindowSettings(msgspec.Struct):
 
 
 class WindowStateStore(QObject):
-    """Change `settings`, then call `save_soon`; `flush` writes at once. Emits `saving` before each write."""
+    """Change `settings`, then call `save_soon`; `flush` writes at once. Emits `saving` before each write.
+
+    `diff_layout_changed` says whether diffs are side by side.
+    """
 
     saving = Signal()
+    diff_layout_changed = Signal(bool)
 
     def __init__(self, file: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -136,6 +143,11 @@ class WindowStateStore(QObject):
     def set_todo_open(self, is_open: bool) -> None:
         self.settings.todo_folded = not is_open
         self.save_soon()
+
+    def set_side_by_side(self, is_side_by_side: bool) -> None:
+        self.settings.side_by_side = is_side_by_side
+        self.save_soon()
+        self.diff_layout_changed.emit(is_side_by_side)
 
     def add_closed(self, conversation_id: str) -> None:
         """Remember a closed tab for reopening."""

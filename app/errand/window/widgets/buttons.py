@@ -117,6 +117,7 @@ class CopyButton(QToolButton):
         focus_by_keys(self)
         self.setIconSize(QSize(theme.tokens.icon_small, theme.tokens.icon_small))
         self.clicked.connect(self._on_clicked)
+        theme.changed.connect(self._revert)
         self._revert()
 
     def _on_clicked(self) -> None:

@@ -104,10 +104,11 @@ class DiffGutter(QWidget):
             place = QRectF(0, one.top, self.width(), one.height)
             if kind in _GROUNDS:
                 painter.fillRect(place, self._colour(_GROUNDS[kind]))
+            beside = line or self._other(one.block.blockNumber())
+            if beside is not None and 0 <= self._current == beside.hunk:
+                painter.fillRect(QRectF(0, one.top, _BAR, one.height), self._colour("accent"))
             if line is None:
                 continue
-            if 0 <= self._current == line.hunk:
-                painter.fillRect(QRectF(0, one.top, _BAR, one.height), self._colour("accent"))
             painter.setPen(self._colour(_INKS.get(kind, "muted")))
             self._paint_numbers(painter, one, line)
 
@@ -146,6 +147,9 @@ class DiffGutter(QWidget):
 
     def _line(self, number: int) -> DiffLine | None:
         return self._lines[number] if number < len(self._lines) else None
+
+    def _other(self, number: int) -> DiffLine | None:
+        return self._others[number] if self._others is not None and number < len(self._others) else None
 
     def _colour(self, name: str) -> QColor:
         return QColor(self._theme.colour(name))

@@ -8,11 +8,12 @@ from PySide6.QtWidgets import QApplication, QListView, QWidget
 from pytestqt.qtbot import QtBot
 
 from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
+from errand.window.stores.changes import ChangesStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation.tree import TreeStore
 from errand.window.theme.theme import Theme
 from errand.window.views.branches.tree_panel import TreePanelView
-from errand.window.views.conversation.tree_splitter import TreeSplitterView
+from errand.window.views.conversation.side_panels import SidePanelsView
 from errand.window.views.shared.export_dialog import ExportDialog
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine
@@ -110,22 +111,23 @@ async def test_the_tree_panel_is_opened_and_closed_by_keyboard(tmp_path: Path, t
         task = await say(engine)
         await retry(engine, engine.parts.watcher.nodes()[1].id)
         store, _ = await engine.open(task.conversation_id)
-        split = TreeSplitterView(QWidget(), store, engine.stores.session, theme)
+        session, copied = engine.stores.session, list[str]()
+        split = SidePanelsView(QWidget(), store, ChangesStore(store, session), session, theme, copied.append)
         qtbot.addWidget(split)
         split.resize(900, 400)
         split.show()
         left: list[bool] = []
         split.closed_with_focus.connect(lambda: left.append(True))
         assert split.panes == ()
-        split.toggle()
+        split.tree.toggle()
         (panel,) = split.panes
         assert isinstance(panel, TreePanelView)
         await until(lambda: len(panel.lines) == 3)
         assert isinstance(split.focusWidget(), QListView)
-        split.toggle()
+        split.tree.toggle()
         assert (split.panes, left) == ((), [True])
         await retry(engine, engine.parts.watcher.nodes()[1].id)
-        split.toggle()
+        split.tree.toggle()
         await until(lambda: len(panel.lines) == 4)
 
 

@@ -184,7 +184,7 @@ async def test_the_tree_panel_is_restored_with_its_width(
     for name in ("conv_1", "conv_2"):
         window.conversations.open(name)
     window.commands.trigger("tree")
-    window.conversations.active.tree.setSizes([500, 260])
+    window.conversations.active.panels.setSizes([500, 260])
     wide = window.conversations.active.tree.open_width
     window.close()
     stores = make_stores(no_engine)

@@ -66,12 +66,29 @@ class ReadOnlyBranchActions(QObject):
         self.refused.emit(_WHY)
 
 
+class NoChangeActions(QObject):
+    """A comparison does not review files: its panel is beside the conversation."""
+
+    _changed = Signal()
+
+    @property
+    def changed(self) -> SignalInstance:
+        return self._changed
+
+    def count(self, task_id: str) -> int:
+        return 0
+
+    def review(self, task_id: str, name: str = "") -> None:
+        """Nothing to do."""
+
+
 class ComparisonActions:
     """Row actions of a compared branch; `conversation` handles those that do not concern branches."""
 
     def __init__(self, conversation: ConversationRowActions) -> None:
         self.branches = ReadOnlyBranchActions()
         self.context = conversation.context
+        self.changes = conversation.changes
         self.open_link = conversation.open_link
         self.copy = conversation.copy
         self.copy_picture = conversation.copy_picture
@@ -192,7 +209,8 @@ class ComparisonDialog(QDialog):
         self._theme = theme
         self._common_history = ElidedLabel(theme, _READING, tone="muted")
         self._error_banner = BannerView(theme)
-        self._actions = ComparisonActions(ConversationRowActions(comparison.store, models, clipboard, self))
+        row_actions = ConversationRowActions(comparison.store, models, clipboard, self, NoChangeActions(self))
+        self._actions = ComparisonActions(row_actions)
         agents = comparison.store.agents
         self.views = (
             ComparedBranchView("Left", comparison.sides[0], agents, theme, self._actions),

@@ -71,6 +71,7 @@ class InputPanelView(QWidget):
     def __init__(
         self,
         store: ConversationStore,
+        changes: ChangesStore,
         stores: Stores,
         models: ModelStore,
         theme: Theme,
@@ -86,7 +87,7 @@ class InputPanelView(QWidget):
         self._history = PromptHistory()
         self._context = ContextUsageStore(stores.session)
         self.context = ContextBarView(self._context, theme)
-        self.changes = ChangesStore(store, stores.session)
+        self._changes = changes
         self.agents = AgentsBarView(store, stores, models, theme)
         self.status = StatusLineView(theme, self.context)
         self.todo = TodoView(theme)
@@ -163,7 +164,7 @@ class InputPanelView(QWidget):
         store.loaded.connect(self.show_task)
         store.agents.changed.connect(self.show_task)
         store.inserted.connect(self._show_status)
-        self.changes.changed.connect(self._on_files_of_task_changed)
+        self._changes.changed.connect(self._on_files_of_task_changed)
         self._stores.asks.changed.connect(self.show_task)
         self._stores.session.state_changed.connect(self.show_task)
         self._stores.personalities.changed.connect(self._show_option_defaults)
@@ -199,7 +200,7 @@ class InputPanelView(QWidget):
         self.status.show_task(task, self._agent_name(task), _WRITING[self._store.streams])
 
     def _on_files_of_task_changed(self) -> None:
-        shown = self.changes.shown
+        shown = self._changes.shown
         self.status.show_changes(len(shown.files) if shown is not None else 0)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:

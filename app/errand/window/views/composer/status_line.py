@@ -62,7 +62,7 @@ class StatusLineView(QWidget):
         self._pause.hide()
         self.mode = ModeSwitchView(of_ended=True)
         self._changes = push_button("", "quiet")
-        ShortcutToolTip(self._changes, "What the agent changed in files, to look at and to undo", "changes")
+        ShortcutToolTip(self._changes, "Review the changed files", "review")
         self._changes.clicked.connect(self.changes_requested)
         self._changes.hide()
         row = QHBoxLayout(self)

@@ -10,6 +10,7 @@ from errand.client.tour import LABEL
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.window.rows.row import AskRow
 from errand.window.stores.catalog import ModelStore
+from errand.window.stores.changes import ChangesStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import is_working
@@ -22,13 +23,15 @@ from errand.window.views.composer.composer import ComposerView
 from errand.window.views.composer.drop_payload import DropHintView, PastedFiles, can_attach
 from errand.window.views.composer.input_panel import InputPanelView
 from errand.window.views.conversation.dialogs import ConversationDialogs
-from errand.window.views.conversation.tree_splitter import TreeSplitterView
+from errand.window.views.conversation.side_panels import SidePanel, SidePanelsView
 from errand.window.views.shared.row_actions import ConversationRowActions
 from errand.window.widgets.banner import BannerView
 from errand.window.widgets.empty_state import EmptyStateView
 
 if TYPE_CHECKING:
+    from errand.window.views.branches.tree_panel import TreePanelView
     from errand.window.views.conversation.find_bar import FindBarView
+    from errand.window.views.review.review_panel import ReviewPanelView
 
 
 _WELCOME = (
@@ -98,9 +101,11 @@ class ConversationView(QWidget):
         self._models = models
         self._pending_ask = False
         self._pending_position: ScrollPosition | None = None
-        self.transcript = TranscriptView(store, theme, ConversationRowActions(store, models, clipboard, self))
+        self.changes = ChangesStore(store, stores.session)
+        actions = ConversationRowActions(store, models, clipboard, self, self.changes)
+        self.transcript = TranscriptView(store, theme, actions)
         self._welcome: WelcomeView | None = None
-        self.input_panel = InputPanelView(store, stores, models, theme, pasted)
+        self.input_panel = InputPanelView(store, self.changes, stores, models, theme, pasted)
         self.dialogs = ConversationDialogs(store, stores, models, self.input_panel, theme, clipboard, self)
         self.interrupted = BannerView(theme)
         self.no_model = BannerView(theme)
@@ -108,7 +113,7 @@ class ConversationView(QWidget):
         self._find_bar_layout = QVBoxLayout()
         self._stack = QStackedWidget()
         self._content = QWidget()
-        self.tree = TreeSplitterView(self._content, store, stores.session, theme)
+        self.panels = SidePanelsView(self._content, store, self.changes, stores.session, theme, clipboard.setText)
         self._drop_target = DropTarget(self, DropHintView(theme, self._stack))
         self._unhandled_keys = UnhandledKeys(self)
         self._lay_out()
@@ -118,6 +123,14 @@ class ConversationView(QWidget):
         self.setFocusProxy(self.composer)
         self.setObjectName("conversation")
         theme.rescaled.connect(self._on_rescaled)
+
+    @property
+    def tree(self) -> SidePanel["TreePanelView"]:
+        return self.panels.tree
+
+    @property
+    def review(self) -> SidePanel["ReviewPanelView"]:
+        return self.panels.review
 
     @property
     def composer(self) -> ComposerView:
@@ -134,7 +147,7 @@ class ConversationView(QWidget):
 
     def focus_panes(self) -> tuple[QWidget, ...]:
         """The stops of F6."""
-        return (self.transcript, self.composer.field, *self.tree.panes)
+        return (self.transcript, self.composer.field, *self.panels.panes)
 
     @property
     def has_scroll_position(self) -> bool:
@@ -249,7 +262,7 @@ class ConversationView(QWidget):
         column.addLayout(centred)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.tree)
+        whole.addWidget(self.panels)
 
     def _on_rescaled(self, before: DesignTokens, after: DesignTokens) -> None:
         rescale(self, before, after)
@@ -257,12 +270,13 @@ class ConversationView(QWidget):
     def _connect(self) -> None:
         store = self.store
         self.input_panel.status.pause_requested.connect(self.pause_or_resume)
-        self.input_panel.status.changes_requested.connect(self.dialogs.open_changes)
-        self.tree.closed_with_focus.connect(self.composer.setFocus)
+        self.input_panel.status.changes_requested.connect(self.review.toggle)
+        self.changes.review_requested.connect(self._on_review_requested)
+        self.panels.closed_with_focus.connect(self.composer.setFocus)
         self.transcript.selection.clicked.connect(self.composer.setFocus)
         self.composer.field.page_requested.connect(self.transcript.scroll_page)
-        self.tree.compare_requested.connect(self.dialogs.compare)
-        self.tree.export_requested.connect(self.dialogs.export)
+        self.panels.compare_requested.connect(self.dialogs.compare)
+        self.panels.export_requested.connect(self.dialogs.export)
         self.input_panel.agents.compare_requested.connect(self.dialogs.compare)
         self.input_panel.task_options.ask_models_requested.connect(self.dialogs.ask_models)
         self.store.requests.compared.connect(self.dialogs.compare)
@@ -288,6 +302,11 @@ class ConversationView(QWidget):
         self.no_model.action_clicked.connect(self.input_panel.task_options.providers_requested)
         self._models.changed.connect(self._on_models_changed)
         self.tour_requested.connect(self.no_model.hide)
+
+    def _on_review_requested(self, task_id: str, name: str) -> None:
+        self.review.open()
+        self.review.panel.show_file(task_id, name)
+        self.review.panel.setFocus()
 
     def _row_of(self, ask: Ask) -> int | None:
         """The row of an ask, usually near the end."""
@@ -394,11 +413,13 @@ class UnhandledKeys(QObject):
         return bool(text)
 
     def _escape(self, *, is_held: bool) -> None:
-        """Close the find bar, else leave the tree, else clear the selection, else stop."""
+        """Close the find bar or the review, else leave the tree, else clear the selection, else stop."""
         view = self._view
         if view.is_searching:
             view.find_bar.close_search()
-        elif any(pane.isAncestorOf(view.focusWidget() or view) for pane in view.tree.panes):
+        elif view.review.has_focus:
+            view.review.close()
+        elif view.tree.has_focus:
             view.composer.setFocus()
         elif view.transcript.selection.span() is not None:
             view.transcript.selection.clear()

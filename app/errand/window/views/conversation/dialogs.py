@@ -1,7 +1,6 @@
 """Dialogs of one conversation: compare branches, export a branch, ask several models, confirm a workspace."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QClipboard
@@ -16,9 +15,6 @@ from errand.window.stores.stores import Stores
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.input_panel import InputPanelView
 from errand.window.widgets.dialogs import QuestionDialog
-
-if TYPE_CHECKING:
-    from errand.window.views.review.changes_dialog import ChangesDialog
 
 
 class ConversationDialogs:
@@ -41,7 +37,6 @@ class ConversationDialogs:
         self._theme = theme
         self._clipboard = clipboard
         self._parent = parent
-        self._changes: ChangesDialog | None = None
 
     def compare(self, left: ComparedBranch, right: ComparedBranch) -> None:
         """Show two branches side by side."""
@@ -50,15 +45,6 @@ class ConversationDialogs:
 
         comparison = ComparisonStore(self._store, self._stores.session, left, right)
         ComparisonDialog(comparison, self._models, self._theme, self._clipboard, self._parent).show()
-
-    def open_changes(self) -> None:
-        """Show the files that the tasks of the conversation changed."""
-        from errand.window.views.review.changes_dialog import ChangesDialog  # many conversations change no files
-
-        if self._changes is None:
-            self._changes = ChangesDialog(self._input_panel.changes, self._theme, self._parent)
-        self._changes.show()
-        self._changes.raise_()
 
     def export(self, leaf_id: str) -> None:
         """Ask for the file and the format of a branch export."""

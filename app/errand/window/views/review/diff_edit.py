@@ -1,73 +1,91 @@
-"""One file's diff as text, of which only the visible lines are laid out and painted."""
+"""One file's diff, or one side of it, as text, of which only the visible lines are laid out and painted."""
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextCursor
-from PySide6.QtWidgets import QPlainTextEdit
+from PySide6.QtCore import QEvent, QPointF, Signal
+from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QTextCursor
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
-from errand.protocol.changes import DiffHunk
 from errand.window.theme.theme import Theme
-from errand.window.widgets.diff_gutter import DiffGutter, plain_text_blocks
-from errand.window.widgets.diff_lines import DiffLine, diff_lines
+from errand.window.widgets.diff_gutter import Columns, DiffGutter, plain_text_blocks
+from errand.window.widgets.diff_lines import DiffLine
 
-# Nobody reads further, and Qt lays out a line as a whole.
-_LONGEST_LINE = 2_000
+_CHANGES = ("added", "removed")
 
 
 class DiffEdit(QPlainTextEdit):
-    """Read-only. The hunk at the cursor has a bar; `hunk_changed` says that it is another one."""
+    """Read-only. The hunk at the cursor has a bar; `hunk_changed` says that it is another one.
+
+    `hovered` gives the hunk under the pointer, -1 for none. `menu_requested` gives the event and the line.
+    """
 
     hunk_changed = Signal()
+    hovered = Signal(int)
+    menu_requested = Signal(object, object)
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, name: str, columns: Columns = "both") -> None:
         super().__init__()
         self._theme = theme
-        self._hunks: tuple[DiffHunk, ...] = ()
-        self._lines: list[DiffLine] = []
-        self._current = -1
-        self._gutter = DiffGutter(theme, self, lambda: plain_text_blocks(self))
+        self._columns: Columns = columns
+        self._lines: Sequence[DiffLine | None] = ()
+        self._others: Sequence[DiffLine | None] = ()
+        self._gutter = DiffGutter(theme, self, lambda: plain_text_blocks(self), columns)
+        self.current = -1
         self.setReadOnly(True)
-        self.setAccessibleName("Changes of the file")
+        self.setAccessibleName(name)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setTabChangesFocus(True)
         self.setUndoRedoEnabled(False)
         self.setTextInteractionFlags(self.textInteractionFlags() | self.textInteractionFlags().TextSelectableByKeyboard)
+        self.viewport().setMouseTracking(True)
         self.cursorPositionChanged.connect(self._on_cursor_moved)
         self.horizontalScrollBar().valueChanged.connect(self.viewport().update)
         theme.changed.connect(self._on_theme_changed)
         self._on_theme_changed()
 
     @property
-    def hunk(self) -> DiffHunk | None:
-        """The hunk at the cursor."""
-        return self._hunks[self._current] if 0 <= self._current < len(self._hunks) else None
+    def line(self) -> DiffLine | None:
+        """The line at the cursor; where this side has none, the one beside it."""
+        return self._line_in(self.textCursor().blockNumber())
 
-    @property
-    def position(self) -> tuple[int, int]:
-        """The number of the hunk at the cursor, from 1, and how many there are."""
-        return self._current + 1, len(self._hunks)
-
-    def show_hunks(self, hunks: Sequence[DiffHunk]) -> None:
-        """Show a diff; if it is the one that is shown, the cursor stays."""
-        if tuple(hunks) == self._hunks:
-            return
-        self._hunks = tuple(hunks)
-        self._lines = diff_lines("".join(f"{hunk.header}\n{hunk.text}" for hunk in hunks), _LONGEST_LINE)
-        self._gutter.show_lines(self._lines)
-        self._current = -1
-        self.setPlainText("\n".join(line.text for line in self._lines))
+    def show_lines(
+        self, lines: Sequence[DiffLine | None], others: Sequence[DiffLine | None] | None, *, keeps_place: bool
+    ) -> None:
+        """`others` are the lines beside these. With `keeps_place` the same lines stay in sight, if they still exist."""
+        top = self._numbers(self.firstVisibleBlock().blockNumber()) if keeps_place else (0, 0)
+        at = self._numbers(self.textCursor().blockNumber()) if keeps_place else (0, 0)
+        self._lines, self._others = lines, others or ()
+        self._gutter.show_lines(lines, others)
+        self.current = -1
+        self.blockSignals(True)
+        self.setPlainText("\n".join(self._text(line) for line in lines))
         self._place_gutter()
+        if keeps_place:
+            self.go_to(self._row_of(at))
+            self.verticalScrollBar().setValue(self._row_of(top))
+        self.blockSignals(False)
         self._on_cursor_moved()
 
-    def step(self, by: int) -> None:
-        """Go to the next or previous hunk."""
-        wanted = self._current + by
-        line = next((at for at, line in enumerate(self._lines) if line.hunk == wanted), None)
-        if line is not None and wanted >= 0:
-            self.setTextCursor(QTextCursor(self.document().findBlockByNumber(line)))
-            self.verticalScrollBar().setValue(line)
+    def go_to(self, row: int) -> None:
+        """Put the cursor on a row."""
+        self.setTextCursor(QTextCursor(self.document().findBlockByNumber(row)))
+
+    def go_to_hunk(self, hunk: int) -> None:
+        """Put the cursor on the first change of a hunk, with what is above it in sight."""
+        lines = [(row, self._line_in(row)) for row in range(len(self._lines))]
+        rows = [(row, line.kind) for row, line in lines if line is not None and line.hunk == hunk]
+        if rows:
+            self.go_to(next((row for row, kind in rows if kind in _CHANGES), rows[0][0]))
+            self.verticalScrollBar().setValue(rows[0][0])
+
+    def top_of(self, hunk: int) -> float | None:
+        """Where the visible part of a hunk begins, in the viewport; None if it is not in sight."""
+        for one in plain_text_blocks(self):
+            line = self._line_in(one.block.blockNumber())
+            if line is not None and line.hunk == hunk:
+                return max(0.0, one.top)
+        return None
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -79,19 +97,78 @@ class DiffEdit(QPlainTextEdit):
         painter.end()
         super().paintEvent(event)
 
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        self.hovered.emit(self._hunk_at(event.position()))
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Leave:
+            self.hovered.emit(-1)
+        return super().viewportEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """By the mouse for the line under it, which gets the cursor; by the keyboard for the line at the cursor."""
+        if event.reason() == QContextMenuEvent.Reason.Mouse and not self.textCursor().hasSelection():
+            self.go_to(self.cursorForPosition(event.pos()).blockNumber())
+        self.menu_requested.emit(event, self.line)
+
+    def _line_in(self, row: int) -> DiffLine | None:
+        line = self._lines[row] if row < len(self._lines) else None
+        return self._others[row] if line is None and row < len(self._others) else line
+
+    def _text(self, line: DiffLine | None) -> str:
+        """Side by side the colours say what the signs do."""
+        if line is None:
+            return ""
+        has_sign = self._columns != "both" and line.kind in (*_CHANGES, "context")
+        return line.text[1:] if has_sign else line.text
+
+    def _numbers(self, row: int) -> tuple[int, int]:
+        """The line numbers of a row, or of the next one that has some."""
+        rest = (self._line_in(place) for place in range(row, len(self._lines)))
+        line = next((line for line in rest if line is not None and (line.old or line.new)), None)
+        return (line.old, line.new) if line is not None else (0, 0)
+
+    def _row_of(self, numbers: tuple[int, int]) -> int:
+        old, new = numbers
+        if not (old or new):
+            return 0
+        rows = ((row, self._line_in(row)) for row in range(len(self._lines)))
+        found = (row for row, one in rows if one and (one.new >= new > 0 or (not new and one.old >= old > 0)))
+        return next(found, 0)
+
+    def _hunk_at(self, place: QPointF) -> int:
+        line = self._line_in(self.cursorForPosition(place.toPoint()).blockNumber())
+        return line.hunk if line is not None else -1
+
     def _place_gutter(self) -> None:
         self.setViewportMargins(self._gutter.needed_width, 0, 0, 0)
         self._gutter.place()
 
     def _on_cursor_moved(self) -> None:
-        number = self.textCursor().blockNumber()
-        current = self._lines[number].hunk if number < len(self._lines) else -1
-        if current != self._current:
-            self._current = current
+        line = self.line
+        current = line.hunk if line is not None else self.current
+        if current != self.current:
+            self.current = current
             self._gutter.show_current(current)
-        self.hunk_changed.emit()
+            self.hunk_changed.emit()
 
     def _on_theme_changed(self) -> None:
         self.setFont(self._theme.reading_font(mono=True))
         self._place_gutter()
         self.viewport().update()
+
+
+def link_scrolling(left: QPlainTextEdit, right: QPlainTextEdit) -> None:
+    """Let two texts scroll together, and both or none have a horizontal scroll bar."""
+    for one, other in ((left, right), (right, left)):
+        one.verticalScrollBar().valueChanged.connect(other.verticalScrollBar().setValue)
+        one.horizontalScrollBar().valueChanged.connect(other.horizontalScrollBar().setValue)
+
+
+def stack_above(control: QWidget, edit: DiffEdit, top: float) -> None:
+    """Put a control at the right of the viewport, at this height."""
+    size = control.sizeHint()
+    control.setGeometry(edit.viewport().width() - size.width() - 4, round(top), size.width(), size.height())
+    control.show()
+    control.raise_()

@@ -25,7 +25,7 @@ ActionName = Literal[
     "find_next",
     "find_previous",
     "tree",
-    "changes",
+    "review",
     "summarise",
     "approvals",
     "ask_models",
@@ -74,6 +74,8 @@ _FIXED = {
     "Ctrl+Right": "moves by a word",
     "Ctrl+Up": "goes to the message before",
     "Ctrl+Down": "goes to the message after",
+    "F7": "goes to the next change in a review",
+    "Shift+F7": "goes to the previous change in a review",
     **{f"Ctrl+{number}": "goes to a tab by its number" for number in range(1, 10)},
 }
 _FUNCTION_KEYS = {f"F{number}" for number in range(1, 36)}
@@ -106,7 +108,7 @@ ACTIONS = (
     Action("find_next", "Find the next hit", ("F3", "Ctrl+G"), False),
     Action("find_previous", "Find the previous hit", ("Shift+F3", "Ctrl+Shift+G"), False),
     Action("tree", "Show or hide the branches of this conversation", ("Ctrl+Shift+B",)),
-    Action("changes", "Show what the agent changed in files", ("Ctrl+Shift+E",)),
+    Action("review", "Review changed files", ("Ctrl+Shift+R",)),
     Action("ask_models", "Ask several models the same", ()),
     Action("add_agent", "Add an agent to this conversation", ()),
     Action("summarise", "Summarise the older part of this conversation", ()),

@@ -12,6 +12,7 @@ from PySide6.QtGui import QClipboard, QDesktopServices
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from errand.protocol.asks import AskAnswerParams
+from errand.window.rows.base import ChangeActions
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.widgets.dialogs import QuestionDialog
@@ -93,7 +94,15 @@ class ConversationRowActions:
     has the composer as its focus proxy.
     """
 
-    def __init__(self, store: ConversationStore, models: ModelStore, clipboard: QClipboard, parent: QWidget) -> None:
+    def __init__(
+        self,
+        store: ConversationStore,
+        models: ModelStore,
+        clipboard: QClipboard,
+        parent: QWidget,
+        changes: ChangeActions,
+    ) -> None:
+        self.changes = changes
         self.branches = store.branches
         self.context = store.context
         self.copy = clipboard.setText

@@ -162,7 +162,7 @@ class MainWindow(QMainWindow):
             "find_next": lambda: conversations.active.find_next(forward=True),
             "find_previous": lambda: conversations.active.find_next(forward=False),
             "tree": lambda: conversations.active.tree.toggle(),
-            "changes": lambda: conversations.active.dialogs.open_changes(),
+            "review": lambda: conversations.active.review.toggle(),
             "summarise": lambda: conversations.active.store.context.summarise(),
             "approvals": lambda: conversations.active.input_panel.approval_mode.open_panel(),
             "ask_models": lambda: conversations.active.dialogs.ask_models(),

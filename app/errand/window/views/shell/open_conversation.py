@@ -74,7 +74,7 @@ class OpenConversation(QObject):
         """Save the scroll position; keeps the last one if the view was not shown yet or is still scrolling to a row."""
         if self._view is None:
             return
-        self._save_tree_width(self._view.tree.open_width)
+        self._save_widths(self._view)
         self._save_agent(self._view.store.agents.chosen_id)
         if not self._view.has_scroll_position:
             return
@@ -84,11 +84,13 @@ class OpenConversation(QObject):
         else:
             positions[self.conversation_id] = position
 
-    def _save_tree_width(self, width: int) -> None:
-        trees = self._factory.state.settings.trees
-        trees.pop(self.conversation_id, None)
-        if width and self.conversation_id:
-            trees[self.conversation_id] = width
+    def _save_widths(self, view: ConversationView) -> None:
+        """Those of the panels that are open."""
+        settings = self._factory.state.settings
+        for widths, panel in ((settings.trees, view.tree), (settings.reviews, view.review)):
+            widths.pop(self.conversation_id, None)
+            if panel.open_width and self.conversation_id:
+                widths[self.conversation_id] = panel.open_width
 
     def _save_agent(self, agent_id: str | None) -> None:
         agents = self._factory.state.settings.agents
@@ -215,9 +217,13 @@ class OpenConversationFactory(QObject):
         view.composer.attachments.restore(settings.attached.get(conversation_id, []))
         if conversation_id in settings.places:
             view.restore_scroll_position(settings.places[conversation_id])
-        if conversation_id in settings.trees:
-            view.tree.open(settings.trees[conversation_id])
-        view.tree.changed.connect(self.state.save_soon)
+        for widths, panel in ((settings.trees, view.tree), (settings.reviews, view.review)):
+            if conversation_id in widths:
+                panel.open(widths[conversation_id])
+        view.panels.set_side_by_side(settings.side_by_side)
+        view.panels.layout_chosen.connect(self.state.set_side_by_side)
+        self.state.diff_layout_changed.connect(view.panels.set_side_by_side)
+        view.panels.changed.connect(self.state.save_soon)
         store.agents.selection_changed.connect(self.state.save_soon)
         view.scrolled.connect(self.state.save_soon)
         view.options_changed.connect(self.state.set_options)

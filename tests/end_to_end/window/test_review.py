@@ -1,4 +1,4 @@
-"""The dialog of changes in the real window, with a real engine and files that a task changed before."""
+"""The review panel in the real window, with a real engine and files that a task changed before."""
 
 from pathlib import Path
 
@@ -7,8 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from errand.client.display_text import REDO_PREVIEW
-from errand.window.views.review.changes_dialog import ChangesDialog
-from errand.window.views.shared.item_delegate import DETAIL
+from errand.window.views.review.review_panel import ReviewPanelView
 from tests.engine.checkpoints.parts import work_in
 from tests.support.command_line import Errand
 from tests.support.open_window import OpenWindow, open_window
@@ -25,36 +24,36 @@ async def changed(home: Path) -> tuple[str, Path]:
         return work.task.conversation_id, work.folder
 
 
-async def open_changes(person: OpenWindow, conversation_id: str, button: str = "2 files changed") -> ChangesDialog:
+async def open_review(person: OpenWindow, conversation_id: str, button: str = "2 files changed") -> ReviewPanelView:
     await person.until(lambda: person.stores.session.state == "ready")
     person.window.conversations.open(conversation_id)
-    await person.until(lambda: bool(person.front.input_panel.changes.tasks))
+    await person.until(lambda: bool(person.front.changes.tasks))
     await person.press(button)
-    (dialog,) = person.front.findChildren(ChangesDialog)
-    await person.until(lambda: dialog.diff.hunk is not None)
-    return dialog
+    panel = person.front.review.panel
+    await person.until(lambda: panel.diff.hunk is not None)
+    return panel
 
 
-async def test_a_person_undoes_a_part_a_file_and_a_step_and_redoes_all(qapp: QApplication, tmp_path: Path) -> None:
+async def test_a_person_undoes_a_change_a_file_and_a_step_and_redoes_all(qapp: QApplication, tmp_path: Path) -> None:
     conversation_id, folder = await changed(tmp_path)
     errand = Errand(tmp_path / "data", tmp_path)
     try:
         async with open_window(qapp, tmp_path / "data") as person:
-            dialog = await open_changes(person, conversation_id)
-            assert dialog.diff.position[1] == 2
-            QTest.keyClick(dialog, Qt.Key.Key_F7)
-            assert dialog.diff.position == (2, 2)
-            await person.press("Undo part", dialog)
+            panel = await open_review(person, conversation_id)
+            assert panel.diff.position[1] == 2
+            QTest.keyClick(panel.files, Qt.Key.Key_J)
+            assert panel.diff.position == (2, 2)
+            await person.press("Undo change", panel)
             await person.until(lambda: "second" not in (folder / "a.txt").read_text())
-            await person.press("Redo part", dialog)
+            await person.press("Redo change", panel)
             await person.until(lambda: "second" in (folder / "a.txt").read_text())
-            await person.press("Undo file", dialog)
+            await person.press("Undo file", panel)
             await person.until(lambda: (folder / "a.txt").read_text() == LINES)
-            dialog.step_choice.setCurrentIndex(2)
-            await person.press("Undo step", dialog)
+            panel.head.step_choice.setCurrentIndex(2)
+            await person.press("Undo step", panel)
             await person.until(lambda: not (folder / "new").exists())
-            dialog.step_choice.setCurrentIndex(0)
-            await person.press("Redo all", dialog)
+            panel.head.step_choice.setCurrentIndex(0)
+            await person.press("Redo all", panel)
             await person.until(lambda: (folder / "new/b.txt").exists())
             assert "second" in (folder / "a.txt").read_text()
     finally:
@@ -68,14 +67,14 @@ async def test_a_conflict_is_shown_and_the_other_version_is_overwritten_on_deman
     errand = Errand(tmp_path / "data", tmp_path)
     try:
         async with open_window(qapp, tmp_path / "data") as person:
-            dialog = await open_changes(person, conversation_id)
+            panel = await open_review(person, conversation_id)
             (folder / "a.txt").write_text("mine\n")
-            await person.press("Undo all", dialog)
-            await person.until(dialog.banner.isVisible)
-            assert dialog.banner.accessibleName().startswith("a.txt was changed since by somebody else.")
+            await person.press("Undo all", panel)
+            await person.until(panel.banner.isVisible)
+            assert panel.banner.accessibleName().startswith("a.txt was changed since by somebody else.")
             assert (folder / "a.txt").read_text() == "mine\n"
-            await person.press("Overwrite", dialog)
-            await person.until(lambda: (folder / "a.txt").read_text() == LINES and not dialog.banner.isVisible())
+            await person.press("Overwrite", panel)
+            await person.until(lambda: (folder / "a.txt").read_text() == LINES and not panel.banner.isVisible())
     finally:
         await errand.close()
 
@@ -93,20 +92,29 @@ async def test_changes_by_commands_are_marked_and_an_undone_file_shows_what_a_re
     errand = Errand(tmp_path / "data", tmp_path)
     try:
         async with open_window(qapp, tmp_path / "data") as person:
-            dialog = await open_changes(person, conversation_id, "3 files changed")
-            details = [str(dialog.files.item(row).data(DETAIL)).removesuffix(" · in the workspace") for row in range(3)]
-            assert sorted(details) == ["by a command", "cannot be undone · by a command", "new"]
-            dialog.files.setCurrentRow(details.index("by a command"))
-            await person.press("Undo file", dialog)
+            panel = await open_review(person, conversation_id, "3 files changed")
+            assert spoken(panel) == [
+                "b.txt, 1 line added, 0 lines removed, new",
+                "a.txt, 1 line added, 1 line removed, by a command",
+                "many, 0 lines added, 0 lines removed, cannot be undone · by a command",
+            ]
+            panel.files.select("a.txt")
+            await person.press("Undo file", panel)
             await person.until(lambda: (folder / "a.txt").read_text() == LINES)
-            await person.until(lambda: REDO_PREVIEW in shown_texts(dialog))
-            assert "+third" in dialog.diff.toPlainText()
-            await person.press("Redo file", dialog)
-            await person.until(lambda: REDO_PREVIEW not in shown_texts(dialog))
+            await person.until(lambda: REDO_PREVIEW in shown_texts(panel))
+            assert "+third" in panel.diff.unified.toPlainText()
+            await person.press("Redo file", panel)
+            await person.until(lambda: REDO_PREVIEW not in shown_texts(panel))
             assert "third" in (folder / "a.txt").read_text()
     finally:
         await errand.close()
 
 
-def shown_texts(dialog: ChangesDialog) -> list[str]:
-    return [label.text() for label in dialog.findChildren(QLabel) if label.isVisible()]
+def spoken(panel: ReviewPanelView) -> list[str]:
+    """The files as a screen reader says them."""
+    role = Qt.ItemDataRole.AccessibleTextRole
+    return [str(panel.files.item(row).data(role)) for row in range(panel.files.count())]
+
+
+def shown_texts(panel: ReviewPanelView) -> list[str]:
+    return [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]

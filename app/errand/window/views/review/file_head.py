@@ -1,0 +1,76 @@
+"""The line above the diff of a file: its name and counts, which change is at the cursor, undo, redo, open, copy."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+
+from errand.protocol.changes import ChangedFile, FileDiff, UndoneHunk
+from errand.window.theme.style import push_button, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.views.review.review_head import can_redo, can_undo
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.diff_head import DiffHeadView
+from errand.window.widgets.labels import TextLabel
+
+
+class FileHeadView(QWidget):
+    """Emits `hunk_redo_requested` with the id of the change that undid a hunk."""
+
+    open_requested = Signal()
+    patch_requested = Signal()
+    undo_requested = Signal()
+    redo_requested = Signal()
+    hunk_redo_requested = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._file: ChangedFile | None = None
+        self._head = DiffHeadView(theme, self.patch_requested.emit)
+        self._position = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
+        set_tool_tip(self._position, "J or F7 goes to the next change, K or Shift+F7 to the previous one")
+        self._redo_hunk = push_button("Redo change", "quiet")
+        self._undo, self._redo = IconButton(theme, "undo-2", "Undo file"), IconButton(theme, "redo-2", "Redo file")
+        self._open = IconButton(theme, "external-link", "Open in editor")
+        self._redo_hunk.clicked.connect(self._on_redo_hunk)
+        self._undo.clicked.connect(self.undo_requested)
+        self._redo.clicked.connect(self.redo_requested)
+        self._open.clicked.connect(self.open_requested)
+        for control in (self._position, self._redo_hunk, self._undo, self._redo, self._open):
+            self._head.row.insertWidget(self._head.row.count() - 1, control)
+        column = QVBoxLayout(self)
+        tokens = theme.tokens
+        column.setContentsMargins(tokens.space_normal, 0, tokens.space_tight, 0)
+        column.addWidget(self._head)
+
+    def show_file(self, file: ChangedFile, step: int | None) -> None:
+        self._file = file
+        self._head.show_file(file.name, file.added, file.removed, can_copy=bool(file.added or file.removed))
+        self._undo.setVisible(can_undo(file, step))
+        self._redo.setVisible(can_redo(file, step))
+        self._redo_hunk.setVisible(step is None and bool(file.undone_hunks))
+        self._open.setEnabled(not file.is_deleted)
+
+    def show_counts(self, diff: FileDiff | None) -> None:
+        """Those of the diff that is shown, which may be that of a step."""
+        if self._file is not None and diff is not None:
+            can_copy = bool(diff.hunks)
+            self._head.show_file(self._file.name, diff.added, diff.removed, can_copy=can_copy)
+
+    def show_position(self, number: int, changes: int) -> None:
+        self._position.setText(f"{number} of {changes}" if number and changes > 1 else "")
+        self._position.setAccessibleName(f"Change {number} of {changes}" if number else "")
+
+    def _on_redo_hunk(self) -> None:
+        hunks = self._file.undone_hunks if self._file is not None else ()
+        if len(hunks) == 1:
+            self.hunk_redo_requested.emit(hunks[0].change_id)
+        elif hunks:
+            self._open_menu(hunks)
+
+    def _open_menu(self, hunks: tuple[UndoneHunk, ...]) -> None:
+        """The one that was undone last comes first."""
+        menu = QMenu(self)
+        for hunk in reversed(hunks):
+            entry = menu.addAction(f"Redo change  +{hunk.added} −{hunk.removed}")
+            entry.triggered.connect(lambda _=False, one=hunk: self.hunk_redo_requested.emit(one.change_id))
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self._redo_hunk.mapToGlobal(self._redo_hunk.rect().bottomLeft()))

@@ -1,0 +1,302 @@
+"""The panel that reviews the files a task changed: their list, the diff of one, undo and redo."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from errand.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW
+from errand.client.number_format import count
+from errand.client.safe_text import escape_hidden_line
+from errand.protocol.changes import ChangedFile, ChangeUndoResult, DiffHunk, FileDiff
+from errand.window.stores.changes import ChangesStore
+from errand.window.theme.theme import Theme
+from errand.window.views.review.diff_pane import DiffPane
+from errand.window.views.review.editor import open_in_editor
+from errand.window.views.review.file_head import FileHeadView
+from errand.window.views.review.file_list import ChangedFileListView
+from errand.window.views.review.review_head import ReviewHeadView
+from errand.window.widgets.banner import BannerView
+from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.labels import TextLabel
+
+_LEAST_WIDTH, _WIDE, _LIST_WIDTH = 380, 860, 260
+_MOST_ROWS = 0.3  # of the height, for the list above the diff
+_EMPTY = "When the agent changes files, they are listed here with what changed in each line. You can undo any of it."
+_NOTHING_LEFT = "Nothing of this change is left in the file."
+
+
+class ReviewPanelView(QWidget):
+    """Follows the task's changes while it is open.
+
+    Emits `closed` when the user closes it, `maximized` when it is to have all of the conversation's room or not any
+    more, and `layout_chosen` with whether diffs are side by side.
+    """
+
+    closed = Signal()
+    maximized = Signal(bool)
+    layout_chosen = Signal(bool)
+
+    def __init__(self, store: ChangesStore, theme: Theme, copy: Callable[[str], None]) -> None:
+        super().__init__()
+        self.setObjectName("review")
+        self._store = store
+        self._theme = theme
+        self._path = ""
+        self._entered = 0  # the hunk to go to when the diff is there: 1 the first, -1 the last, 0 none
+        self._wanted = ""
+        self._shown: tuple[str, int | None] = ("", None)  # the file and step of the diff
+        self._is_list_sized = False  # by the user
+        self.is_maximized = False
+        self.head = ReviewHeadView(theme)
+        self.banner = BannerView(theme)
+        self.files = ChangedFileListView(theme)
+        self.file_head = FileHeadView(theme)
+        self.diff = DiffPane(theme)
+        self._copy = copy
+        self._note = TextLabel(theme, tone="waiting", size=theme.tokens.size_small, wrap=True)
+        self._no_diff = TextLabel(theme, tone="muted", wrap=True)
+        self._diff_stack = QStackedWidget()
+        self._split = QSplitter(Qt.Orientation.Vertical)
+        self._empty = EmptyStateView(theme, "file-diff", "No changed files", _EMPTY)
+        self._stack = QStackedWidget()
+        self._lay_out()
+        self._connect()
+        self._add_keys()
+        self.setFocusProxy(self.files)
+        self._on_changed()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._store.load()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The list is beside the diff if there is room for both."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= self._theme.pixels(_WIDE)
+        wanted = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
+        if wanted != self._split.orientation():
+            self._split.setOrientation(wanted)
+            self._is_list_sized = False
+        self._fit_list()
+
+    def set_side_by_side(self, is_side_by_side: bool) -> None:
+        self.diff.set_side_by_side(is_side_by_side)
+        self.head.show_layout(is_side_by_side=is_side_by_side)
+
+    def set_maximized(self, is_maximized: bool) -> None:
+        """Give the panel all of the conversation's room, or give it back."""
+        self.is_maximized = is_maximized
+        self.head.show_maximized(is_maximized=is_maximized)
+        self.maximized.emit(is_maximized)
+
+    def show_file(self, task_id: str, name: str) -> None:
+        """Show the changes of a task; with `name`, of that file."""
+        self._wanted = name
+        self._store.choose(task_id)
+
+    def step(self, by: int) -> None:
+        """Go to the next or previous change, in the next or previous file after the last one of this."""
+        if not self.diff.step(by) and self.files.step(by):
+            self._entered = by
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.setMinimumWidth(self._theme.pixels(_LEAST_WIDTH))
+        self._no_diff.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._no_diff.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_far)
+        for layer in (self.diff, self._no_diff):
+            self._diff_stack.addWidget(layer)
+        pane = QWidget()
+        column = QVBoxLayout(pane)
+        column.setContentsMargins(0, tokens.space_close, 0, 0)
+        column.setSpacing(tokens.space_tight)
+        for part in (self.file_head, self._note):
+            column.addWidget(part)
+        column.addWidget(self._diff_stack, 1)
+        self._note.setContentsMargins(tokens.space_normal, 0, tokens.space_normal, 0)
+        self._split.setChildrenCollapsible(False)
+        self._split.addWidget(self.files)
+        self._split.addWidget(pane)
+        self._split.setStretchFactor(1, 1)
+        for layer in (self._split, self._empty):
+            self._stack.addWidget(layer)
+        foot = TextLabel(self._theme, CHANGES_NOT_SEEN, tone="muted", size=tokens.size_small, wrap=True)
+        foot.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_normal, tokens.space_close)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(self.head)
+        whole.addWidget(self._stack, 1)
+        whole.addWidget(self.banner)
+        whole.addWidget(foot)
+
+    def _connect(self) -> None:
+        store, head, file_head = self._store, self.head, self.file_head
+        store.changed.connect(self._on_changed)
+        store.diff_loaded.connect(self._on_diff_loaded)
+        store.conflicted.connect(self._on_conflicted)
+        store.failed.connect(self._on_failed)
+        store.done.connect(self.banner.hide)
+        store.patch_loaded.connect(self._on_patch_loaded)
+        self.banner.action_clicked.connect(store.overwrite)
+        head.closed.connect(self.closed)
+        head.layout_chosen.connect(self._on_layout_chosen)
+        head.maximize_toggled.connect(lambda: self.set_maximized(not self.is_maximized))
+        head.task_chosen.connect(store.choose)
+        head.step_chosen.connect(self._show_files)
+        head.patch_requested.connect(lambda: store.load_patch(None, head.step))
+        head.undo_requested.connect(lambda: store.undo(step=head.step))
+        head.redo_requested.connect(lambda: store.redo(step=head.step))
+        file_head.patch_requested.connect(lambda: store.load_patch(self._path, head.step))
+        file_head.open_requested.connect(self.open_file)
+        file_head.undo_requested.connect(lambda: store.undo(self._path, head.step))
+        file_head.redo_requested.connect(lambda: store.redo(self._path, head.step))
+        file_head.hunk_redo_requested.connect(self._on_redo_hunk)
+        self._split.splitterMoved.connect(self._on_list_sized)
+        self.files.chosen.connect(self._on_file_chosen)
+        self.files.itemActivated.connect(self._on_file_activated)
+        self.diff.hunk_changed.connect(self._show_position)
+        self.diff.undo_requested.connect(self._on_undo_hunk)
+        self.diff.menu_opening.connect(self._on_menu_opening)
+
+    def _add_keys(self) -> None:
+        """J and K only with the focus in the panel; F7 also while a message is written."""
+        inside = Qt.ShortcutContext.WidgetWithChildrenShortcut
+        for keys, by in (("J", 1), ("K", -1)):
+            QShortcut(QKeySequence(keys), self, context=inside).activated.connect(partial(self.step, by))
+        for keys, by in (("F7", 1), ("Shift+F7", -1)):
+            QShortcut(QKeySequence(keys), self).activated.connect(partial(self.step, by))
+        QShortcut(QKeySequence("Del"), self.diff, context=inside).activated.connect(self.diff.undo_current)
+
+    def open_file(self) -> None:
+        """Open the file in the person's editor, at the line of the cursor."""
+        problem = open_in_editor(self._path, self.diff.line, self._store.workspace)
+        if problem:
+            self._on_failed(escape_hidden_line(problem))
+
+    def _on_changed(self) -> None:
+        shown = self._store.shown
+        self._stack.setCurrentWidget(self._split if shown is not None else self._empty)
+        self.head.show_changes(self._store.tasks, shown)
+        if shown is not None:
+            self._show_files()
+
+    def _show_files(self) -> None:
+        """The files of the chosen step; the selection stays on its file."""
+        shown, step = self._store.shown, self.head.step
+        if shown is None:
+            return
+        files = [file for file in shown.files if step is None or step in (*file.steps, *file.undone_steps)]
+        had = self.files.count()
+        self.files.show_files(files, self._path)
+        if self._wanted:
+            wanted, self._wanted = self._wanted, ""
+            self.files.select(wanted)
+        self.head.show_files(files)
+        if had != len(files):
+            self._fit_list()
+        self._on_file_chosen()
+
+    def _fit_list(self) -> None:
+        """As high as its files, up to a part of the panel, until the user gives it a size."""
+        if self._is_list_sized:
+            return
+        if self._split.orientation() == Qt.Orientation.Horizontal:
+            width = self._theme.pixels(_LIST_WIDTH)
+            self._split.setSizes([width, max(self.width() - width, width)])
+            return
+        height = min(self.files.wanted_height, round(self.height() * _MOST_ROWS))
+        self._split.setSizes([height, max(self.height() - height, height)])
+
+    def _on_file_chosen(self) -> None:
+        file = self.files.file
+        if file is None:
+            return
+        if file.path != self._path:
+            self._path = file.path
+            self._entered = 0
+            self.banner.hide()
+            self.diff.show_hunks((), keeps_place=False, can_undo=False)
+            self._diff_stack.setCurrentWidget(self.diff)
+        self.file_head.show_file(file, self.head.step)
+        self._show_note(file, "")
+        self._show_position()
+        self._store.compare(file.path, self.head.step)
+
+    def _on_list_sized(self) -> None:
+        self._is_list_sized = True
+
+    def _on_file_activated(self) -> None:
+        self.diff.setFocus()
+
+    def _show_note(self, file: ChangedFile, note: str) -> None:
+        self._note.setText(file.note or note)
+        self._note.setVisible(bool(file.note or note))
+
+    def _show_position(self) -> None:
+        self.file_head.show_position(*self.diff.position)
+
+    def _on_diff_loaded(self, path: str, diff: FileDiff | None) -> None:
+        file = self.files.file
+        if file is None or path != self._path:
+            return
+        is_same = self._shown == (path, self.head.step)
+        self._shown = (path, self.head.step)
+        hunks = diff.hunks if diff is not None else ()
+        can_undo = self.head.step is None and file.can_undo and diff is not None and not diff.is_undone
+        self.diff.show_hunks(hunks, keeps_place=is_same and not self._entered, can_undo=can_undo)
+        note = "" if diff is None else diff.note or (REDO_PREVIEW if diff.is_undone else "")
+        self._no_diff.setText(note if diff is not None else _NOTHING_LEFT)
+        self._diff_stack.setCurrentWidget(self.diff if hunks else self._no_diff)
+        self._show_note(file, note if hunks else "")
+        self.file_head.show_counts(diff)
+        if self._entered:
+            self._enter_diff()
+        self._show_position()
+
+    def _enter_diff(self) -> None:
+        entered, self._entered = self._entered, 0
+        if entered > 0:
+            self.diff.go_to_hunk(0)
+        else:
+            self.diff.go_to_last()
+
+    def _on_undo_hunk(self, hunk: DiffHunk) -> None:
+        self._store.undo(self._path, hunk=hunk.id)
+
+    def _on_redo_hunk(self, change_id: str) -> None:
+        self._store.redo(self._path, hunk=change_id)
+
+    def _on_menu_opening(self, menu: QMenu) -> None:
+        menu.addAction(self._theme.icon("external-link"), "Open in editor").triggered.connect(self.open_file)
+
+    def _on_layout_chosen(self, is_side_by_side: bool) -> None:
+        self.set_side_by_side(is_side_by_side)
+        self.layout_chosen.emit(is_side_by_side)
+
+    def _on_patch_loaded(self, patch: str, left_out: Iterable[str]) -> None:
+        names = [escape_hidden_line(name) for name in left_out]
+        if patch:
+            self._copy(patch)
+        if names:
+            more = f" and {count(len(names) - 1, 'more file')}" if len(names) > 1 else ""
+            verb = "are" if len(names) > 1 else "is"
+            did = "The patch was copied" if patch else "Nothing was copied"
+            text = f"{did}. {names[0]}{more} {verb} not in it whole: not text, or too large."
+            self.banner.show_message(text, "waiting")
+        elif patch:
+            self.banner.show_message("The patch was copied.", "done")
+
+    def _on_conflicted(self, result: ChangeUndoResult) -> None:
+        first, *others = result.conflicts
+        more = f" And {count(len(others), 'more file')}." if others else ""
+        can_overwrite = all(conflict.can_overwrite for conflict in result.conflicts)
+        kept = " Nothing was changed. If you overwrite it, redo brings that version back." if can_overwrite else ""
+        text = f"{escape_hidden_line(first.text)}{more}{kept}"
+        self.banner.show_message(text, "waiting", "Overwrite" if can_overwrite else "")
+
+    def _on_failed(self, text: str) -> None:
+        self.banner.show_message(text, "failed")
