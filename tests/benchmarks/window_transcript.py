@@ -16,7 +16,8 @@ from errand.window.transcript.view import TranscriptView
 from tests.benchmarks.bench import median, p99
 from tests.benchmarks.process_memory import private_mb
 from tests.benchmarks.row import Row
-from tests.support.rows import KeptActions, RowList, long_conversation, reply, tool
+from tests.support.row_actions import KeptActions
+from tests.support.rows import RowList, long_conversation, reply, tool
 
 _ROWS = 10_000
 _PAGES = 300

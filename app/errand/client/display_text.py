@@ -299,28 +299,41 @@ def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
     return found or next((item for item in items if item.status == "pending"), None)
 
 
-CHANGES_NOT_SEEN = "Changes that commands make to files they do not name, and changes by Python code, are not listed."
+CHANGES_NOT_SEEN = tr(
+    "Changes that commands make to files they do not name, and changes by Python code, are not listed."
+)
 
 
-REDO_PREVIEW = "All changes of this file are undone. This is what a redo brings."
+REDO_PREVIEW = tr("All changes of this file are undone. This is what a redo brings.")
 
 
 def file_state_text(file: ChangedFile) -> str:
     """What became of a changed file, and whether a command changed it; empty if a tool simply changed it."""
-    by_command = "by a command" if file.command_steps else ""
+    by_command = tr("by a command") if file.command_steps else ""
     return " · ".join(part for part in (_file_state(file), by_command) if part)
 
 
 def _file_state(file: ChangedFile) -> str:
     match file.state:
         case "undone":
-            return "undone"
+            return tr("undone")
         case "changed_since":
-            return "changed since"
+            return tr("changed since")
         case "not_kept":
-            return "cannot be undone"
+            return tr("cannot be undone")
         case "changed":
-            hunks = f"{count(len(file.undone_hunks), 'change')} undone" if file.undone_hunks else ""
-            steps = "partly undone" if file.undone_steps else hunks
-            whole = "new" if file.is_new else "deleted" if file.is_deleted else ""
-            return steps or (f"{whole} folder" if file.is_folder else whole)
+            undone = len(file.undone_hunks)
+            hunks = trn("{n} change undone", "{n} changes undone", undone) if undone else ""
+            steps = tr("partly undone") if file.undone_steps else hunks
+            return steps or _whole_file_state(file)
+
+
+def _whole_file_state(file: ChangedFile) -> str:
+    if file.is_folder:
+        return tr("new folder") if file.is_new else tr("deleted folder") if file.is_deleted else ""
+    if file.renamed_from:
+        return tr("renamed from {name}").format(name=escape_hidden_line(file.renamed_from))
+    if file.renamed_to:
+        return tr("renamed to {name}").format(name=escape_hidden_line(file.renamed_to))
+    became = tr("new") if file.is_new else tr("deleted") if file.is_deleted else ""
+    return ", ".join(part for part in (became, tr("binary") if file.is_binary else "") if part)

@@ -59,7 +59,7 @@ class ChangedFile(Wire, frozen=True, kw_only=True):
 
     `name` is relative to the workspace; the counts are lines that are changed now.
     `steps` have changed it, `undone_steps` are those undone; in `command_steps` a command did. `note` says in words
-    what is special about it.
+    what is special about it. `renamed_from` and `renamed_to` name the deleted or the new file with the same content.
     """
 
     path: str
@@ -74,6 +74,9 @@ class ChangedFile(Wire, frozen=True, kw_only=True):
     is_new: bool = False
     is_deleted: bool = False
     is_folder: bool = False
+    is_binary: bool = False
+    renamed_from: str = ""
+    renamed_to: str = ""
     can_undo: bool = False
     can_redo: bool = False
     note: str = ""

@@ -184,6 +184,37 @@ async def test_a_hunk_of_an_older_diff_is_not_guessed(work: Work) -> None:
     assert work.read("a") == with_lines(l3="other")
 
 
+async def test_a_hunk_is_undone_and_redone_beside_what_somebody_changed_since(work: Work) -> None:
+    work.put("a", LINES)
+    await work.write(1, "a", with_lines(l3="first", l20="second"))
+    work.put("a", with_lines(l3="first", l12="mine", l20="second"))
+    (diff,) = await work.diff("a")
+    result = await work.undo("a", hunk=diff.hunks[0].id)
+    assert (result.conflicts, work.read("a")) == ((), with_lines(l12="mine", l20="second"))
+    file = (await work.files())["a"]
+    assert (file.state, file.added, file.removed) == ("changed", 1, 1)
+    work.put("a", with_lines(l12="mine", l20="second", l28="mine too"))
+    await work.redo("a", hunk=file.undone_hunks[0].change_id)
+    assert work.read("a") == with_lines(l3="first", l12="mine", l20="second", l28="mine too")
+    await work.undo("a")
+    assert work.read("a") == with_lines(l12="mine", l28="mine too")
+
+
+async def test_a_hunk_whose_lines_somebody_changed_since_is_only_overwritten_on_demand(work: Work) -> None:
+    work.put("a", LINES)
+    await work.write(1, "a", with_lines(l3="first", l20="second"))
+    mine = with_lines(l3="mine", l20="second")
+    work.put("a", mine)
+    (diff,) = await work.diff("a")
+    result = await work.undo("a", hunk=diff.hunks[0].id)
+    assert [(one.text, one.can_overwrite) for one in result.conflicts] == [
+        ("a was changed since by somebody else, in the same lines.", True)
+    ]
+    assert work.read("a") == mine
+    await work.undo("a", hunk=diff.hunks[0].id, overwrite=True)
+    assert work.read("a") == with_lines(l20="second")
+
+
 async def test_a_file_that_somebody_changed_since_is_only_overwritten_on_demand_and_can_be_restored(work: Work) -> None:
     work.put("a", "old\n")
     await work.write(1, "a", "new\n")
@@ -313,3 +344,23 @@ async def test_the_users_git_index_is_not_touched(work: Work) -> None:
     await work.write(1, "a", "new\n")
     await work.undo()
     assert (index.read_bytes(), index.stat().st_mtime_ns) == (b"DIRC", before)
+
+
+async def test_a_file_that_a_command_renamed_is_told_as_renamed(work: Work) -> None:
+    work.put("a.txt", LINES)
+    work.put("one/__init__.py", "")
+    await work.shell(1, "mkdir sub two && mv a.txt sub/b.txt && mv one/__init__.py two/__init__.py")
+    files = await work.files()
+    assert (files["a.txt"].renamed_to, files["sub/b.txt"].renamed_from) == ("sub/b.txt", "a.txt")
+    assert not files["two/__init__.py"].renamed_from, "an empty file is like any other empty one"
+    await work.undo()
+    assert work.read("a.txt") == LINES
+    assert not any(file.renamed_to or file.renamed_from for file in (await work.files()).values())
+
+
+async def test_a_binary_file_is_told_from_a_text(work: Work) -> None:
+    work.put("a", b"\0one")
+    work.put("b", LINES)
+    await work.shell(1, "printf 'two\\0' > a && printf 'x\\0' > c && echo x > b && touch d")
+    files = await work.files()
+    assert {name: file.is_binary for name, file in files.items()} == {"a": True, "b": False, "c": True, "d": False}

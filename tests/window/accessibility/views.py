@@ -26,7 +26,8 @@ from errand.window.views.shell.dialogs import ShortcutsDialog
 from errand.window.views.shell.main_window import KeepRunningDialog
 from errand.window.views.sidebar.archive import DeleteDialog
 from errand.window.views.usage.dialog import UsageDialog
-from tests.support.rows import KeptActions, RowList
+from tests.support.row_actions import KeptActions
+from tests.support.rows import RowList
 from tests.support.window import press, until
 from tests.window.accessibility import agents_views, memory_views
 from tests.window.accessibility.every_row import every_row

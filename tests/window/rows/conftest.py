@@ -11,7 +11,7 @@ from errand.window.rows.base import RowView
 from errand.window.rows.registry import kind_of
 from errand.window.rows.row import Row
 from errand.window.theme.theme import Theme
-from tests.support.rows import KeptActions
+from tests.support.row_actions import KeptActions
 
 MakeRowView = Callable[[Row], RowView[Row]]
 W = TypeVar("W", bound=QWidget)

@@ -24,7 +24,8 @@ from errand.window.rows.asks.ask import AskView
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.row import AskRow
 from errand.window.theme.theme import Theme
-from tests.support.rows import APPROVAL, CODE, FETCH, LIMIT, QUESTION, SERVICE, UNKNOWN, KeptActions
+from tests.support.row_actions import KeptActions
+from tests.support.rows import APPROVAL, CODE, FETCH, LIMIT, QUESTION, SERVICE, UNKNOWN
 
 WIDTH = 600
 _PREFIX = "python -m pytest …. Commands that begin with `python -m pytest …`, on files of the workspace."

@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu
 from errand.window.rows.base import RowView
 from errand.window.rows.edit import MessageEditField
 from errand.window.rows.row import BranchEndRow, BranchSwitchRow, EditMessageRow, Row
-from tests.support.rows import KeptActions, end, node, reply, user
+from tests.support.row_actions import KeptActions
+from tests.support.rows import end, node, reply, user
 from tests.window.rows.conftest import MakeRowView
 
 FORK = BranchSwitchRow("n0/fork", 2, 3, "n1", "n3", is_user=True, locked=False)

@@ -12,7 +12,8 @@ from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.edit import MessageEditField
 from errand.window.rows.row import Row, SummaryRow
 from errand.window.rows.text_view import TextView
-from tests.support.rows import KeptActions, node, reply, user
+from tests.support.row_actions import KeptActions
+from tests.support.rows import node, reply, user
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 SUMMARY = SummaryBlock(text="The **goal**.", until_id="n0", nodes=120, tokens_before=82_400, tokens_after=3_040)

@@ -17,7 +17,8 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.picture_viewer import PictureViewer, suggested_name
 from errand.window.widgets.pictures import PictureButton, picture_size
-from tests.support.rows import KeptActions, node
+from tests.support.row_actions import KeptActions
+from tests.support.rows import node
 from tests.window.rows.conftest import MakeRowView, part
 
 

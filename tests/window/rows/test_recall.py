@@ -13,7 +13,8 @@ from errand.window.rows.recall import RECALL
 from errand.window.rows.row import RecallRow, Row
 from errand.window.rows.text_view import TextView
 from errand.window.stores.conversation.node_rows import NodeExtras, node_rows
-from tests.support.rows import KeptActions, node, recalled
+from tests.support.row_actions import KeptActions
+from tests.support.rows import node, recalled
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 

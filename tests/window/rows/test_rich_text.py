@@ -15,7 +15,8 @@ from errand.window.rows.row import AskRow, ImageRow, Row
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel
-from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN, KeptActions, end, image, notice, reply, tool, user
+from tests.support.row_actions import KeptActions
+from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN, end, image, notice, reply, tool, user
 
 HTML = "<b>bold</b><img/src='file:///etc/passwd'/><a/href='http://127.0.0.1:1'>link</a>" + " long" * 30
 

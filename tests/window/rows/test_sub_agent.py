@@ -14,7 +14,8 @@ from errand.window.rows.row import ToolCallRow
 from errand.window.rows.tool import ToolCallView
 from errand.window.theme.theme import Theme
 from tests.support.protocol_events import task
-from tests.support.rows import KeptActions, node
+from tests.support.row_actions import KeptActions
+from tests.support.rows import node
 
 _CALL = ToolCallBlock(
     call_id="call_1",

@@ -16,7 +16,8 @@ from errand.window.rows.piece import Fence, parse_fence
 from errand.window.rows.row import Row, Speaker
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
-from tests.support.rows import KeptActions, image, node, notice, reply, thinking, user
+from tests.support.row_actions import KeptActions
+from tests.support.rows import image, node, notice, reply, thinking, user
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 

@@ -24,7 +24,8 @@ from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
 from errand.window.widgets.buttons import CopyButton
 from errand.window.widgets.labels import one_line
-from tests.support.rows import KeptActions, RowList, end, reply, tool
+from tests.support.row_actions import KeptActions
+from tests.support.rows import RowList, end, reply, tool
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 _DIFF = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new\n"

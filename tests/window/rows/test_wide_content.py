@@ -12,7 +12,8 @@ from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.piece import TableView
 from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
-from tests.support.rows import KeptActions, reply, tool
+from tests.support.row_actions import KeptActions
+from tests.support.rows import reply, tool
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 

@@ -12,7 +12,8 @@ from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
-from tests.support.rows import KeptActions, RowList
+from tests.support.row_actions import KeptActions
+from tests.support.rows import RowList
 
 
 class Page:

@@ -15,7 +15,8 @@ from errand.window.rows.row import Row, StepRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
-from tests.support.rows import KeptActions, RowList, end, image, long_conversation, notice, reply, thinking, tool, user
+from tests.support.row_actions import KeptActions
+from tests.support.rows import RowList, end, image, long_conversation, notice, reply, thinking, tool, user
 from tests.window.transcript.conftest import Page
 
 MakePage = Callable[..., Page]

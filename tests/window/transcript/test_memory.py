@@ -7,7 +7,8 @@ from pytestqt.qtbot import QtBot
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
-from tests.support.rows import KeptActions, RowList, long_conversation
+from tests.support.row_actions import KeptActions
+from tests.support.rows import RowList, long_conversation
 
 _PAGES = 30
 

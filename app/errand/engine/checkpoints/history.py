@@ -120,6 +120,16 @@ class FileHistory:
             version = self._step(version, unit.before, Version(unit.after, mode=unit.mode_after), "redo")
         return self._whole(version)
 
+    def with_changes_since(self, version: Version, now: Version) -> Version | None:
+        """A version made of the head, with what somebody else made of the head since; None if both touch the same lines.
+
+        `now` is the file as it is.
+        """
+        if version.data is None or now.data is None:
+            return None
+        result = _merged_texts(self.data(self.head), now.data, version.data)
+        return Version(id_of(result), result, now.mode) if result is not None else None
+
     def _exact(self, units: Sequence[Change], start: Version) -> Version | None:
         """The version that was undone last, if it were just these changes: it may be somebody else's."""
         last = self.own[-1] if self.own else None

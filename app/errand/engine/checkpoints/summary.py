@@ -30,6 +30,7 @@ from errand.protocol.tasks import Task
 
 # Of one answer, which has to fit a message.
 _MOST_CHARACTERS = 3_000_000
+_EMPTY = id_of(b"")
 
 
 def name_of(path: str, workspace: str) -> str:
@@ -47,9 +48,24 @@ def changes_of(task: Task, histories: list[FileHistory]) -> TaskChanges:
     return TaskChanges(
         task_id=task.id,
         conversation_id=task.conversation_id,
-        files=tuple(_file(one, task.workspace) for one in histories),
+        files=_with_renames(histories, [_file(one, task.workspace) for one in histories]),
         steps=_steps(histories),
     )
+
+
+def _with_renames(histories: list[FileHistory], files: list[ChangedFile]) -> tuple[ChangedFile, ...]:
+    """A new file is a renamed one if a single deleted file had its content."""
+    gone = defaultdict[str, list[int]](list)
+    new = defaultdict[str, list[int]](list)
+    for number, (history, file) in enumerate(zip(histories, files, strict=True)):
+        if file.state == "changed" and not file.is_folder and (file.is_new or file.is_deleted):
+            (gone[history.base] if file.is_deleted else new[history.head]).append(number)
+    for content in (gone.keys() & new.keys()) - {_EMPTY}:
+        if len(gone[content]) == len(new[content]) == 1:
+            (old,), (now,) = gone[content], new[content]
+            files[now] = msgspec.structs.replace(files[now], renamed_from=files[old].name)
+            files[old] = msgspec.structs.replace(files[old], renamed_to=files[now].name)
+    return tuple(files)
 
 
 def _file(history: FileHistory, workspace: str) -> ChangedFile:
@@ -80,10 +96,19 @@ def _file(history: FileHistory, workspace: str) -> ChangedFile:
         is_deleted=history.head == NOTHING and history.base != NOTHING,
         is_folder=FOLDER in (history.units[0].before, history.units[0].after)
         and {history.base, history.head} <= {NOTHING, FOLDER},
+        is_binary=not (added or removed or missing) and state != "undone" and _is_binary(history),
         can_undo=bool(edits) and not missing and history.base != history.head,
         can_redo=bool(undone) or bool(hunks),
         note=note,
     )
+
+
+def _is_binary(history: FileHistory) -> bool:
+    """Asked only for files without changed lines: it reads both contents."""
+    try:
+        return None in (decode(history.data(history.base)), decode(history.data(history.head)))
+    except CannotRestore:
+        return False
 
 
 def _steps(histories: list[FileHistory]) -> tuple[ChangedStep, ...]:

@@ -210,9 +210,11 @@ class Checkpoints:
             return None
         if history.current == OTHER:
             raise CannotRestore("there is no file any more that could be changed, or it is too large")
-        if history.is_changed_since and not params.overwrite:
-            raise _ChangedSince("another task" if history.changed_by else "somebody else")
         now = read_version(Path(history.path))
+        is_kept = history.is_changed_since and not params.overwrite
+        who = "another task" if history.changed_by else "somebody else"
+        if is_kept and params.hunk is None:
+            raise _ChangedSince(who)
         start = Version(history.head, mode=now.mode)
         kind: ChangeKind = direction
         if is_hunk:
@@ -224,6 +226,11 @@ class Checkpoints:
             version = history.without(units, start)
         else:
             version = history.with_again(units, start)
+        if is_kept:
+            both = history.with_changes_since(version, now)
+            if both is None:
+                raise _ChangedSince(f"{who}, in the same lines")
+            version = both
         self._contents.put(*(data for data in (now.data, version.data) if data is not None))
         added, removed = line_counts(now.data, version.data)
         change = Change(

@@ -8,11 +8,12 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from errand.client.display_text import is_unfinished, refused_text, unfinished_text
-from errand.client.number_format import count, task_totals
+from errand.client.number_format import task_totals
 from errand.client.safe_text import plain
 from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeKind
 from errand.protocol.tasks import Task
+from errand.translation import tr, trn
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate, line_estimate
 from errand.window.rows.markdown import markdown_document, plain_document, without_markup
 from errand.window.rows.message_actions import BranchLock, HoverActionsView
@@ -62,7 +63,7 @@ class _QuietEnd(HoverActionsView):
         self._copy = self.add("copy", "Copy reply", copy)
         self._retry = self.add("refresh-cw", "Retry", retry)
         self._fork = self.add("git-branch", "Fork here", fork)
-        self.review = self.add("file-diff", "Review changed files", review)
+        self.review = self.add("file-diff", tr("Review changed files"), review)
         self.branching = (self._retry, self._fork)
         self._totals = self.add_text()
 
@@ -93,7 +94,7 @@ class TaskEndView(RowView[TaskEndRow]):
         self._retry = self._button("refresh-cw", "Retry", self._on_retry_clicked)
         self._fork = self._button("git-branch", "Fork here", self._on_fork_clicked)
         self._review = push_button("", "quiet")
-        ShortcutToolTip(self._review, "Review the changed files", "review")
+        ShortcutToolTip(self._review, tr("Review the changed files"), "review")
         self._review.clicked.connect(self._on_review_clicked)
         head.addWidget(self._review)
         head.addWidget(self._retry)
@@ -181,7 +182,7 @@ class TaskEndView(RowView[TaskEndRow]):
 
     def _show_review(self) -> None:
         files = self.row_actions.changes.count(self._row.task.id) if self._row is not None else 0
-        self._review.setText(f"Review {count(files, 'file')}")
+        self._review.setText(trn("Review {n} file", "Review {n} files", files))
         self._review.setAccessibleName(self._review.text())
         self._review.setVisible(files > 0)
         self._quiet.review.setVisible(files > 0)

@@ -17,6 +17,7 @@ from errand.client.safe_text import escape_hidden, escape_hidden_line, output_te
 from errand.protocol.base import JsonValue
 from errand.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
 from errand.protocol.tasks import CallProgress, Task
+from errand.translation import tr
 from errand.window.rows.asks.ask_card import outcome_text, settled_words
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.rows.code_view import CodeView, DiffView
@@ -101,8 +102,8 @@ class ToolCallCard(QWidget):
         self._diff_text = ""
         self._task_id = ""
         self._diff_head = DiffHeadView(theme, self._copy_patch)
-        self._review = IconButton(theme, "file-diff", "Open in the review")
-        ShortcutToolTip(self._review, "Open in the review", "review")
+        self._review = IconButton(theme, "file-diff", tr("Open in the review"))
+        ShortcutToolTip(self._review, tr("Open in the review"), "review")
         self._review.clicked.connect(self._on_review)
         self._diff_head.row.addWidget(self._review)
         actions.changes.changed.connect(self._show_review)

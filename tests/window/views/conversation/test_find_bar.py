@@ -21,7 +21,7 @@ from errand.window.views.conversation.find_bar import FindBarView
 from tests.support.engine_server import engine_server
 from tests.support.processes import until
 from tests.support.records import agent, conversation, node
-from tests.support.rows import KeptActions
+from tests.support.row_actions import KeptActions
 from tests.support.store_engine import stores_on
 
 FIELD = "Find in this conversation"

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from errand.protocol.tasks import ApproveMode, Task
 from errand.window.rows.row import UserRow
 from errand.window.stores.catalog import ModelStore
-from errand.window.stores.changes import ChangesStore
 from errand.window.stores.conversation.store import ConversationStore, StreamedText
 from errand.window.stores.stores import Stores
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
@@ -71,7 +70,6 @@ class InputPanelView(QWidget):
     def __init__(
         self,
         store: ConversationStore,
-        changes: ChangesStore,
         stores: Stores,
         models: ModelStore,
         theme: Theme,
@@ -87,7 +85,6 @@ class InputPanelView(QWidget):
         self._history = PromptHistory()
         self._context = ContextUsageStore(stores.session)
         self.context = ContextBarView(self._context, theme)
-        self._changes = changes
         self.agents = AgentsBarView(store, stores, models, theme)
         self.status = StatusLineView(theme, self.context)
         self.todo = TodoView(theme)
@@ -164,7 +161,6 @@ class InputPanelView(QWidget):
         store.loaded.connect(self.show_task)
         store.agents.changed.connect(self.show_task)
         store.inserted.connect(self._show_status)
-        self._changes.changed.connect(self._on_files_of_task_changed)
         self._stores.asks.changed.connect(self.show_task)
         self._stores.session.state_changed.connect(self.show_task)
         self._stores.personalities.changed.connect(self._show_option_defaults)
@@ -198,10 +194,6 @@ class InputPanelView(QWidget):
     def _show_status(self) -> None:
         task = self._store.task
         self.status.show_task(task, self._agent_name(task), _WRITING[self._store.streams])
-
-    def _on_files_of_task_changed(self) -> None:
-        shown = self._changes.shown
-        self.status.show_changes(len(shown.files) if shown is not None else 0)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
         """Send this text, with the attachments, to several models."""

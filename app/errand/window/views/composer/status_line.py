@@ -6,9 +6,9 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from errand.client.number_format import count, duration, elapsed, money, time_left
+from errand.client.number_format import duration, elapsed, money, time_left
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.stores.tasks import can_pause, is_paused, task_activity
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -62,7 +62,7 @@ class StatusLineView(QWidget):
         self._pause.hide()
         self.mode = ModeSwitchView(of_ended=True)
         self._changes = push_button("", "quiet")
-        ShortcutToolTip(self._changes, "Review the changed files", "review")
+        ShortcutToolTip(self._changes, tr("Review the changed files"), "review")
         self._changes.clicked.connect(self.changes_requested)
         self._changes.hide()
         row = QHBoxLayout(self)
@@ -85,7 +85,7 @@ class StatusLineView(QWidget):
 
     def show_changes(self, files: int) -> None:
         """Show how many files were changed; nothing for none."""
-        text = f"{count(files, 'file')} changed"
+        text = trn("{n} file changed", "{n} files changed", files)
         self._changes.setText(text)
         self._changes.setAccessibleName(text)
         self._changes.setVisible(files > 0)

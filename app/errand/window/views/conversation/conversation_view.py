@@ -105,7 +105,7 @@ class ConversationView(QWidget):
         actions = ConversationRowActions(store, models, clipboard, self, self.changes)
         self.transcript = TranscriptView(store, theme, actions)
         self._welcome: WelcomeView | None = None
-        self.input_panel = InputPanelView(store, self.changes, stores, models, theme, pasted)
+        self.input_panel = InputPanelView(store, stores, models, theme, pasted)
         self.dialogs = ConversationDialogs(store, stores, models, self.input_panel, theme, clipboard, self)
         self.interrupted = BannerView(theme)
         self.no_model = BannerView(theme)
@@ -272,6 +272,7 @@ class ConversationView(QWidget):
         self.input_panel.status.pause_requested.connect(self.pause_or_resume)
         self.input_panel.status.changes_requested.connect(self.review.toggle)
         self.changes.review_requested.connect(self._on_review_requested)
+        self.changes.changed.connect(self._on_files_changed)
         self.panels.closed_with_focus.connect(self.composer.setFocus)
         self.transcript.selection.clicked.connect(self.composer.setFocus)
         self.composer.field.page_requested.connect(self.transcript.scroll_page)
@@ -302,6 +303,10 @@ class ConversationView(QWidget):
         self.no_model.action_clicked.connect(self.input_panel.task_options.providers_requested)
         self._models.changed.connect(self._on_models_changed)
         self.tour_requested.connect(self.no_model.hide)
+
+    def _on_files_changed(self) -> None:
+        shown = self.changes.shown
+        self.input_panel.status.show_changes(len(shown.files) if shown is not None else 0)
 
     def _on_review_requested(self, task_id: str, name: str) -> None:
         self.review.open()

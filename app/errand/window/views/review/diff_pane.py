@@ -7,6 +7,7 @@ from PySide6.QtGui import QContextMenuEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSplitter, QWidget
 
 from errand.protocol.changes import DiffHunk
+from errand.translation import tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.review.diff_edit import DiffEdit, link_scrolling, stack_above
@@ -36,15 +37,15 @@ class DiffPane(QWidget):
         self._hovered = -1
         self._is_linking = False
         self.is_side_by_side = False
-        self.unified = DiffEdit(theme, "Changes of the file")
+        self.unified = DiffEdit(theme, tr("Changes of the file"))
         self._sides: tuple[DiffEdit, DiffEdit] | None = None
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._split.hide()
-        self._undo = push_button("Undo change")
+        self._undo = push_button(tr("Undo change"))
         set_style(self._undo, "look", "hunk")
         self._undo.setFont(theme.font(theme.tokens.size_small))
-        set_tool_tip(self._undo, "Take this change out of the file; the others stay (Del)")
+        set_tool_tip(self._undo, tr("Undo this change alone (Del)"))
         self._undo.setCursor(Qt.CursorShape.ArrowCursor)
         self._undo.clicked.connect(self._on_undo_clicked)
         row = QHBoxLayout(self)
@@ -136,7 +137,8 @@ class DiffPane(QWidget):
         new.show_lines(right, left, keeps_place=keeps_place)
 
     def _make_sides(self) -> tuple[DiffEdit, DiffEdit]:
-        old, new = DiffEdit(self._theme, "The file before", "old"), DiffEdit(self._theme, "The file now", "new")
+        old = DiffEdit(self._theme, tr("The file before"), "old")
+        new = DiffEdit(self._theme, tr("The file now"), "new")
         self._sides = (old, new)
         old.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         link_scrolling(old, new)
@@ -187,11 +189,11 @@ class DiffPane(QWidget):
 
     def _on_menu_requested(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
-        copy = menu.addAction("Copy")
+        copy = menu.addAction(tr("Copy"))
         copy.setEnabled(self.main.textCursor().hasSelection())
         copy.triggered.connect(self.main.copy)
         if self._can_undo and self.hunk is not None:
-            menu.addAction(self._theme.icon("undo-2"), "Undo change").triggered.connect(self.undo_current)
+            menu.addAction(self._theme.icon("undo-2"), tr("Undo change")).triggered.connect(self.undo_current)
         self.menu_opening.emit(menu)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(event.globalPos())

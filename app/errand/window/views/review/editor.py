@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QProcess, QUrl
 from PySide6.QtGui import QDesktopServices
 
+from errand.translation import tr
 from errand.window.views.shared.row_actions import link_target
 
 # How an editor is told the line. Others of these variables need a terminal, or are not known to have a window.
@@ -38,16 +39,18 @@ _IN_TERMINAL = frozenset(("-nw", "-t", "-tty", "--tty", "--no-window-system"))
 def open_in_editor(path: str, line: int, workspace: str) -> str:
     """Open a file at a line; returns why that is not possible, in words, or `""`."""
     if not Path(path).exists():
-        return f"{Path(path).name} is not there any more."
+        return tr("{name} does not exist any more.").format(name=Path(path).name)
     command = editor_command(os.environ, path, max(line, 1))
     if command is not None:
         program, *arguments = command
         started, _ = QProcess.startDetached(program, arguments, workspace or str(Path(path).parent))
-        return "" if started else f"{program} could not be started. VISUAL or EDITOR names it as your editor."
+        problem = tr("{program} could not be started. VISUAL or EDITOR names it as your editor.")
+        return "" if started else problem.format(program=program)
     target = link_target(QUrl.fromLocalFile(path).toString(), workspace)
     if target.path is not None and QDesktopServices.openUrl(QUrl.fromLocalFile(str(target.path))):
         return ""
-    return f"No program is set up to open {Path(path).name}. Set VISUAL to your editor, then start Errand again."
+    problem = tr("No program is set up to open {name}. Set VISUAL to your editor, then start Errand again.")
+    return problem.format(name=Path(path).name)
 
 
 def editor_command(environment: Mapping[str, str], path: str, line: int) -> tuple[str, ...] | None:

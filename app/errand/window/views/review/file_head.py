@@ -4,6 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from errand.protocol.changes import ChangedFile, FileDiff, UndoneHunk
+from errand.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.review.review_head import can_redo, can_undo
@@ -26,10 +27,13 @@ class FileHeadView(QWidget):
         self._file: ChangedFile | None = None
         self._head = DiffHeadView(theme, self.patch_requested.emit)
         self._position = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
-        set_tool_tip(self._position, "J or F7 goes to the next change, K or Shift+F7 to the previous one")
-        self._redo_hunk = push_button("Redo change", "quiet")
-        self._undo, self._redo = IconButton(theme, "undo-2", "Undo file"), IconButton(theme, "redo-2", "Redo file")
-        self._open = IconButton(theme, "external-link", "Open in editor")
+        set_tool_tip(self._position, tr("J or F7: next change. K or Shift+F7: previous change."))
+        self._redo_hunk = push_button(tr("Redo change"), "quiet")
+        self._undo, self._redo = (
+            IconButton(theme, "undo-2", tr("Undo file")),
+            IconButton(theme, "redo-2", tr("Redo file")),
+        )
+        self._open = IconButton(theme, "external-link", tr("Open in editor"))
         self._redo_hunk.clicked.connect(self._on_redo_hunk)
         self._undo.clicked.connect(self.undo_requested)
         self._redo.clicked.connect(self.redo_requested)
@@ -56,8 +60,10 @@ class FileHeadView(QWidget):
             self._head.show_file(self._file.name, diff.added, diff.removed, can_copy=can_copy)
 
     def show_position(self, number: int, changes: int) -> None:
-        self._position.setText(f"{number} of {changes}" if number and changes > 1 else "")
-        self._position.setAccessibleName(f"Change {number} of {changes}" if number else "")
+        is_one_of = number > 0 and changes > 1
+        figures = {"number": number, "changes": changes}
+        self._position.setText(tr("{number} of {changes}").format(**figures) if is_one_of else "")
+        self._position.setAccessibleName(tr("Change {number} of {changes}").format(**figures) if is_one_of else "")
 
     def _on_redo_hunk(self) -> None:
         hunks = self._file.undone_hunks if self._file is not None else ()
@@ -70,7 +76,7 @@ class FileHeadView(QWidget):
         """The one that was undone last comes first."""
         menu = QMenu(self)
         for hunk in reversed(hunks):
-            entry = menu.addAction(f"Redo change  +{hunk.added} −{hunk.removed}")
+            entry = menu.addAction(f"{tr('Redo change')}  +{hunk.added} −{hunk.removed}")
             entry.triggered.connect(lambda _=False, one=hunk: self.hunk_redo_requested.emit(one.change_id))
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self._redo_hunk.mapToGlobal(self._redo_hunk.rect().bottomLeft()))

@@ -7,9 +7,9 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from errand.client.display_text import file_state_text
-from errand.client.number_format import count
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.changes import ChangedFile
+from errand.translation import tr, trn
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 
@@ -26,7 +26,7 @@ class ChangedFileListView(QListWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.setAccessibleName("Changed files")
+        self.setAccessibleName(tr("Changed files"))
         self.setItemDelegate(_FileDelegate(theme, self))
         self.setFrameShape(QListWidget.Shape.NoFrame)
         self.setMouseTracking(True)
@@ -181,8 +181,10 @@ def _fill(item: QListWidgetItem, file: ChangedFile) -> None:
     item.setText(name)
     item.setData(FILE, file)
     item.setToolTip(plain_tool_tip("\n".join(part for part in (name, state) if part)))
-    lines = "" if file.is_folder else f"{count(file.added, 'line')} added, {count(file.removed, 'line')} removed"
-    item.setData(Qt.ItemDataRole.AccessibleTextRole, ", ".join(part for part in (name, lines, state) if part))
+    added = trn("{n} line added", "{n} lines added", file.added)
+    removed = trn("{n} line removed", "{n} lines removed", file.removed)
+    lines = () if file.is_folder else (added, removed)
+    item.setData(Qt.ItemDataRole.AccessibleTextRole, ", ".join(part for part in (name, *lines, state) if part))
 
 
 def _file(index: _Index) -> ChangedFile | None:

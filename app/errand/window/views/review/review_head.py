@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from errand.client.number_format import count
 from errand.protocol.changes import ChangedFile, TaskChanges
+from errand.translation import tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
@@ -31,20 +31,20 @@ class ReviewHeadView(QWidget):
         self._theme = theme
         self._is_side_by_side = False
         size = theme.tokens.size_small
-        self._title = TextLabel(theme, "Review", bold=True)
+        self._title = TextLabel(theme, tr("Review"), bold=True)
         self._added, self._removed = (
             TextLabel(theme, size=size, tone="done"),
             TextLabel(theme, size=size, tone="failed"),
         )
         self.task_choice, self.step_choice = ComboBox(()), ComboBox(())
-        self.task_choice.setAccessibleName("Task")
-        self.step_choice.setAccessibleName("Step")
-        self.undo, self.redo = push_button("Undo all", "quiet"), push_button("Redo all", "quiet")
-        self._copy = IconButton(theme, "copy", "Copy all as patch")
-        self._layout = IconButton(theme, "columns-2", "Show side by side")
-        self._maximize = IconButton(theme, "maximize", "Expand the review")
-        self._close = IconButton(theme, "x", "Close the review")
-        ShortcutToolTip(self._close, "Close the review", "review")
+        self.task_choice.setAccessibleName(tr("Task"))
+        self.step_choice.setAccessibleName(tr("Step"))
+        self.undo, self.redo = push_button(tr("Undo all"), "quiet"), push_button(tr("Redo all"), "quiet")
+        self._copy = IconButton(theme, "copy", tr("Copy all as patch"))
+        self._layout = IconButton(theme, "columns-2", tr("Show side by side"))
+        self._maximize = IconButton(theme, "maximize", tr("Expand the review"))
+        self._close = IconButton(theme, "x", tr("Close the review"))
+        ShortcutToolTip(self._close, tr("Close the review"), "review")
         self._lay_out()
         self._copy.clicked.connect(self.patch_requested)
         self._layout.clicked.connect(lambda: self.layout_chosen.emit(not self._is_side_by_side))
@@ -66,32 +66,34 @@ class ReviewHeadView(QWidget):
         self._show_tasks(tasks, shown)
         self._show_steps(shown)
         if shown is None:
-            self._title.setText("Review")
+            self._title.setText(tr("Review"))
             self._added.hide()
             self._removed.hide()
 
     def show_files(self, files: Sequence[ChangedFile]) -> None:
         """The sums of these files, and what can be done with all of them."""
         step = self.step
-        self._title.setText(count(len(files), "file"))
+        self._title.setText(trn("{n} file", "{n} files", len(files)))
         added, removed = sum(file.added for file in files), sum(file.removed for file in files)
-        for label, sign, number, verb in ((self._added, "+", added, "added"), (self._removed, "−", removed, "removed")):
+        self._added.setAccessibleName(trn("{n} line added", "{n} lines added", added))
+        self._removed.setAccessibleName(trn("{n} line removed", "{n} lines removed", removed))
+        for label, sign, number in ((self._added, "+", added), (self._removed, "−", removed)):
             label.setText(f"{sign}{number:,}")
-            label.setAccessibleName(f"{count(number, 'line')} {verb}")
             label.setVisible(number > 0)
-        for button, verb in ((self.undo, "Undo"), (self.redo, "Redo")):
-            button.setText(f"{verb} all" if step is None else f"{verb} step")
+        self.undo.setText(tr("Undo all") if step is None else tr("Undo step"))
+        self.redo.setText(tr("Redo all") if step is None else tr("Redo step"))
+        for button in (self.undo, self.redo):
             button.setAccessibleName(button.text())
         self.undo.setEnabled(any(can_undo(file, step) for file in files))
         self.redo.setVisible(any(can_redo(file, step) for file in files))
 
     def show_layout(self, *, is_side_by_side: bool) -> None:
         self._is_side_by_side = is_side_by_side
-        icon, name = ("list", "Show unified") if is_side_by_side else ("columns-2", "Show side by side")
+        icon, name = ("list", tr("Show unified")) if is_side_by_side else ("columns-2", tr("Show side by side"))
         self._layout.set_icon_and_name(icon, name)
 
     def show_maximized(self, *, is_maximized: bool) -> None:
-        name = "Show the conversation" if is_maximized else "Expand the review"
+        name = tr("Show the conversation") if is_maximized else tr("Expand the review")
         self._maximize.set_icon_and_name("panel-left" if is_maximized else "maximize", name)
 
     def _lay_out(self) -> None:
@@ -120,8 +122,9 @@ class ReviewHeadView(QWidget):
         self.task_choice.setVisible(len(tasks) > 1)
         self.task_choice.clear()
         for number, task in enumerate(tasks):
-            name = "Newest task" if not number else f"Task {len(tasks) - number}"
-            self.task_choice.addItem(f"{name} · {count(len(task.files), 'file')}", task.task_id)
+            name = tr("Task {number}").format(number=len(tasks) - number) if number else tr("Newest task")
+            files = trn("{n} file", "{n} files", len(task.files))
+            self.task_choice.addItem(f"{name} · {files}", task.task_id)
             if task == shown:
                 self.task_choice.setCurrentIndex(number)
 
@@ -131,10 +134,11 @@ class ReviewHeadView(QWidget):
         steps = shown.steps if shown is not None else ()
         self.step_choice.setVisible(len(steps) > 1)
         self.step_choice.clear()
-        self.step_choice.addItem("All steps", None)
+        self.step_choice.addItem(tr("All steps"), None)
         for step in steps:
-            undone = "" if step.can_undo else " · undone"
-            self.step_choice.addItem(f"Step {step.step} · {count(step.files, 'file')}{undone}", step.step)
+            name, files = tr("Step {number}").format(number=step.step), trn("{n} file", "{n} files", step.files)
+            parts = (name, files, "" if step.can_undo else tr("undone"))
+            self.step_choice.addItem(" · ".join(part for part in parts if part), step.step)
             if step.step == chosen:
                 self.step_choice.setCurrentIndex(self.step_choice.count() - 1)
         blocker.unblock()

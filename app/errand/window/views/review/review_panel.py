@@ -8,9 +8,9 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from errand.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW
-from errand.client.number_format import count
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.changes import ChangedFile, ChangeUndoResult, DiffHunk, FileDiff
+from errand.translation import tr, trn
 from errand.window.stores.changes import ChangesStore
 from errand.window.theme.theme import Theme
 from errand.window.views.review.diff_pane import DiffPane
@@ -23,9 +23,10 @@ from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
 _LEAST_WIDTH, _WIDE, _LIST_WIDTH = 380, 860, 260
+_MOST_NAMES = 3
 _MOST_ROWS = 0.3  # of the height, for the list above the diff
-_EMPTY = "When the agent changes files, they are listed here with what changed in each line. You can undo any of it."
-_NOTHING_LEFT = "Nothing of this change is left in the file."
+_EMPTY = tr("When the agent changes files, they are listed here, line by line. You can undo any of it.")
+_NOTHING_LEFT = tr("Nothing of this change is left in the file.")
 
 
 class ReviewPanelView(QWidget):
@@ -60,7 +61,7 @@ class ReviewPanelView(QWidget):
         self._no_diff = TextLabel(theme, tone="muted", wrap=True)
         self._diff_stack = QStackedWidget()
         self._split = QSplitter(Qt.Orientation.Vertical)
-        self._empty = EmptyStateView(theme, "file-diff", "No changed files", _EMPTY)
+        self._empty = EmptyStateView(theme, "file-diff", tr("No changed files"), _EMPTY)
         self._stack = QStackedWidget()
         self._lay_out()
         self._connect()
@@ -271,7 +272,7 @@ class ReviewPanelView(QWidget):
         self._store.redo(self._path, hunk=change_id)
 
     def _on_menu_opening(self, menu: QMenu) -> None:
-        menu.addAction(self._theme.icon("external-link"), "Open in editor").triggered.connect(self.open_file)
+        menu.addAction(self._theme.icon("external-link"), tr("Open in editor")).triggered.connect(self.open_file)
 
     def _on_layout_chosen(self, is_side_by_side: bool) -> None:
         self.set_side_by_side(is_side_by_side)
@@ -282,21 +283,21 @@ class ReviewPanelView(QWidget):
         if patch:
             self._copy(patch)
         if names:
-            more = f" and {count(len(names) - 1, 'more file')}" if len(names) > 1 else ""
-            verb = "are" if len(names) > 1 else "is"
-            did = "The patch was copied" if patch else "Nothing was copied"
-            text = f"{did}. {names[0]}{more} {verb} not in it whole: not text, or too large."
-            self.banner.show_message(text, "waiting")
+            did = tr("Copied, but not all: these are not text, or too large: {names}.") if patch else ""
+            did = did or tr("Nothing was copied: these are not text, or too large: {names}.")
+            more = trn("{n} more", "{n} more", len(names) - _MOST_NAMES) if len(names) > _MOST_NAMES else ""
+            shown = ", ".join((*names[:_MOST_NAMES], *((more,) if more else ())))
+            self.banner.show_message(did.format(names=shown), "waiting")
         elif patch:
-            self.banner.show_message("The patch was copied.", "done")
+            self.banner.show_message(tr("The patch was copied."), "done")
 
     def _on_conflicted(self, result: ChangeUndoResult) -> None:
         first, *others = result.conflicts
-        more = f" And {count(len(others), 'more file')}." if others else ""
+        more = " " + trn("And {n} more file.", "And {n} more files.", len(others)) if others else ""
         can_overwrite = all(conflict.can_overwrite for conflict in result.conflicts)
-        kept = " Nothing was changed. If you overwrite it, redo brings that version back." if can_overwrite else ""
-        text = f"{escape_hidden_line(first.text)}{more}{kept}"
-        self.banner.show_message(text, "waiting", "Overwrite" if can_overwrite else "")
+        kept = " " + tr("Nothing was changed. If you overwrite it, redo brings that version back.")
+        text = f"{escape_hidden_line(first.text)}{more}{kept if can_overwrite else ''}"
+        self.banner.show_message(text, "waiting", tr("Overwrite") if can_overwrite else "")
 
     def _on_failed(self, text: str) -> None:
         self.banner.show_message(text, "failed")
