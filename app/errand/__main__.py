@@ -197,10 +197,12 @@ def _window(arguments: list[str]) -> int:
         sys.stderr.write("Make it writable, or set ERRAND_HOME to another folder.\n")
         return 1
     if lock is None and "--new" not in arguments:
+        from errand.environment import terminal_folder
         from errand.window.desktop.single_instance import wake_running_window
 
         token = os.environ.get("XDG_ACTIVATION_TOKEN", "")
-        if wake_running_window(paths.window_instance_file, "quick" if quick else "show", activation=token):
+        what = "quick" if quick else "show"
+        if wake_running_window(paths.window_instance_file, what, activation=token, folder=terminal_folder()):
             return 0
     if quick and lock is not None:
         lock.release()  # windows hold the lock, a dialog alone does not

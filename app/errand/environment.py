@@ -1,7 +1,9 @@
-"""Detects secrets in environment variables, and selects the variables for the engine and for commands."""
+"""What started this process, its folder, and its variables: secrets, and those for the engine and for commands."""
 
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from errand.protocol.engine import is_offered
 from errand.redaction import KEY_FORMAT
@@ -39,6 +41,21 @@ _KEY_SHAPE = re.compile(
     rf"(?:^|[\s=\"'])(?:sk-[\w\-]{{12,}}|{KEY_FORMAT})(?:$|[\s,;\"'])|-----BEGIN [A-Z0-9 ]*PRIVATE KEY"
 )
 _WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+
+
+def is_from_terminal() -> bool:
+    """True if a terminal started this process: then a login shell has set its environment."""
+    return "TERM" in os.environ or any(map(os.isatty, range(3)))
+
+
+def terminal_folder() -> str:
+    """Where a terminal started this process; "" for the home folder and the root, which say nothing about the work."""
+    try:
+        folder = Path.cwd()
+    except OSError:  # it was deleted
+        return ""
+    is_place_of_work = is_from_terminal() and folder not in (Path.home(), Path(folder.anchor))
+    return str(folder) if is_place_of_work else ""
 
 
 def is_secret(name: str, value: str) -> bool:

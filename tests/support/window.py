@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from errand.protocol.tasks import ApproveMode, Task, TaskMode
 from errand.window.stores.catalog import ModelStore
+from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
@@ -104,9 +105,10 @@ async def desk(
     async with store_engine(home, server) as engine:
         task = await engine.parts.start("Begin", mode=mode, approve=approve)
         store, _ = await engine.open(task.conversation_id)
-        models = ModelStore(engine.stores.session, WindowStateStore(home / "window.json"))
+        state = WindowStateStore(home / "window.json")
+        models, welcome = ModelStore(engine.stores.session, state), WelcomeStore(engine.stores.session, state)
         pictures = PastedFiles(home / "data" / "attachments" / "pasted")
-        view = ConversationView(store, engine.stores, models, theme, application.clipboard(), pictures)
+        view = ConversationView(store, engine.stores, models, welcome, theme, application.clipboard(), pictures)
         view.resize(900, 700)
         view.show()
         try:

@@ -12,7 +12,7 @@ from PySide6.QtCore import QEvent, QEventLoop, QObject, QTimer, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from errand import log
-from errand.environment import keys_in
+from errand.environment import is_from_terminal, keys_in, terminal_folder
 from errand.file_lock import FileLock
 from errand.paths import Paths
 from errand.redaction import Redactor
@@ -20,6 +20,7 @@ from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores, make_stores
 from errand.window.stores.task_commands import TaskControlStore, TourStore
 from errand.window.stores.tasks import UnreadStore
+from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
@@ -155,18 +156,13 @@ def prepare(application: QApplication, paths: Paths) -> tuple[WindowStateStore, 
 async def _connect(paths: Paths) -> "Connection":
     from errand.client.launch import connect  # imports asyncio, which the first paint does not need
 
-    return await connect(paths, "errand window", from_desktop=_is_from_desktop())
-
-
-def _is_from_desktop() -> bool:
-    """True if no terminal started the window: no login shell has set its environment."""
-    return "TERM" not in os.environ and not any(map(os.isatty, range(3)))
+    return await connect(paths, "errand window", from_desktop=not is_from_terminal())
 
 
 def _open_window(
     application: QApplication, paths: Paths, state: WindowStateStore, theme: Theme, stores: Stores
 ) -> MainWindow:
-    window = build_window(application, stores, paths, state, theme)
+    window = build_window(application, stores, paths, state, theme, terminal_folder())
     sys.excepthook = _Excepthook(window)
     window.show()
     return window
@@ -182,9 +178,14 @@ def apply_appearance(theme: Theme, state: WindowStateStore) -> None:
 
 
 def build_window(
-    application: QApplication, stores: Stores, paths: Paths, state: WindowStateStore, theme: Theme
+    application: QApplication,
+    stores: Stores,
+    paths: Paths,
+    state: WindowStateStore,
+    theme: Theme,
+    started_in: str = "",
 ) -> MainWindow:
-    """Create all parts of a window on one set of stores."""
+    """Create all parts of a window on one set of stores. `started_in` is a folder to offer for tasks."""
     install_roles()
     models = ModelStore(stores.session, state)
     pulse = PulseTimer(theme, application)
@@ -192,7 +193,8 @@ def build_window(
     marks = ConversationMarks(stores.tasks, unread, paths.workspaces)
     sidebar = SidebarView(stores, unread, marks, theme, pulse)
     pasted = PastedFiles(paths.attachments / "pasted")
-    factory = OpenConversationFactory(stores, unread, models, state, theme, application.clipboard(), pasted)
+    welcome = WelcomeStore(stores.session, state, started_in)
+    factory = OpenConversationFactory(stores, unread, models, welcome, state, theme, application.clipboard(), pasted)
     tabs = TabsView(factory, theme, pulse)
     conversations = OpenConversations(tabs, factory, theme)
     control, tour = TaskControlStore(stores.session), TourStore(stores.session, paths.workspaces)

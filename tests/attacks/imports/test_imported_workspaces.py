@@ -13,6 +13,7 @@ from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.conversations import CONVERSATION_GET, Conversation, ConversationGetParams
 from errand.protocol.tasks import TaskRetryParams, TaskSetModeParams
 from errand.window.stores.catalog import ModelStore
+from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
@@ -97,8 +98,9 @@ async def test_the_window_shows_the_path_and_asks(
         await file.take(engine.parts, tmp_path)
         store, _ = await engine.open(file.conversation.id)
         pasted = PastedFiles(tmp_path / "pasted")
-        models = ModelStore(engine.stores.session, WindowStateStore(tmp_path / "window.json"))
-        view = ConversationView(store, engine.stores, models, theme, qapp.clipboard(), pasted)
+        state = WindowStateStore(tmp_path / "window.json")
+        models, welcome = ModelStore(engine.stores.session, state), WelcomeStore(engine.stores.session, state)
+        view = ConversationView(store, engine.stores, models, welcome, theme, qapp.clipboard(), pasted)
         told: list[str] = []
         store.failed.connect(told.append)
         store.requests.send("Go on")

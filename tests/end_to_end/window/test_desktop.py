@@ -201,10 +201,10 @@ async def test_the_quick_task_shortcut_is_bound_or_the_command_to_bind_is_shown(
     person: OpenWindow, integration: DesktopIntegration, desktop: NotificationServer
 ) -> None:
     person.window.commands.trigger("quick_key")
-    await person.until(lambda: "errand quick" in person.window.error_banner.accessibleName())
+    await person.until(lambda: "errand quick" in person.front.notices.text)
     portal = await ShortcutPortal.start(os.environ["DBUS_SESSION_BUS_ADDRESS"])
     person.window.commands.trigger("quick_key")
-    await person.until(lambda: "Ctrl+Alt+Space" in person.window.error_banner.accessibleName())
+    await person.until(lambda: "Ctrl+Alt+Space" in person.front.notices.text)
     portal.press("quick")
     await person.until(lambda: integration.quick_task.dialog is not None and integration.quick_task.dialog.isVisible())
     await portal.leave()

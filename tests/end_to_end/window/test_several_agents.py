@@ -36,4 +36,4 @@ async def test_the_selected_agent_is_restored_after_a_restart_unless_it_was_remo
             third.type("and you?")
             third.enter()
             await third.until(lambda: sum(isinstance(row, TaskEndRow) for row in third.rows) == 2)
-            assert third.window.error_banner.isHidden()
+            assert third.front.notices.shown is None

@@ -129,13 +129,13 @@ async def test_a_killed_engine_is_restarted_and_its_task_can_be_resumed(
             await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
             killed = own_errand.engine_pid()
             own_errand.kill_engine()
-            await person.until(lambda: person.window.connection.isVisible())
+            await person.until(lambda: person.front.notices.shown == "connection")
             await person.until(lambda: person.stores.session.state == "ready")
             assert own_errand.engine_pid() != killed
-            assert not person.window.connection.isVisible()
+            assert person.front.notices.shown != "connection"
             await person.press("Resume")
             await person.until(lambda: [task.stop_reason for task in ended(person)] == ["completed"])
-            assert not person.front.interrupted.isVisible()
+            assert person.front.notices.shown is None
 
 
 async def test_closing_with_running_tasks_explains_once_that_they_continue(person: OpenWindow) -> None:

@@ -46,7 +46,7 @@ async def _first_run(office: Office) -> QWidget:
     office.window.commands.trigger("new_task")
     office.window.dialogs.settings_closed.emit()  # searches for models again
     welcome = office.front.welcome
-    await until(lambda: welcome.currentWidget() is welcome.without_model)
+    await until(welcome.set_up.isVisible)
     QTest.keyClicks(office.front.composer.field, "Count")
     QTest.keyClick(office.front.composer.field, Qt.Key.Key_Return)
     return office.window

@@ -117,6 +117,7 @@ class DesktopIntegration(QObject):
         elif request.conversation_id:
             self._on_opened(request.conversation_id, request.activation)
         else:
+            self._window.welcome.set_started_in(request.folder)
             self.bring_to_front(request.activation)
 
     def close(self) -> None:
@@ -211,13 +212,13 @@ class DesktopIntegration(QObject):
         self._save_shortcut_setting(True)
         if self._reports_binding:
             name = keys or "The key you chose"
-            self._window.error_banner.show_message(f"{name} opens the field for quick tasks, wherever you are.", "done")
+            self._window.show_message(f"{name} opens the field for quick tasks, wherever you are.", "done")
         self._reports_binding = False
 
     def _on_shortcut_refused(self) -> None:
         self._save_shortcut_setting(False)
         if self._reports_binding:
-            self._window.error_banner.show_message(_NO_SHORTCUT, "info")
+            self._window.show_message(_NO_SHORTCUT)
         self._reports_binding = False
 
     def _save_shortcut_setting(self, is_enabled: bool) -> None:

@@ -37,27 +37,29 @@ class WakeRequest(msgspec.Struct, frozen=True):
     """`what` is "show", "quick" or "open" with a conversation.
 
     `activation` is the desktop's activation token of the second start, so that a window may come to the front.
+    `folder` is where it was started, if that is offered for tasks.
     """
 
     proof: str
     what: str
     conversation_id: str = ""
     activation: str = ""
+    folder: str = ""
 
 
 def wake_running_window(
-    file: Path, what: str, conversation_id: str = "", activation: str = "", timeout_s: float = 5.0
+    file: Path, what: str, conversation_id: str = "", activation: str = "", timeout_s: float = 5.0, *, folder: str = ""
 ) -> bool:
     """False if no window has accepted the request in this time: a window that has just started needs a moment."""
     give_up_at = time.monotonic() + timeout_s
-    while not _send_wake_request(file, what, conversation_id, activation):
+    while not _send_wake_request(file, what, conversation_id, activation, folder):
         if time.monotonic() >= give_up_at:
             return False
         time.sleep(_RETRY_PAUSE_S)
     return True
 
 
-def _send_wake_request(file: Path, what: str, conversation_id: str, activation: str) -> bool:
+def _send_wake_request(file: Path, what: str, conversation_id: str, activation: str, folder: str) -> bool:
     try:
         address = msgspec.json.decode(read_private(file), type=InstanceAddress)
         if listener_user(address.port) not in (None, own_user()):
@@ -72,7 +74,8 @@ def _send_wake_request(file: Path, what: str, conversation_id: str, activation: 
             if not is_valid_proof(answer.proof, address.token, "answers", challenge.nonce, answer.nonce):
                 return False
             own_proof = proof(address.token, "asks", challenge.nonce, answer.nonce)
-            connection.sendall(msgspec.json.encode(WakeRequest(own_proof, what, conversation_id, activation)) + b"\n")
+            request = WakeRequest(own_proof, what, conversation_id, activation, folder)
+            connection.sendall(msgspec.json.encode(request) + b"\n")
             return answers.readline(_MAX_LINE_BYTES) == b"ok\n"
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return False

@@ -31,6 +31,11 @@ from errand.window.stores.window_state import WindowStateStore
 _SCRIPTED = "scripted"
 
 
+def is_scripted(model: str) -> bool:
+    """True for a model of the tour."""
+    return model.startswith(f"{_SCRIPTED}/")
+
+
 class ModelStore(QObject):
     """`found` is None until the engine has answered. Loads whenever the session becomes ready."""
 

@@ -16,6 +16,7 @@ from errand.window.stores.task_options import TaskOptions
 _SAVE_AFTER_MS = 400
 _MAX_CLOSED = 20
 _MAX_RECENT = 5
+_MAX_FOLDERS = 6
 _MAX_BYTES = 16_000_000
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class WindowSettings(msgspec.Struct):
     ended tasks that nobody looked at, `read_messages` how many messages of a task were read, while it works or has
     unread ones. `quick_key` is
     true once the desktop has assigned a key for quick tasks: it is requested again at each start. `favourite_models`
-    and `recent_models` have model ids, the recent ones with the newest first.
+    and `recent_models` have model ids, `recent_folders` the folders that tasks were started in; the newest first.
     """
 
     tabs: list[str] = []
@@ -76,6 +77,8 @@ class WindowSettings(msgspec.Struct):
     options: TaskOptions = TaskOptions()
     favourite_models: list[str] = []
     recent_models: list[str] = []
+    recent_folders: list[str] = []
+    has_toured: bool = False
     unread: list[str] = []
     read_messages: dict[str, int] = {}
     seen_at: datetime = datetime.fromtimestamp(0, UTC)
@@ -133,6 +136,15 @@ class WindowStateStore(QObject):
     def add_recent_model(self, model: str) -> None:
         others = [known for known in self.settings.recent_models if known != model]
         self.settings.recent_models = [model, *others][:_MAX_RECENT]
+        self.save_soon()
+
+    def add_recent_folder(self, folder: str) -> None:
+        others = [known for known in self.settings.recent_folders if known != folder]
+        self.settings.recent_folders = [folder, *others][:_MAX_FOLDERS]
+        self.save_soon()
+
+    def forget_recent_folder(self, folder: str) -> None:
+        self.settings.recent_folders = [known for known in self.settings.recent_folders if known != folder]
         self.save_soon()
 
     def set_favourite_model(self, model: str, *, is_favourite: bool) -> None:

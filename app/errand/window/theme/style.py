@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QPushButton, QStyleOptionButton, QWidget
 
 from errand.window.theme.tokens import DesignTokens
 
-ButtonStyle = Literal["primary", "plain", "quiet", "danger"]
+ButtonStyle = Literal["primary", "plain", "quiet", "row", "danger"]
 Tone = Literal["text", "muted", "link", "waiting", "done", "failed"]
 
 _RING = 2.0

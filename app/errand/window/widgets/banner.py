@@ -1,4 +1,4 @@
-"""A banner across a view: a problem or notice, and an optional action."""
+"""A banner across a view: a problem or notice, and what can be done about it."""
 
 from typing import Literal
 
@@ -12,16 +12,21 @@ from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import TextLabel
 
 BannerTone = Literal["info", "waiting", "failed", "done"]
-_STYLES: dict[BannerTone, tuple[str, str, str]] = {
+TONE_STYLES: dict[BannerTone, tuple[str, str, str]] = {
     "info": ("info", "muted", "panel"),
     "waiting": ("triangle-alert", "waiting", "waiting_soft"),
     "failed": ("circle-alert", "failed", "failed_soft"),
     "done": ("circle-check", "done", "done_soft"),
 }
+"""The icon of a tone, the colour of its icon and text, and the colour behind them."""
 
 
 class BannerView(QWidget):
-    """Hidden until `show_message`. Emits `action_clicked`, and `dismissed` when it is closed."""
+    """Hidden until `show_message`. Emits `action_clicked`, and `dismissed` when it is closed.
+
+    It takes as much height as its text needs. Place it below a view that scrolls: what is above it then stays where it
+    is. `NoticeLineView` is for a place of fixed height.
+    """
 
     action_clicked = Signal()
     dismissed = Signal()
@@ -60,10 +65,9 @@ class BannerView(QWidget):
         self.show()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        tokens = self._theme.tokens
         painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self._theme.colour(_STYLES[self._tone][2])))
-        painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(tokens.hairline))
+        painter.fillRect(self.rect(), QColor(self._theme.colour(TONE_STYLES[self._tone][2])))
+        painter.fillRect(0, 0, self.width(), 1, QColor(self._theme.tokens.hairline))
 
     def _on_action_clicked(self) -> None:
         self.action_clicked.emit()
@@ -73,7 +77,7 @@ class BannerView(QWidget):
         self.dismissed.emit()
 
     def _on_theme_changed(self) -> None:
-        icon, colour, _ = _STYLES[self._tone]
+        icon, colour, _ = TONE_STYLES[self._tone]
         side = self._theme.tokens.icon_small
         self._icon.setPixmap(self._theme.icon(icon, colour).pixmap(QSize(side, side), self.devicePixelRatio()))
         set_style(self._text, "tone", "text" if self._tone == "info" else colour)

@@ -120,8 +120,9 @@ async def test_there_is_at_most_one_new_empty_conversation(window: MainWindow) -
 async def test_an_engine_that_does_not_start_is_reported_and_nothing_is_sent(window: MainWindow) -> None:
     stores = window.stores
     await stores.session.start()
-    assert window.connection.isVisible()
-    assert "The engine did not start." in window.connection.accessibleName()
+    notices = window.tabs.active.notices
+    assert notices.shown == "connection"
+    assert "The engine did not start." in notices.text
     field = window.tabs.active.composer.field
     QTest.keyClicks(field, "do it")
     QTest.keyClick(field, Qt.Key.Key_Return)

@@ -12,6 +12,7 @@ from errand.paths import Paths
 from errand.window.main import build_window
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
+from errand.window.views.settings.providers.form import ProviderFormCard
 from errand.window.views.shell.main_window import MainWindow
 from tests.support.model_server import ModelServer
 from tests.support.store_engine import store_engine
@@ -30,20 +31,28 @@ async def window(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGener
         window.deleteLater()
 
 
-async def test_without_a_model_the_message_stays_and_a_banner_leads_to_the_providers(window: MainWindow) -> None:
+async def test_without_a_model_the_message_stays_and_a_notice_leads_to_the_form_of_a_provider(
+    window: MainWindow,
+) -> None:
     view = window.conversations.active
     window.dialogs.settings_closed.emit()  # searches for models again
-    await until(lambda: view.welcome.currentWidget() is view.welcome.without_model and view.composer.mode == "send")
+    await until(lambda: view.welcome.set_up.isVisible() and view.composer.mode == "send")
     QTest.keyClicks(view.composer.field, "Count the files")
     QTest.keyClick(view.composer.field, Qt.Key.Key_Return)
-    assert view.no_model.isVisible() and not window.error_banner.isVisible()
+    assert view.notices.shown == "no_model"
     assert view.composer.text == "Count the files"
-    asked: list[bool] = []
-    view.input_panel.task_options.providers_requested.connect(lambda: asked.append(True))
-    press(view.no_model, "Set up a model")
-    assert asked == [True]
+    press(view.notices, "Set up a model")
+    await until(lambda: _form().isVisible())
     view.tour_requested.emit()
-    assert not view.no_model.isVisible()
+    assert view.notices.shown is None
+    _close_others(window)
+
+
+def _form() -> ProviderFormCard:
+    return next(form for one in QApplication.topLevelWidgets() for form in one.findChildren(ProviderFormCard))
+
+
+def _close_others(window: MainWindow) -> None:
     for dialog in QApplication.topLevelWidgets():
         if dialog is not window:
             dialog.close()

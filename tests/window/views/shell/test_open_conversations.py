@@ -116,13 +116,13 @@ async def test_the_title_of_a_conversation_window_shows_task_state_and_unread_co
     assert own.windowTitle() == "New task · done — Errand"
 
 
-async def test_shortcuts_and_error_banners_work_in_a_conversation_window(window: MainWindow) -> None:
+async def test_shortcuts_and_error_notices_work_in_a_conversation_window(window: MainWindow) -> None:
     window.conversations.open("conv_1")
     window.commands.trigger("own_window")
     (own,) = window.conversations.windows
     window.show_error("The disk is full.")
-    assert own.error_banner.isVisible()
-    assert not window.error_banner.isVisible()
+    assert own.page.view.notices.text == "The disk is full."
+    assert window.tabs.active.notices.shown is None
     QTest.keyClick(own, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
     assert window.conversations.windows == ()
 

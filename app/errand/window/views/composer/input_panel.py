@@ -1,4 +1,4 @@
-"""The panel below the transcript: status line, agents, to-do list, queue, options and composer of one conversation."""
+"""The panel below the transcript: status line and notices, agents, to-do list, queue, options, composer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +21,7 @@ from errand.window.views.composer.approval_mode import ApprovalModeView
 from errand.window.views.composer.background_view import BackgroundView
 from errand.window.views.composer.composer import ComposerState, ComposerView
 from errand.window.views.composer.drop_payload import PastedFiles, drop_payload
+from errand.window.views.composer.notices import NoticeSlotView
 from errand.window.views.composer.queue_view import QueueView
 from errand.window.views.composer.status_line import StatusLineView
 from errand.window.views.composer.task_options_bar import TaskOptionsView
@@ -87,6 +88,7 @@ class InputPanelView(QWidget):
         self.context = ContextBarView(self._context, theme)
         self.agents = AgentsBarView(store, stores, models, theme)
         self.status = StatusLineView(theme, self.context)
+        self.notices = NoticeSlotView(self.status, stores.session, theme)
         self.todo = TodoView(theme)
         self.queue = QueueView(store.queue, theme)
         self.background = BackgroundView(store.background, theme)
@@ -100,7 +102,7 @@ class InputPanelView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide)
         column.setSpacing(tokens.space_close)
-        for part in (self.agents, self.background, self.status, self.todo, self.queue, self.composer):
+        for part in (self.agents, self.background, self.notices, self.todo, self.queue, self.composer):
             column.addWidget(part)
         self._connect()
         self.show_task()
@@ -128,7 +130,7 @@ class InputPanelView(QWidget):
         self._show_status()
         self._context.show_task(task)
         self.context.lock(self._store.context.locked)
-        self.status.setVisible(task is not None)
+        self.notices.show_status(has_task=task is not None)
         self.todo.show_task(task)
         self.queue.show_entries()
         self._show_option_defaults()

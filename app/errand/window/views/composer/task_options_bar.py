@@ -1,15 +1,18 @@
 """The options of the next task under the composer: workspace, model, approval mode, and a button for the rest."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWidget
 
+from errand.client.safe_text import escape_hidden_line
 from errand.protocol.tasks import ApproveMode, Task
 from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
+from errand.window.stores.welcome import short_path
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
@@ -27,6 +30,7 @@ class TaskOptionsView(QWidget):
     """
 
     changed = Signal()
+    folder_changed = Signal()
     providers_requested = Signal()
     ask_models_requested = Signal()
     add_agent_requested = Signal()
@@ -39,6 +43,7 @@ class TaskOptionsView(QWidget):
         self._approval_mode = approval_mode
         self._defaults = TaskOptionDefaults()
         self._followed: Task | None = None
+        self._folders: tuple[str, ...] = ()
         self.options = TaskOptions()
         self._untouched = self.options
         self.folder_button = push_button(_SCRATCH, "quiet")
@@ -156,6 +161,7 @@ class TaskOptionsView(QWidget):
 
     def _show_folder(self) -> None:
         workspace = self.options.workspace or ""
+        self.folder_changed.emit()
         folder = Path(workspace).name if workspace else _SCRATCH
         self._words[self.folder_button] = _short(folder)
         self.folder_button.setEnabled(not self.has_begun)
@@ -205,15 +211,16 @@ class TaskOptionsView(QWidget):
 
     def _on_folder_clicked(self) -> None:
         menu = QMenu(self)
-        menu.addAction(self._theme.icon("folder"), _SCRATCH, self._on_scratch_chosen)
-        menu.addAction(self._theme.icon("search"), "Choose a folder…", self._on_choose_folder_clicked)
+        menu.addAction(self._theme.icon("folder"), _SCRATCH, partial(self.set_folder, None))
+        for folder in self._folders:
+            name = escape_hidden_line(short_path(folder)).replace("&", "&&")
+            menu.addAction(self._theme.icon("history"), name, partial(self.set_folder, folder))
+        menu.addAction(self._theme.icon("search"), "Choose a folder…", self.choose_folder)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self.folder_button.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
 
-    def _on_scratch_chosen(self) -> None:
-        self._change(replace(self.options, workspace=None))
-
-    def _on_choose_folder_clicked(self) -> None:
+    def choose_folder(self) -> None:
+        """Ask for a folder to work in."""
         dialog = QFileDialog(self, "Folder to work in", self.options.workspace or str(Path.home()))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
@@ -221,9 +228,13 @@ class TaskOptionsView(QWidget):
         dialog.open()
         dialog.finished.connect(dialog.deleteLater)
 
-    def set_folder(self, folder: str) -> None:
-        """Use this folder as the workspace."""
+    def set_folder(self, folder: str | None) -> None:
+        """Use this folder as the workspace; None for a new one."""
         self._change(replace(self.options, workspace=folder))
+
+    def set_folders(self, folders: tuple[str, ...]) -> None:
+        """The folders that are offered."""
+        self._folders = folders
 
     def _on_model_chosen(self, model: str) -> None:
         is_usual = model == self._defaults.model_of(TaskOptions(personality_id=self.options.personality_id))

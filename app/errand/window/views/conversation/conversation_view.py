@@ -1,19 +1,21 @@
 """The content of a tab: the transcript or the welcome text, the find bar, the input panel."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from errand.client.tour import LABEL
 from errand.protocol.asks import Ask, AskAnswerParams
+from errand.translation import tr
 from errand.window.rows.row import AskRow
-from errand.window.stores.catalog import ModelStore
+from errand.window.stores.catalog import ModelStore, is_scripted
 from errand.window.stores.changes import ChangesStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import is_working
+from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import ScrollPosition
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
@@ -22,11 +24,12 @@ from errand.window.transcript.view import TranscriptView
 from errand.window.views.composer.composer import ComposerView
 from errand.window.views.composer.drop_payload import DropHintView, PastedFiles, can_attach
 from errand.window.views.composer.input_panel import InputPanelView
+from errand.window.views.composer.notices import NoticeKind, NoticeSlotView
 from errand.window.views.conversation.dialogs import ConversationDialogs
 from errand.window.views.conversation.side_panels import SidePanel, SidePanelsView
+from errand.window.views.conversation.welcome import WelcomeView
 from errand.window.views.shared.row_actions import ConversationRowActions
-from errand.window.widgets.banner import BannerView
-from errand.window.widgets.empty_state import EmptyStateView
+from errand.window.widgets.notice_line import Notice
 
 if TYPE_CHECKING:
     from errand.window.views.branches.tree_panel import TreePanelView
@@ -34,52 +37,28 @@ if TYPE_CHECKING:
     from errand.window.views.review.review_panel import ReviewPanelView
 
 
-_WELCOME = (
-    "Describe a job below and choose the folder to work in. The agent tells what it does, asks before anything "
-    "risky, and stops when you say so. You can start other tasks meanwhile."
-)
-_NO_MODEL_WELCOME = (
-    "Play the tour to see three tasks at work: "
-    + LABEL
-    + ", and nothing leaves this machine. For your own work set up "
-    "a model below: with a key of yours, or with a local server such as Ollama."
-)
+_NOT_HERE = tr("That message is in another branch. It can be shown when the agent has finished here.")
+_NO_MODEL = tr("No model is set up yet. Your message is kept here until then.")
+_INTERRUPTED = tr("The engine stopped during this task. Finished steps are kept and do not run again.")
+_TOURED = tr("This task was part of the tour.")
+_SET_UP, _START_IN_FOLDER = tr("Set up your own model"), tr("Start in a folder…")
 
-_NOT_HERE = "That message stands in another branch. It can be shown when the agent is done here."
-_NO_MODEL = "There is no model yet that could do this. Your text stays here until one is set up."
-_INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
-
-_PRESS_AGAIN = "Press Esc again to stop"
+_PRESS_AGAIN = tr("Press Esc again to stop")
 _PRESS_AGAIN_WITHIN_MS = 1000
 
-_DROP = "Drop files and pictures to attach them"
-_DROP_NEW = "Drop files and pictures to attach them, or a folder to work in"
-
-
-class WelcomeView(QStackedWidget):
-    """Emits `tour_requested` to play the tour."""
-
-    tour_requested = Signal()
-
-    def __init__(self, models: ModelStore, theme: Theme) -> None:
-        super().__init__()
-        self._models = models
-        self.with_model = EmptyStateView(theme, "message-square-plus", "What is to be done?", _WELCOME)
-        self.without_model = EmptyStateView(theme, "play", "No model was found yet", _NO_MODEL_WELCOME, "Play the tour")
-        self.addWidget(self.with_model)
-        self.addWidget(self.without_model)
-        self.without_model.action_clicked.connect(self.tour_requested)
-        models.changed.connect(self._on_models_changed)
-        self._on_models_changed()
-
-    def _on_models_changed(self) -> None:
-        self.setCurrentWidget(self.without_model if self._models.is_empty else self.with_model)
+_DROP = tr("Drop files and pictures to attach them")
+_DROP_NEW = tr("Drop files and pictures to attach them, or a folder to work in")
 
 
 class ConversationView(QWidget):
-    """Shows a conversation store; user actions become intents of the store."""
+    """Shows a conversation store; user actions become intents of the store.
+
+    `setup_requested` asks for the form of a model provider, `folder_task_requested` for a new task in a folder.
+    """
 
     tour_requested = Signal()
+    setup_requested = Signal()
+    folder_task_requested = Signal()
     draft_changed = Signal(str)
     options_changed = Signal(object)
     resume_requested = Signal(str)
@@ -90,6 +69,7 @@ class ConversationView(QWidget):
         store: ConversationStore,
         stores: Stores,
         models: ModelStore,
+        welcome: WelcomeStore,
         theme: Theme,
         clipboard: QClipboard,
         pasted: PastedFiles,
@@ -99,7 +79,9 @@ class ConversationView(QWidget):
         self._stores = stores
         self._theme = theme
         self._models = models
+        self._welcome_store = welcome
         self._pending_ask = False
+        self._knows_next_steps = False
         self._pending_position: ScrollPosition | None = None
         self.changes = ChangesStore(store, stores.session)
         actions = ConversationRowActions(store, models, clipboard, self, self.changes)
@@ -107,8 +89,6 @@ class ConversationView(QWidget):
         self._welcome: WelcomeView | None = None
         self.input_panel = InputPanelView(store, stores, models, theme, pasted)
         self.dialogs = ConversationDialogs(store, stores, models, self.input_panel, theme, clipboard, self)
-        self.interrupted = BannerView(theme)
-        self.no_model = BannerView(theme)
         self._find_bar: FindBarView | None = None
         self._find_bar_layout = QVBoxLayout()
         self._stack = QStackedWidget()
@@ -133,6 +113,10 @@ class ConversationView(QWidget):
         return self.panels.review
 
     @property
+    def notices(self) -> NoticeSlotView:
+        return self.input_panel.notices
+
+    @property
     def composer(self) -> ComposerView:
         return self.input_panel.composer
 
@@ -140,14 +124,19 @@ class ConversationView(QWidget):
     def welcome(self) -> WelcomeView:
         """Created on first use: a tab with a conversation has none."""
         if self._welcome is None:
-            self._welcome = WelcomeView(self._models, self._theme)
-            self._welcome.tour_requested.connect(self.tour_requested)
-            self._stack.addWidget(self._welcome)
+            self._welcome = welcome = WelcomeView(self._welcome_store, self._models, self._theme)
+            welcome.tour_requested.connect(self.tour_requested)
+            welcome.setup_requested.connect(self.setup_requested)
+            welcome.browse_requested.connect(self.input_panel.task_options.choose_folder)
+            welcome.folder_chosen.connect(self._on_folder_chosen)
+            self._stack.addWidget(welcome)
+            self._show_folders()
         return self._welcome
 
     def focus_panes(self) -> tuple[QWidget, ...]:
         """The stops of F6."""
-        return (self.transcript, self.composer.field, *self.panels.panes)
+        beginning = (self._welcome.focus_pane(),) if self._welcome is not None else ()
+        return (self.transcript, *beginning, self.composer.field, *self.panels.panes)
 
     @property
     def has_scroll_position(self) -> bool:
@@ -257,8 +246,6 @@ class ConversationView(QWidget):
         column.setSpacing(0)
         column.addLayout(self._find_bar_layout)
         column.addWidget(self._stack, 1)
-        column.addWidget(self.interrupted)
-        column.addWidget(self.no_model)
         column.addLayout(centred)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
@@ -297,12 +284,15 @@ class ConversationView(QWidget):
         self.input_panel.options_changed.connect(self.options_changed)
         self.composer.edit_last_requested.connect(store.branches.edit_last)
         self.composer.edited.connect(self.draft_changed)
-        self.interrupted.action_clicked.connect(self._on_resume_clicked)
+        self.notices.action_chosen.connect(self._on_notice_action)
+        self.notices.dismissed.connect(self._on_notice_dismissed)
+        self._welcome_store.changed.connect(self._show_folders)
+        self.input_panel.task_options.folder_changed.connect(self._show_folders)
         self.input_panel.model_missing.connect(self._on_model_missing)
-        self.input_panel.sent.connect(self.no_model.hide)
-        self.no_model.action_clicked.connect(self.input_panel.task_options.providers_requested)
+        self.input_panel.sent.connect(self._on_sent)
+        self._models.changed.connect(self._show_task)
         self._models.changed.connect(self._on_models_changed)
-        self.tour_requested.connect(self.no_model.hide)
+        self.tour_requested.connect(partial(self.notices.put, "no_model", None))
 
     def _on_files_changed(self) -> None:
         shown = self.changes.shown
@@ -329,10 +319,18 @@ class ConversationView(QWidget):
         task = self.store.task
         if self._pending_ask and self.store.is_loaded:
             self.go_to_ask()
-        if task is not None and task.status == "interrupted":
-            self.interrupted.show_message(_INTERRUPTED, "waiting", "Resume", dismissible=False)
+        is_interrupted = task is not None and task.status == "interrupted"
+        self.notices.put("interrupted", Notice(_INTERRUPTED, "waiting", (tr("Resume"),)) if is_interrupted else None)
+        self._show_next_steps()
+
+    def _show_next_steps(self) -> None:
+        """Below a task of the tour that has ended: what to do with Errand now. Dismissed once, it stays away."""
+        task = self.store.task
+        if task is None or task.ended_at is None or not is_scripted(task.model) or self._knows_next_steps:
+            self.notices.put("tour", None)
         else:
-            self.interrupted.hide()
+            actions = (_SET_UP, _START_IN_FOLDER) if self._models.is_empty else (_START_IN_FOLDER,)
+            self.notices.put("tour", Notice(_TOURED, "info", actions, is_dismissible=True))
 
     def _on_loaded(self) -> None:
         if self._pending_ask:
@@ -345,23 +343,53 @@ class ConversationView(QWidget):
     def _on_missed(self) -> None:
         position, self._pending_position = self._pending_position, None
         if position is None:
-            self.store.failed.emit(_NOT_HERE)
+            self.notices.show_message(_NOT_HERE, "info")
 
     def _on_bar_moved(self) -> None:
         if not self.transcript.is_at_end:  # text that streams in at the end is not scrolling
             self.scrolled.emit()
 
     def _on_model_missing(self) -> None:
-        self.no_model.show_message(_NO_MODEL, "waiting", "Set up a model")
+        self.notices.put("no_model", Notice(_NO_MODEL, "waiting", (tr("Set up a model"),)))
 
     def _on_models_changed(self) -> None:
         if not self._models.is_empty:
-            self.no_model.hide()
+            self.notices.put("no_model", None)
 
-    def _on_resume_clicked(self) -> None:
-        if self.store.task is not None:
-            self.resume_requested.emit(self.store.task.id)
-            self.composer.setFocus()
+    def _on_sent(self) -> None:
+        self.notices.put("no_model", None)
+        self.notices.clear_message()
+        if self.store.conversation_id is None:
+            self._welcome_store.add(self.store.requests.options.workspace)
+
+    def _on_notice_action(self, kind: NoticeKind, number: int) -> None:
+        match kind:
+            case "interrupted":
+                if self.store.task is not None:
+                    self.resume_requested.emit(self.store.task.id)
+                    self.composer.setFocus()
+            case "no_model":
+                self.setup_requested.emit()
+            case "tour" if self._models.is_empty and number == 0:
+                self.setup_requested.emit()
+            case "tour":
+                self.folder_task_requested.emit()
+            case "connection" | "health" | "message":
+                pass  # the first is handled where it is made, the others have no buttons
+
+    def _on_notice_dismissed(self, kind: NoticeKind) -> None:
+        self._knows_next_steps = self._knows_next_steps or kind == "tour"
+
+    def _on_folder_chosen(self, folder: str) -> None:
+        """Chosen again, it is chosen no longer."""
+        options = self.input_panel.task_options
+        options.set_folder(folder if options.options.workspace != folder else None)
+        self.composer.setFocus()
+
+    def _show_folders(self) -> None:
+        self.input_panel.task_options.set_folders(self._welcome_store.folders)
+        if self._welcome is not None:
+            self._welcome.folders.show_chosen(self.input_panel.task_options.options.workspace or "")
 
 
 class DropTarget(QObject):
@@ -440,11 +468,11 @@ class UnhandledKeys(QObject):
             self._view.store.requests.stop()
         else:
             self._is_stop_armed.start()
-            self._view.input_panel.status.show_reminder(_PRESS_AGAIN)
+            self._view.notices.remind(_PRESS_AGAIN)
 
     def _disarm_stop(self) -> None:
         self._is_stop_armed.stop()
-        self._view.input_panel.status.show_reminder("")
+        self._view.notices.remind("")
 
 
 def typed_text(event: QKeyEvent) -> str:

@@ -1,4 +1,4 @@
-"""The main window: sidebar, tabs and banners, and the slot of each action."""
+"""The main window: sidebar and tabs, and the slot of each action."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +9,7 @@ from PySide6.QtGui import QCloseEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
+from errand.translation import tr
 from errand.window.stores.stores import Stores
 from errand.window.stores.task_commands import TaskControlStore, TourStore
 from errand.window.stores.window_state import Grouping, WindowStateStore
@@ -17,14 +18,13 @@ from errand.window.theme.tokens import DesignTokens
 from errand.window.theme.zoom import rescale
 from errand.window.views.conversation.conversation_view import ConversationView, typed_text
 from errand.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, WindowActions
-from errand.window.views.shell.banners import ConnectionBannerView, HealthBannerView
 from errand.window.views.shell.dialogs import WindowDialogs
 from errand.window.views.shell.open_conversation import OpenConversationFactory
 from errand.window.views.shell.open_conversations import OpenConversations
 from errand.window.views.shell.tabs import TabsView
 from errand.window.views.sidebar.sidebar import SidebarView
 from errand.window.widgets.accessibility import step_focus
-from errand.window.widgets.banner import BannerView
+from errand.window.widgets.banner import BannerTone
 from errand.window.widgets.dialogs import QuestionDialog
 
 if TYPE_CHECKING:
@@ -79,14 +79,12 @@ class MainWindow(QMainWindow):
         self._control = control
         self._tour = tour
         self._factory = factory
+        self.welcome = factory.welcome
         self._theme = theme
         self._state = state
         self.sidebar = sidebar
         self.tabs = tabs
         self.conversations = conversations
-        self.error_banner = BannerView(theme)
-        self.connection = ConnectionBannerView(stores.session, theme)
-        self.health = HealthBannerView(stores.session, theme)
         self.shortcuts = ShortcutStore(state)
         self.dialogs = WindowDialogs(stores, theme, self.shortcuts, factory.clipboard, self)
         self._palette: CommandPalette | None = None
@@ -143,8 +141,12 @@ class MainWindow(QMainWindow):
         self.closed.emit()
 
     def show_error(self, text: str) -> None:
-        """Show what failed and what to do."""
-        (self.conversations.active_window or self).error_banner.show_message(text, "failed")
+        """Show what failed and what to do, in the conversation in front."""
+        self.conversations.active.notices.show_message(text, "failed")
+
+    def show_message(self, text: str, tone: BannerTone = "info") -> None:
+        """Show what did not fail: a hint, or what was done."""
+        self.conversations.active.notices.show_message(text, tone)
 
     def _slots(self) -> dict[ActionName, Callable[[], None]]:
         """The slot of each action. The active conversation is looked up when the slot is called."""
@@ -202,9 +204,6 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(right)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self.connection)
-        column.addWidget(self.health)
-        column.addWidget(self.error_banner)
         column.addWidget(self.tabs, 1)
         self._splitter.addWidget(self.sidebar)
         self._splitter.addWidget(right)
@@ -239,6 +238,9 @@ class MainWindow(QMainWindow):
         self._factory.source_requested.connect(self.conversations.open_at)
         self._factory.forget_requested.connect(self.dialogs.open_forget)
         self._factory.tour_requested.connect(self._tour.play)
+        self._factory.setup_requested.connect(lambda: self.dialogs.settings.add_provider())
+        self._factory.folder_task_requested.connect(self._on_folder_task_requested)
+        self._tour.started.connect(self._factory.welcome.set_toured)
         self.dialogs.settings_closed.connect(self._factory.models.reload)
         self.dialogs.models_changed.connect(self._factory.models.load)
         self.dialogs.settings_closed.connect(self.stores.sandbox.reload)
@@ -257,6 +259,10 @@ class MainWindow(QMainWindow):
         self.show()
         self.raise_()
         self.activateWindow()
+
+    def _on_folder_task_requested(self) -> None:
+        self.conversations.new()
+        self.conversations.active.input_panel.task_options.choose_folder()
 
     def _on_hit_opened(self, conversation_id: str, node_id: str, words: str) -> None:
         self.conversations.open_at(conversation_id, node_id)
@@ -318,7 +324,7 @@ class MainWindow(QMainWindow):
     def _on_memory_switch(self, switch: Callable[[Conversation], None]) -> None:
         conversation = self.conversations.active.store.conversation
         if conversation is None:
-            self.show_error("This conversation has not begun yet. Send a message first, or choose another one.")
+            self.show_message(tr("This conversation is still empty. Send a message first, or choose another one."))
         else:
             switch(conversation)
 

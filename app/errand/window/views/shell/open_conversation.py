@@ -7,6 +7,7 @@ from errand.protocol.tasks import Task
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore
+from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
@@ -175,6 +176,8 @@ class OpenConversationFactory(QObject):
     """Creates open conversations and their views. Its signals forward those of all views."""
 
     tour_requested = Signal()
+    setup_requested = Signal()
+    folder_task_requested = Signal()
     providers_requested = Signal()
     resume_requested = Signal(str)
     source_requested = Signal(str, str)
@@ -186,6 +189,7 @@ class OpenConversationFactory(QObject):
         stores: Stores,
         unread: UnreadStore,
         models: ModelStore,
+        welcome: WelcomeStore,
         state: WindowStateStore,
         theme: Theme,
         clipboard: QClipboard,
@@ -197,6 +201,7 @@ class OpenConversationFactory(QObject):
         self.state = state
         self.states = TabStates(stores, unread)
         self.models = models
+        self.welcome = welcome
         self._theme = theme.conversations
         self.clipboard = clipboard
         self._pasted = pasted
@@ -207,7 +212,9 @@ class OpenConversationFactory(QObject):
 
     def make_view(self, conversation_id: str) -> ConversationView:
         store = self.stores.open(conversation_id or None, self.state.settings.agents.get(conversation_id))
-        view = ConversationView(store, self.stores, self.models, self._theme, self.clipboard, self._pasted)
+        view = ConversationView(
+            store, self.stores, self.models, self.welcome, self._theme, self.clipboard, self._pasted
+        )
         settings = self.state.settings
         if not conversation_id:
             view.input_panel.set_options(settings.options)
@@ -228,6 +235,8 @@ class OpenConversationFactory(QObject):
         view.scrolled.connect(self.state.save_soon)
         view.options_changed.connect(self.state.set_options)
         view.tour_requested.connect(self.tour_requested)
+        view.setup_requested.connect(self.setup_requested)
+        view.folder_task_requested.connect(self.folder_task_requested)
         view.input_panel.task_options.providers_requested.connect(self.providers_requested)
         view.resume_requested.connect(self.resume_requested)
         store.source_requested.connect(self.source_requested)

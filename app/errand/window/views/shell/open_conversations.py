@@ -7,14 +7,11 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
 
-from errand.window.stores.session import EngineSession
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation.conversation_view import ConversationView
-from errand.window.views.shell.banners import ConnectionBannerView, HealthBannerView
 from errand.window.views.shell.open_conversation import OpenConversation, OpenConversationFactory, TabStates
 from errand.window.views.shell.tabs import TabsView
 from errand.window.widgets.accessibility import step_focus
-from errand.window.widgets.banner import BannerView
 
 _MOST_PLACES = 50
 
@@ -25,19 +22,15 @@ class ConversationWindow(QMainWindow):
     activated = Signal()
     close_requested = Signal()
 
-    def __init__(self, page: OpenConversation, states: TabStates, session: EngineSession, theme: Theme) -> None:
+    def __init__(self, page: OpenConversation, states: TabStates, theme: Theme) -> None:
         super().__init__()
         self._states = states
         self._theme = theme
         self.page = page
-        self.error_banner = BannerView(theme)
         content = QWidget()
         self._column = QVBoxLayout(content)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
-        self._column.addWidget(ConnectionBannerView(session, theme))
-        self._column.addWidget(HealthBannerView(session, theme))
-        self._column.addWidget(self.error_banner)
         self._column.addWidget(page.view, 1)
         self.setCentralWidget(content)
         self.resize(theme.tokens.column + 4 * theme.tokens.space_far, theme.tokens.column)
@@ -232,7 +225,7 @@ class OpenConversations(QObject):
 
     def _put(self, page: OpenConversation, geometry: bytes | None = None) -> ConversationWindow:
         """Qt moves a window whose screen is gone to one that is there."""
-        window = ConversationWindow(page, self._factory.states, self._factory.stores.session, self._theme)
+        window = ConversationWindow(page, self._factory.states, self._theme)
         self._windows.append(window)
         window.activated.connect(partial(self._on_activated, window))
         window.close_requested.connect(partial(self._on_close_requested, window))

@@ -1,0 +1,227 @@
+"""What an empty conversation shows: what it is for, the way to a model, and folders to start in."""
+
+from functools import partial
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from errand.client.safe_text import escape_hidden_line
+from errand.translation import tr
+from errand.window.stores.catalog import ModelStore
+from errand.window.stores.welcome import WelcomeStore, short_path
+from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.theme import Theme
+from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.containers import clear_layout, vertical_scroll_area
+from errand.window.widgets.labels import TextLabel
+
+_TITLE = tr("What should the agent do?")
+_TEXT = tr(
+    "Describe the task below. The agent reports what it does, asks before anything risky, and stops when you say so. "
+    "You can start other tasks in the meantime."
+)
+_NO_MODEL_TITLE = tr("Set up a model to start")
+_NO_MODEL_TEXT = tr("Use a key of yours, or a local server such as Ollama.")
+_TOUR_TEXT = tr("Or play the tour: three tasks with scripted replies and real tools. Nothing leaves this machine.")
+
+_ICON, _WIDTH = 32, 400
+_BUTTON_PADDING = 2 * 13 + 8  # the style sheet's, and the space before the text
+
+
+class WelcomeView(QWidget):
+    """Emits what its buttons request. `folder_chosen` has the folder, `browse_requested` asks for another one."""
+
+    tour_requested = Signal()
+    setup_requested = Signal()
+    browse_requested = Signal()
+    folder_chosen = Signal(str)
+
+    def __init__(self, store: WelcomeStore, models: ModelStore, theme: Theme) -> None:
+        super().__init__()
+        self._store = store
+        self._models = models
+        self._theme = theme
+        tokens = theme.tokens
+        self._picture = QLabel()
+        self._title = TextLabel(theme, size=tokens.size_heading, bold=True)
+        self._text = TextLabel(theme, tone="muted", wrap=True)
+        self._text.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.set_up = push_button(tr("Set up your own model"), "primary")
+        self.tour = push_button(tr("Play the tour"))
+        self._buttons = QWidget()
+        self.folders = FoldersView(store, theme)
+        self._lay_out()
+        self.set_up.clicked.connect(self.setup_requested)
+        self.tour.clicked.connect(self.tour_requested)
+        self.folders.chosen.connect(self.folder_chosen)
+        self.folders.browse.clicked.connect(self.browse_requested)
+        models.changed.connect(self._show)
+        store.changed.connect(self._show)
+        theme.changed.connect(self._on_theme_changed)
+        self._show()
+        self._on_theme_changed()
+
+    def focus_pane(self) -> QWidget:
+        """The first thing to do: a stop of F6."""
+        if not self._models.is_empty:
+            return self.folders.browse
+        return self.set_up if self._store.has_toured else self.tour
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._store.look()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        row = QHBoxLayout(self._buttons)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(tokens.space_close)
+        row.addWidget(self.tour)
+        row.addWidget(self.set_up)
+        inside = QWidget()
+        set_style(inside, "look", "page")
+        column = QVBoxLayout(inside)
+        column.setSpacing(tokens.space_close)
+        column.addStretch(2)
+        centre = Qt.AlignmentFlag.AlignHCenter
+        column.addWidget(self._picture, 0, centre)
+        column.addWidget(self._title, 0, centre)
+        column.addLayout(_centred(self._text, self._theme))
+        column.addSpacing(tokens.space_close)
+        column.addWidget(self._buttons, 0, centre)
+        column.addSpacing(tokens.space_close)
+        column.addLayout(_centred(self.folders, self._theme))
+        column.addStretch(3)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(vertical_scroll_area(inside))
+
+    def _show(self) -> None:
+        """The primary button is the tour until it was played."""
+        is_empty, has_toured = self._models.is_empty, self._store.has_toured
+        self._title.setText(_NO_MODEL_TITLE if is_empty else _TITLE)
+        self._text.setText((_NO_MODEL_TEXT if has_toured else f"{_NO_MODEL_TEXT} {_TOUR_TEXT}") if is_empty else _TEXT)
+        self._buttons.setVisible(is_empty)
+        set_style(self.tour, "look", "plain" if has_toured else "primary")
+        set_style(self.set_up, "look", "primary" if has_toured else "plain")
+
+    def _on_theme_changed(self) -> None:
+        icon = self._theme.icon("message-square-plus", "muted")
+        self._picture.setPixmap(icon.pixmap(QSize(_ICON, _ICON), self.devicePixelRatio()))
+
+
+class FoldersView(QWidget):
+    """The folder that Errand was started in, and the recent ones. `show_chosen` ticks one."""
+
+    chosen = Signal(str)
+
+    def __init__(self, store: WelcomeStore, theme: Theme) -> None:
+        super().__init__()
+        self._store = store
+        self._theme = theme
+        self._ticked = ""
+        self.browse = push_button(tr("Start in a folder…"), "row")
+        self.rows: list[FolderRowView] = []
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        self._column.addWidget(self.browse)
+        store.changed.connect(self._show)
+        theme.changed.connect(self._on_theme_changed)
+        self._on_theme_changed()
+        self._show()
+
+    def show_chosen(self, folder: str) -> None:
+        """Tick the folder of the next task; "" is none."""
+        self._ticked = folder
+        for row in self.rows:
+            row.set_ticked(is_ticked=row.folder == folder)
+
+    def _show(self) -> None:
+        focused = next((row.folder for row in self.rows if row.isAncestorOf(self.focusWidget() or self)), "")
+        folders = self._store.folders
+        if [row.folder for row in self.rows] != list(folders):
+            clear_layout(self._column, 1)
+            self.rows = [self._made_row(folder) for folder in folders]
+        alone = Qt.AlignmentFlag.AlignHCenter
+        self._column.setAlignment(self.browse, alone if not folders else Qt.AlignmentFlag(0))
+        self.show_chosen(self._ticked)
+        if focused:
+            self._keep_focus(focused)
+
+    def _made_row(self, folder: str) -> "FolderRowView":
+        row = FolderRowView(self._theme, folder, is_here=folder == self._store.started_in)
+        row.chosen.connect(partial(self.chosen.emit, folder))
+        row.forgotten.connect(partial(self._store.forget, folder))
+        self._column.addWidget(row)
+        return row
+
+    def _keep_focus(self, folder: str) -> None:
+        """A row that is gone leaves the focus to the list."""
+        row = next((row for row in self.rows if row.folder == folder), None)
+        (row.button if row is not None else self.browse).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _on_theme_changed(self) -> None:
+        self.browse.setIcon(self._theme.icon("folder", "muted"))
+
+
+class FolderRowView(QWidget):
+    """A folder to start in. Recent ones can be forgotten, the one that Errand was started in cannot."""
+
+    chosen = Signal()
+    forgotten = Signal()
+
+    def __init__(self, theme: Theme, folder: str, *, is_here: bool) -> None:
+        super().__init__()
+        self.folder = folder
+        self._theme = theme
+        self._is_ticked = False
+        self._path = escape_hidden_line(short_path(folder))
+        self._note = tr("current folder") if is_here else ""
+        self.button = push_button(self._path, "row")
+        self.button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)  # its text is elided
+        self.forget = IconButton(theme, "x", tr("Forget {path}").format(path=self._path))
+        set_tool_tip(self.button, escape_hidden_line(folder))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.tokens.space_tight)
+        row.addWidget(self.button, 1)
+        if is_here:
+            row.addWidget(TextLabel(theme, self._note, tone="muted", size=theme.tokens.size_small))
+            row.setContentsMargins(0, 0, theme.tokens.space_close, 0)
+        row.addWidget(self.forget)
+        self.forget.setHidden(is_here)
+        self.button.clicked.connect(self.chosen)
+        self.forget.clicked.connect(self.forgotten)
+        theme.changed.connect(self._show)
+        self._show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def set_ticked(self, *, is_ticked: bool) -> None:
+        self._is_ticked = is_ticked
+        self._show()
+
+    def _show(self) -> None:
+        self.button.setIcon(self._theme.icon(*(("check", "done_mark") if self._is_ticked else ("folder", "muted"))))
+        notes = ", ".join(note for note in (self._note, tr("chosen") if self._is_ticked else "") if note)
+        name = tr("Start in {path}").format(path=self._path)
+        self.button.setAccessibleName(f"{name} ({notes})" if notes else name)
+
+    def _elide(self) -> None:
+        room = self.button.width() - self._theme.tokens.icon_small - self._theme.pixels(_BUTTON_PADDING)
+        metrics = self.button.fontMetrics()
+        self.button.setText(metrics.elidedText(self._path, Qt.TextElideMode.ElideMiddle, room))
+
+
+def _centred(inside: QWidget, theme: Theme) -> QHBoxLayout:
+    """Centred, and as high as its lines: an alignment in the column would reduce a text to one line."""
+    inside.setFixedWidth(theme.pixels(_WIDTH))
+    row = QHBoxLayout()
+    row.addStretch()
+    row.addWidget(inside)
+    row.addStretch()
+    return row

@@ -1,0 +1,154 @@
+"""A notice of one line, in a place of fixed height. Text that does not fit is shown in full by a click."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QClipboard, QGuiApplication, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from errand.translation import tr
+from errand.window.theme.style import paint_rounded, push_button, set_style
+from errand.window.theme.theme import Theme
+from errand.window.widgets.banner import TONE_STYLES, BannerTone
+from errand.window.widgets.buttons import CopyButton, IconButton
+from errand.window.widgets.dialogs import FramelessDialog
+from errand.window.widgets.labels import ElidedLabel, TextLabel
+
+_DETAILS_WIDTH = 480
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """`actions` are the labels of buttons, the most useful first."""
+
+    text: str
+    tone: BannerTone = "info"
+    actions: tuple[str, ...] = ()
+    is_dismissible: bool = False
+
+
+class NoticeLineView(QWidget):
+    """Emits `action_clicked` with the number of the button, and `dismissed`."""
+
+    action_clicked = Signal(int)
+    dismissed = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._notice = Notice("")
+        tokens = theme.tokens
+        self._icon = QLabel()
+        self._text = _LineLabel(theme)
+        self._details = push_button(tr("Details"), "quiet")
+        self._actions: list[QPushButton] = []
+        self._dismiss = IconButton(theme, "x", tr("Dismiss"))
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(tokens.space_normal, 0, tokens.space_tight, 0)
+        self._row.setSpacing(tokens.space_close)
+        self._row.addWidget(self._icon)
+        self._row.addWidget(self._text, 1)
+        self._row.addWidget(self._details)
+        self._row.addWidget(self._dismiss)
+        self._text.cut_changed.connect(self._details.setVisible)
+        self._details.hide()
+        self._details.clicked.connect(self._on_details_clicked)
+        self._dismiss.clicked.connect(self.dismissed)
+        theme.changed.connect(self._on_theme_changed)
+
+    @property
+    def text(self) -> str:
+        return self._notice.text
+
+    def show_notice(self, notice: Notice) -> None:
+        """Screen readers are told of a notice that is new."""
+        if notice == self._notice:
+            return
+        self._notice = notice
+        self._text.set_text(notice.text)
+        self.setAccessibleName(notice.text)
+        self._set_actions(notice.actions)
+        self._dismiss.setVisible(notice.is_dismissible)
+        self._on_theme_changed()
+        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        tokens = self._theme.tokens
+        fill = self._theme.colour(TONE_STYLES[self._notice.tone][2])
+        painter = QPainter(self)
+        paint_rounded(painter, self.rect(), tokens.radius_control, fill=fill)
+        painter.end()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if self._text.is_cut and event.button() == Qt.MouseButton.LeftButton:
+            self._on_details_clicked()
+
+    def _set_actions(self, labels: tuple[str, ...]) -> None:
+        for button in self._actions:
+            self._row.removeWidget(button)
+            button.hide()
+            button.deleteLater()
+        self._actions = [push_button(label, "quiet") for label in labels]
+        for number, button in enumerate(self._actions):
+            button.clicked.connect(partial(self._on_action_clicked, number))
+            self._row.insertWidget(self._row.count() - 1, button)
+
+    def _on_action_clicked(self, number: int) -> None:
+        self.action_clicked.emit(number)
+
+    def _on_details_clicked(self) -> None:
+        NoticeDetailsDialog(self._theme, self._notice.text, QGuiApplication.clipboard(), self).open_above(self)
+
+    def _on_theme_changed(self) -> None:
+        icon, colour, _ = TONE_STYLES[self._notice.tone]
+        side = self._theme.tokens.icon_small
+        self._icon.setPixmap(self._theme.icon(icon, colour).pixmap(QSize(side, side), self.devicePixelRatio()))
+        set_style(self._text, "tone", "text" if self._notice.tone == "info" else colour)
+        self.update()
+
+
+class _LineLabel(ElidedLabel):
+    """Emits `cut_changed` when the text begins or ceases to be cut."""
+
+    cut_changed = Signal(bool)
+
+    def __init__(self, theme: Theme) -> None:
+        self.is_cut = False
+        super().__init__(theme, size=theme.tokens.size_small)
+
+    def _elide(self) -> None:
+        super()._elide()
+        is_cut = self.text() != self.full_text
+        if is_cut != self.is_cut:
+            self.is_cut = is_cut
+            self.cut_changed.emit(is_cut)
+
+
+class NoticeDetailsDialog(FramelessDialog):
+    """The whole text of a notice, to read and to copy."""
+
+    def __init__(self, theme: Theme, text: str, clipboard: QClipboard, parent: QWidget) -> None:
+        super().__init__(theme, Qt.WindowType.Popup, parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Details"))
+        self.setAccessibleName(tr("Details"))
+        self._space = theme.tokens.space_tight
+        self._width = theme.pixels(_DETAILS_WIDTH)
+        label = TextLabel(theme, text, wrap=True)
+        copy = CopyButton(theme, tr("Copy"), partial(clipboard.setText, text))
+        row = QHBoxLayout(self)
+        row.setSpacing(theme.tokens.space_close)
+        row.addWidget(label, 1)
+        column = QVBoxLayout()
+        column.addWidget(copy)
+        column.addStretch(1)
+        row.addLayout(column)
+        self._row = row
+
+    def open_above(self, line: QWidget) -> None:
+        """Its lower edge is above the line."""
+        width = min(self._width, line.width())
+        self.resize(width, self._row.totalHeightForWidth(width))
+        self.show()
+        self.move(line.mapToGlobal(QPoint(0, -self.height() - self._space)))

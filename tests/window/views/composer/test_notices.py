@@ -1,0 +1,133 @@
+"""Notices take the place of the status line: they move nothing and cover nothing."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QRect
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
+
+from errand.client.errors import CallError
+from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.window.stores.usage import ContextUsageStore
+from errand.window.theme.theme import Theme
+from errand.window.views.composer.notices import NoticeSlotView
+from errand.window.views.composer.status_line import StatusLineView
+from errand.window.views.usage.context_bar import ContextBarView
+from errand.window.widgets.notice_line import Notice, NoticeDetailsDialog
+from tests.support.disks import full_disk
+from tests.support.model_server import ModelServer, Reply
+from tests.support.processes import until as holds
+from tests.support.store_engine import StoreEngine, store_engine
+from tests.support.window import Desk, desk, press, until
+
+_LONG = "The model's server refused the request. " * 12
+
+
+@pytest.fixture
+async def at_desk(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
+    async with desk(qapp, theme, tmp_path, [Reply(text="Done.")]) as opened:
+        await until(lambda: opened.view.store.is_loaded)
+        yield opened
+
+
+def places(at: Desk) -> tuple[QRect, QRect, QRect]:
+    QApplication.processEvents()
+    view = at.view
+    panel = view.input_panel
+    return view.transcript.geometry(), panel.geometry(), panel.composer.geometry()
+
+
+async def test_a_notice_moves_nothing_and_covers_neither_the_text_nor_the_find_bar(at_desk: Desk) -> None:
+    view, notices = at_desk.view, at_desk.view.notices
+    view.find_bar.open()
+    before = places(at_desk)
+    for text in ("The model was not found.", _LONG):
+        notices.show_message(text, "failed")
+        assert places(at_desk) == before
+        assert not view.input_panel.status.isVisible() and notices.text == text
+    notices.put("tour", Notice("That was a task of the tour.", "done", ("Set up", "Start in a folder…")))
+    notices.clear_message()
+    assert places(at_desk) == before
+    notices.put("tour", None)
+    assert places(at_desk) == before
+    assert view.input_panel.status.isVisible()
+
+
+async def test_the_most_urgent_is_shown_and_the_others_when_it_is_over(at_desk: Desk) -> None:
+    notices = at_desk.view.notices
+    notices.put("interrupted", Notice("The engine ended.", "waiting", ("Resume",)))
+    notices.show_message("It failed.", "failed")
+    notices.put("connection", Notice("Connecting to the engine…"))
+    assert notices.text == "Connecting to the engine…"
+    notices.put("connection", None)
+    assert notices.text == "It failed."
+    press(notices, "Dismiss")
+    assert notices.text == "The engine ended."
+    asked: list[str] = []
+    at_desk.view.resume_requested.connect(asked.append)
+    press(notices, "Resume")
+    assert asked == [at_desk.task.id]
+
+
+async def test_the_reminder_of_esc_is_seen_over_a_notice(at_desk: Desk) -> None:
+    notices, status = at_desk.view.notices, at_desk.view.input_panel.status
+    notices.show_message("It failed.", "failed")
+    notices.remind("Press Esc again to stop")
+    assert status.isVisible() and "Press Esc again to stop" in status.text
+    notices.remind("")
+    assert not status.isVisible() and notices.text == "It failed."
+
+
+async def test_a_long_text_has_its_details_and_a_short_one_has_none(at_desk: Desk) -> None:
+    notices = at_desk.view.notices
+    notices.show_message("Short.", "failed")
+    QApplication.processEvents()
+    assert "Details" not in shown_buttons(notices)
+    notices.show_message(_LONG, "failed")
+    QApplication.processEvents()
+    press(notices, "Details")
+    (dialog,) = notices.findChildren(NoticeDetailsDialog)
+    assert _LONG in [label.text() for label in dialog.findChildren(QLabel)]
+    press(dialog, "Copy")
+    assert QApplication.clipboard().text() == _LONG
+    dialog.close()
+
+
+async def test_a_message_that_failed_is_forgotten_with_the_next_one(at_desk: Desk) -> None:
+    notices = at_desk.view.notices
+    notices.show_message("It failed.", "failed")
+    at_desk.view.input_panel.sent.emit()
+    assert notices.shown is None
+
+
+async def test_a_full_disk_is_shown_with_the_tasks_that_wait_for_space(tmp_path: Path, theme: Theme) -> None:
+    gate = asyncio.Event()
+    async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Hello.", gate=gate)])) as engine:
+        notices = alone(engine, theme)
+        task = await engine.parts.start()
+        await engine.parts.model.request(0)
+        assert notices.shown is None
+        with full_disk(engine.parts.services.paths.database):
+            gate.set()
+            await holds(lambda: notices.shown == "health")
+            assert "The disk is full" in notices.text
+            assert "1 task waits." in notices.text
+            shown = engine.stores.tasks.get(task.id)
+            assert shown is not None
+            assert (shown.status, "Make at least 100 MB free" in shown.activity) == ("paused", True)
+            with pytest.raises(CallError, match="Not saved: The disk is full"):
+                await engine.stores.session.call(TASK_START, TaskStartParams(prompt="another"))
+        await holds(lambda: notices.shown is None)
+        await engine.parts.watcher.end(task.id)
+        notices.deleteLater()
+
+
+def alone(engine: StoreEngine, theme: Theme) -> NoticeSlotView:
+    session = engine.stores.session
+    return NoticeSlotView(StatusLineView(theme, ContextBarView(ContextUsageStore(session), theme)), session, theme)
+
+
+def shown_buttons(notices: NoticeSlotView) -> list[str]:
+    return [one.accessibleName() for one in notices.findChildren(QAbstractButton) if one.isVisible()]
