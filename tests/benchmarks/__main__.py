@@ -66,6 +66,7 @@ BENCHES = (
     _Bench("window_stored", "window_whole:window_stored", "outside"),
     _Bench("window_streams", "window_whole:window_streams", "outside"),
     _Bench("window_stop", "window_whole:window_stop", "outside"),
+    _Bench("window_opens", "window_whole:window_opens", "outside"),
     _Bench("wakes", "window_whole:wakes", "outside"),
 )
 _HEAD = "| | measured | at most | against the bare way | where | holds |\n|---|---|---|---|---|---|"

@@ -17,13 +17,15 @@ import msgspec
 import psutil
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
 
 from errand.client.launch import read_endpoint
 from errand.paths import Paths
+from errand.protocol.settings import Model
 from errand.protocol.tasks import TASK_START, ApproveMode, TaskStartParams
 from errand.window.event_loop import run_event_loop
-from tests.benchmarks.bench import p99
+from errand.window.stores.task_options import TaskOptionDefaults
+from tests.benchmarks.bench import median, p99
 from tests.benchmarks.process_memory import also_mapping, pss_mb
 from tests.support.open_window import OpenWindow, open_window
 
@@ -36,6 +38,11 @@ _SETTLES_S = 12.0
 _BEAT_MS = 4
 _SWITCHES = 6
 _LONGEST_S = 40.0
+_OPENINGS = 8
+_PAUSE_S = 0.1
+# The window loads some modules ahead once it has been idle for a moment.
+_PREPARES_S = 6.0
+_MODELS, _MAKERS = 2_000, 12
 # The watchdog also checks an idle engine for some time before it sleeps.
 _COMES_TO_REST_S = 15.0
 
@@ -143,6 +150,48 @@ async def stop(open: OpenWindow, url: str, workspace: str) -> Measured:
     return {"stopping": stopping * 1000, "stopped": (time.perf_counter() - started) * 1000}
 
 
+async def opens(open: OpenWindow) -> Measured:
+    """The time until settings are painted with their values, and until the picker of 2,000 models is painted.
+
+    The first time, and the median of the times after it. Its modules are not imported here: the window does that.
+    """
+    await asyncio.sleep(_PREPARES_S)
+    settings, pickers = list[float](), list[float]()
+    for _ in range(_OPENINGS):
+        started = time.perf_counter()
+        open.window.commands.trigger("settings")
+        dialog = open.window.dialogs.settings
+        await _until(lambda dialog=dialog: len(dialog.findChildren(QLineEdit)) > 1)
+        dialog.grab()
+        settings.append((time.perf_counter() - started) * 1000)
+        dialog.close()
+        await asyncio.sleep(_PAUSE_S)
+    models = tuple(_model(number) for number in range(_MODELS))
+    providers = tuple((f"maker{number}", f"Maker {number}") for number in range(_MAKERS))
+    options = open.front.input_panel.task_options
+    offered = TaskOptionDefaults(models=models, model=models[_MODELS // 2].id, providers=providers)
+    for _ in range(_OPENINGS):
+        options.set_defaults(offered)  # what the engine has told meanwhile is replaced
+        started = time.perf_counter()
+        options.pick_model()
+        picker = next(one for one in options.findChildren(QDialog) if one.isVisible())
+        picker.grab()
+        pickers.append((time.perf_counter() - started) * 1000)
+        picker.close()
+        await asyncio.sleep(_PAUSE_S)
+    return {
+        "settings_first": settings[0],
+        "settings": median(settings[1:]),
+        "picker_first": pickers[0],
+        "picker": median(pickers[1:]),
+    }
+
+
+def _model(number: int) -> Model:
+    name, provider = f"family-{number // 20}-{number % 20}b", f"maker{number % _MAKERS}"
+    return Model(id=f"{provider}/{name}", provider=provider, context_tokens=128_000, input_price=0.5, output_price=2.0)
+
+
 def _runs_a_tool(open: OpenWindow) -> bool:
     task = open.front.store.task
     return task is not None and task.status == "tool_executing"
@@ -177,6 +226,7 @@ _STORIES: dict[str, Callable[..., Awaitable[Measured]]] = {
     "wakes": wakes,
     "streams": streams,
     "stop": stop,
+    "opens": opens,
 }
 
 

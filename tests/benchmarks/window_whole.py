@@ -103,6 +103,19 @@ async def window_stop() -> list[Row]:
     ]
 
 
+async def window_opens() -> list[Row]:
+    """What a person opens from the keyboard, with all that was not loaded before."""
+    with home() as folder:
+        async with engine(folder):
+            found = await _story(folder, "opens")
+    return [
+        Row("window: settings open, first time", found["settings_first"], "ms", 120),
+        Row("window: settings open, median", found["settings"], "ms", 120),
+        Row("window: model picker with 2,000 models, first time", found["picker_first"], "ms", 60),
+        Row("window: model picker with 2,000 models, median", found["picker"], "ms", 60),
+    ]
+
+
 async def _painted_after(folder: Path, python: Path | None = None, reads_mb: float = 0.0) -> float:
     """Seconds from the command to the first paint, with this Python or the one here.
 

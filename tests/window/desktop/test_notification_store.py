@@ -197,6 +197,24 @@ async def test_many_ends_share_one_notification_until_the_window_is_active(store
     await until(lambda: told.notices == ())
 
 
+async def test_many_asks_share_one_notification_until_all_are_settled(stores: Stores, told: Told) -> None:
+    asks = [ask(f"ask_{number}", f"conv_{number}") for number in range(5)]
+    for waiting in asks:
+        stores.apply(AskUpdate(ask=waiting))
+    await until(lambda: bool(told.notices))
+    assert (told.titles, told.times) == (["5 tasks wait for you"], 1)
+    for waiting in asks[1:4]:
+        stores.apply(AskUpdate(ask=msgspec.structs.replace(waiting, status="answered", answered_by="cli")))
+    await until(lambda: told.titles == ["2 tasks wait for you"])
+    told.store.handle_click("asks", "open")
+    assert told.opened == ["conv_0"]
+    for waiting in (asks[0], asks[4]):
+        stores.apply(AskUpdate(ask=msgspec.structs.replace(waiting, status="answered", answered_by="cli")))
+    await until(lambda: told.notices == ())
+    stores.apply(AskUpdate(ask=ask("ask_9", "conv_9")))
+    await until(lambda: [notice.key for notice in told.notices] == ["ask_9"])
+
+
 async def test_a_button_of_an_answered_ask_opens_the_conversation(stores: Stores, told: Told) -> None:
     stores.apply(TaskUpdate(task=ended("task_1", conversation_id="conv_7")))
     await until(lambda: bool(told.notices))

@@ -12,7 +12,7 @@ from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.tasks import Task
 from errand.redaction import redact
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import task_activity
 
@@ -24,7 +24,7 @@ _MAX_CHOICE = 30
 _MAX_TITLE = 60
 
 _MAX_ENDS = 3
-_MAX_ASKS = 10
+_MAX_ASKS = 3
 _DEBOUNCE_MS = 150
 
 
@@ -89,6 +89,23 @@ def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
     ]
     return Notification(
         "ended", "", f"{count(len(tasks), 'task')} have ended", " ".join(sentences), (NotificationButton(OPEN, "Open"),)
+    )
+
+
+def grouped_asks_notification(asks: tuple[Ask, ...]) -> Notification:
+    """One notification for many asks; a click opens the conversation of the first."""
+    questions = sum(ask.kind == "question" for ask in asks)
+    approvals = sum(ask.kind == "approval" for ask in asks)
+    parts = [
+        trn("{n} question", "{n} questions", questions) if questions else "",
+        trn("{n} approval", "{n} approvals", approvals) if approvals else "",
+    ]
+    title = trn(
+        "{n} task waits for you", "{n} tasks wait for you", len({(ask.conversation_id, ask.task_id) for ask in asks})
+    )
+    body = ", ".join(part for part in parts if part)
+    return Notification(
+        "asks", asks[0].conversation_id, title, body, (NotificationButton(OPEN, tr("Open")),), stays=True
     )
 
 
@@ -180,6 +197,7 @@ class NotificationStore(QObject):
         self._last: tuple[Notification, ...] = ()
         self._ended: dict[str, Task] = {}
         self._grouped: dict[str, Task] = {}
+        self._groups_asks = False  # until all of them are settled
         self._notified: set[str] = set()
         self._seen: set[str] = set()
         self._update_timer = QTimer(self)
@@ -238,7 +256,12 @@ class NotificationStore(QObject):
         if len(self._ended) > _MAX_ENDS or (self._grouped and self._ended):
             self._grouped |= self._ended
             self._ended.clear()
-        asks = [ask_notification(ask, self._title_of(ask)) for ask in self._new_asks()[-_MAX_ASKS:]]
+        new = self._new_asks()
+        self._groups_asks = bool(new) and (self._groups_asks or len(new) > _MAX_ASKS)
+        if self._groups_asks:
+            asks = [grouped_asks_notification(tuple(new))]
+        else:
+            asks = [ask_notification(ask, self._title_of(ask)) for ask in new]
         ends = [
             ended_notification(task, self._title(task.conversation_id, task.prompt)) for task in self._ended.values()
         ]

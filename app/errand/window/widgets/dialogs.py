@@ -1,7 +1,10 @@
 """Base dialogs: a question with a safe default button, and a frameless panel; sizes that fit the screen."""
 
+import ctypes
+import functools
+
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
 
 from errand.window.theme.style import paint_rounded
@@ -38,16 +41,49 @@ class QuestionDialog(QMessageBox):
             self.setDefaultButton(self._default)
 
 
+@functools.cache
+def has_compositor() -> bool:
+    """False on an X11 screen without a compositor: what is transparent elsewhere is black there.
+
+    Asked once: Qt does not tell, and a compositor that is started later is rare.
+    """
+    if QGuiApplication.platformName() != "xcb":
+        return True
+    try:
+        x11 = ctypes.CDLL("libX11.so.6")
+    except OSError:
+        return True
+    x11.XOpenDisplay.restype = ctypes.c_void_p
+    x11.XInternAtom.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
+    x11.XInternAtom.restype = ctypes.c_ulong
+    x11.XGetSelectionOwner.argtypes = (ctypes.c_void_p, ctypes.c_ulong)
+    x11.XGetSelectionOwner.restype = ctypes.c_ulong
+    x11.XDefaultScreen.argtypes = x11.XCloseDisplay.argtypes = (ctypes.c_void_p,)
+    display: int | None = x11.XOpenDisplay(None)
+    if display is None:
+        return True
+    # The compositor of a screen owns this selection: "Compositing Managers" of the EWMH specification.
+    selection = x11.XInternAtom(display, f"_NET_WM_CM_S{x11.XDefaultScreen(display)}".encode(), 0)
+    owner: int = x11.XGetSelectionOwner(display, selection)
+    x11.XCloseDisplay(display)
+    return owner != 0
+
+
 class FramelessDialog(QDialog):
-    """Paints its background itself: Qt does not paint style-sheet backgrounds of translucent windows."""
+    """Paints its background itself: Qt does not paint style-sheet backgrounds of translucent windows.
+
+    Its corners are round only where they can be transparent.
+    """
 
     def __init__(self, theme: Theme, kind: Qt.WindowType, parent: QWidget | None = None) -> None:
         super().__init__(parent, kind | Qt.WindowType.FramelessWindowHint)
         self._look = theme
-        self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
+        self._has_round_corners = has_compositor()
+        self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground, self._has_round_corners)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         tokens = self._look.tokens
         painter = QPainter(self)
-        paint_rounded(painter, self.rect(), tokens.radius_card, fill=tokens.raised, line=tokens.outline)
+        radius = tokens.radius_card if self._has_round_corners else 0
+        paint_rounded(painter, self.rect(), radius, fill=tokens.raised, line=tokens.outline)
         painter.end()

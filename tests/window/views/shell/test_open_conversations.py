@@ -20,6 +20,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.shared.actions import ACTIONS
 from errand.window.views.shell.main_window import MainWindow
 from tests.support.records import task
+from tests.support.window import until
 
 
 async def no_engine() -> Connection:
@@ -156,6 +157,18 @@ async def test_conversation_windows_are_restored_with_their_size(
     second.close()
     await stores.session.close()
     second.deleteLater()
+
+
+async def test_the_place_of_a_conversation_window_is_kept_without_an_orderly_end(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    window.conversations.open("conv_1")
+    window.commands.trigger("own_window")
+    await until(lambda: "conv_1" in WindowStateStore(tmp_path / "window.json").settings.windows)
+    (own,) = window.conversations.windows
+    own.setGeometry(40, 50, 620, 430)
+    geometry = bytes(own.saveGeometry().data())
+    await until(lambda: WindowStateStore(tmp_path / "window.json").settings.windows == {"conv_1": geometry})
 
 
 async def test_tabs_have_their_titles_before_the_engine_is_connected(

@@ -239,8 +239,8 @@ class ComparisonDialog(QDialog):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(head)
-        column.addWidget(self._error_banner)
         column.addWidget(sides, 1)
+        column.addWidget(self._error_banner)
         self.views[0].transcript.setFocus()
 
     def _connect(self) -> None:

@@ -91,8 +91,8 @@ class MemoryDialog(QDialog):
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
-        whole.addWidget(self.banner)
         whole.addLayout(inside, 1)
+        whole.addWidget(self.banner)
 
     def _connect(self) -> None:
         self._state.changed.connect(self._on_stats_changed)

@@ -64,18 +64,9 @@ class SettingView(QWidget):
     def __init__(self, theme: Theme, setting: Setting) -> None:
         super().__init__()
         self._setting = setting
-        self._line = QLineEdit()
-        self._line.setFixedWidth(theme.pixels(_FIELD_WIDTH))
-        self._check = QCheckBox("On")
-        self._box = ComboBox(setting.choices)
-        self._box.setFixedWidth(theme.pixels(_FIELD_WIDTH))
-        own: QWidget = self._box if setting.choices else self._check if setting.kind == "boolean" else self._line
-        for control in (self._line, self._check, self._box):
-            control.setAccessibleName(setting.title)
-            control.setAccessibleDescription(setting.help.replace("`", ""))
-            if control is not own:
-                control.hide()
-        self._own = own
+        self._control = self._made_control(theme)
+        self._control.setAccessibleName(setting.title)
+        self._control.setAccessibleDescription(setting.help.replace("`", ""))
         self._reset = IconButton(theme, "undo-2", f"Back to the default of {setting.title}")
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
@@ -83,9 +74,6 @@ class SettingView(QWidget):
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._problem.hide()
         self._lay_out(theme)
-        self._line.editingFinished.connect(self._on_edited)
-        self._check.clicked.connect(self._on_checked)
-        self._box.textActivated.connect(self._change)
         self._reset.clicked.connect(self._on_reset)
         self.show_setting(setting)
 
@@ -101,20 +89,39 @@ class SettingView(QWidget):
 
     def show_setting(self, setting: Setting) -> None:
         self._setting = setting
-        self._line.setText(format_value(setting.value))
-        self._line.setPlaceholderText(format_value(setting.default))
-        self._check.setChecked(setting.value is True)
-        self._box.setCurrentText(format_value(setting.value))
+        match self._control:
+            case QLineEdit():
+                self._control.setText(format_value(setting.value))
+                self._control.setPlaceholderText(format_value(setting.default))
+            case QCheckBox():
+                self._control.setChecked(setting.value is True)
+            case ComboBox():
+                self._control.setCurrentText(format_value(setting.value))
         self._reset.setVisible(setting.value != setting.default)
         set_tool_tip(self._reset, f"Back to the default ({format_value(setting.default) or 'empty'})")
         self._set_problem_text("")
 
     def take_focus(self) -> None:
-        self._own.setFocus(Qt.FocusReason.OtherFocusReason)
+        self._control.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_problem(self, text: str) -> None:
         """Show next to the field why the value was rejected; the text in the field stays."""
         self._set_problem_text(text)
+
+    def _made_control(self, theme: Theme) -> QLineEdit | QCheckBox | ComboBox:
+        if self._setting.kind == "boolean":
+            check = QCheckBox("On")
+            check.clicked.connect(self._on_checked)
+            return check
+        if self._setting.choices:
+            box = ComboBox(self._setting.choices)
+            box.setFixedWidth(theme.pixels(_FIELD_WIDTH))
+            box.textActivated.connect(self._change)
+            return box
+        line = QLineEdit()
+        line.setFixedWidth(theme.pixels(_FIELD_WIDTH))
+        line.editingFinished.connect(partial(self._on_edited, line))
+        return line
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
@@ -129,14 +136,14 @@ class SettingView(QWidget):
         row.setSpacing(tokens.space_close)
         row.addLayout(words, 1)
         row.addSpacing(tokens.space_wide)
-        for control in (self._line, self._check, self._box, self._reset):
+        for control in (self._control, self._reset):
             row.addWidget(control, 0, Qt.AlignmentFlag.AlignTop)  # beside the label, however high the row is
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     def _set_problem_text(self, problem: str) -> None:
         self._problem.setText(problem)
         self._problem.setVisible(bool(problem))
-        set_style(self._line, "state", "wrong" if problem else "")
+        set_style(self._control, "state", "wrong" if problem else "")
 
     def _change(self, value: JsonValue) -> None:
         if value != self._setting.value:
@@ -144,9 +151,9 @@ class SettingView(QWidget):
         else:
             self._set_problem_text("")
 
-    def _on_edited(self) -> None:
+    def _on_edited(self, line: QLineEdit) -> None:
         try:
-            value = parse_value(self._setting, self._line.text())
+            value = parse_value(self._setting, line.text())
         except InvalidValue as error:
             self._set_problem_text(str(error))
         else:

@@ -40,9 +40,9 @@ class SettingsPageView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self.banner)
         column.addLayout(self.top)
         column.addWidget(self._scroll, 1)
+        column.addWidget(self.banner)
 
     def load(self) -> None:
         """Load the state from the engine; a page that needs none does not override this."""

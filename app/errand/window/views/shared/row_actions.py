@@ -12,6 +12,7 @@ from PySide6.QtGui import QClipboard, QDesktopServices
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from errand.protocol.asks import AskAnswerParams
+from errand.translation import tr
 from errand.window.rows.base import ChangeActions
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.store import ConversationStore
@@ -128,7 +129,8 @@ class ConversationRowActions:
         target = link_target(url, self._workspace)
         match target.kind:
             case "web":
-                QDesktopServices.openUrl(QUrl(url))
+                if not QDesktopServices.openUrl(QUrl(url)):
+                    self._store.failed.emit(tr("No browser was found to open {address}").format(address=url))
             case "inside":
                 self._open(target.path)
             case "outside":
@@ -143,7 +145,7 @@ class ConversationRowActions:
 
     def _open(self, path: Path | None) -> None:
         if path is not None and not QDesktopServices.openUrl(QUrl.fromLocalFile(str(path))):
-            self._store.failed.emit(f"Nothing on this computer opens {path}.")
+            self._store.failed.emit(tr("No program was found to open {path}").format(path=path))
 
     def _ask_to_open(self, path: Path | None) -> None:
         question = QuestionDialog(self._parent)

@@ -169,6 +169,7 @@ class MainWindow(QMainWindow):
             "approvals": lambda: conversations.active.input_panel.approval_mode.open_panel(),
             "ask_models": lambda: conversations.active.dialogs.ask_models(),
             "add_agent": lambda: conversations.active.input_panel.agents.add_agent(),
+            "undo_archive": self.sidebar.undo.undo,
             "close_tab": conversations.close_active,
             "reopen_tab": conversations.reopen,
             "next_tab": partial(conversations.in_main_window, partial(tab_bar.step, 1)),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Signal
-from PySide6.QtGui import QCloseEvent, QGuiApplication
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QMoveEvent, QResizeEvent
 from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
 
 from errand.window.theme.theme import Theme
@@ -17,10 +17,13 @@ _MOST_PLACES = 50
 
 
 class ConversationWindow(QMainWindow):
-    """Emits `activated` when it becomes active, and `close_requested` when the user closes it; its owner closes it."""
+    """Emits `activated` when it becomes active, `moved` when it has another place or size, and `close_requested` when
+    the user closes it; its owner closes it.
+    """
 
     activated = Signal()
     close_requested = Signal()
+    moved = Signal()
 
     def __init__(self, page: OpenConversation, states: TabStates, theme: Theme) -> None:
         super().__init__()
@@ -80,6 +83,14 @@ class ConversationWindow(QMainWindow):
         super().changeEvent(event)
         if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
             self.activated.emit()
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        super().moveEvent(event)
+        self.moved.emit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.moved.emit()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         event.ignore()
@@ -231,6 +242,7 @@ class OpenConversations(QObject):
         window.close_requested.connect(partial(self._on_close_requested, window))
         if geometry is not None:
             window.restoreGeometry(geometry)
+        window.moved.connect(self._factory.state.save_soon)
         self.window_made.emit(window)
         window.show()
         return window

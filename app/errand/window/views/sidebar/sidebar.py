@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QStackedWidget, QVBoxL
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.conversations import Conversation, ConversationSearchResult
+from errand.translation import tr
 from errand.window.stores.conversation_list import ConversationListStore
 from errand.window.stores.facts import FactStore
 from errand.window.stores.stores import Stores
@@ -18,7 +19,7 @@ from errand.window.views.sidebar.conversation_list import ConversationListView
 from errand.window.views.sidebar.conversation_marks import ConversationMarks
 from errand.window.views.sidebar.inbox import InboxView
 from errand.window.views.sidebar.search_results import OPERATORS, SearchResultsView
-from errand.window.widgets.banner import BannerView
+from errand.window.widgets.banner import BannerTone, BannerView
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.containers import FitContentScrollView
 from errand.window.widgets.labels import TextLabel, one_line
@@ -30,36 +31,46 @@ if TYPE_CHECKING:
 
 
 _STAYS_MS = 15_000
+"""Long enough to read it and to reach its button."""
 _SHORT_TITLE, _SHORT_FACT = 32, 80  # characters
 
 _NOTHING = "Your conversations will be listed here."
 
 
-class UndoBannerView(BannerView):
-    """Hidden after 15 s; then the archive is the way to undo."""
+class PassingBannerView(BannerView):
+    """What was done. Hidden after 15 s."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._leave = QTimer(self, singleShot=True, interval=_STAYS_MS)
+        self._leave.timeout.connect(self.hide)
+
+    def show_message(self, text: str, tone: BannerTone = "info", action: str = "", *, dismissible: bool = True) -> None:
+        super().show_message(text, tone, action, dismissible=dismissible)
+        self._leave.start()
+
+
+class UndoBannerView(PassingBannerView):
+    """`undo` works on when it is hidden, until the conversation is back."""
 
     def __init__(self, store: ConversationListStore, theme: Theme) -> None:
         super().__init__(theme)
         self._store = store
         self._conversation_id = ""
-        self._leave = QTimer(self)
-        self._leave.setSingleShot(True)
-        self._leave.setInterval(_STAYS_MS)
-        self._leave.timeout.connect(self.hide)
         self.action_clicked.connect(self.undo)
         store.archived_by_user.connect(self._on_put_away)
 
     def undo(self) -> None:
-        """Undo the last archiving, while the banner is shown."""
-        if not self.isHidden():
+        """Undo the last archiving; does nothing if there was none."""
+        conversation_id, self._conversation_id = self._conversation_id, ""
+        if conversation_id:
             self.hide()
-            self._store.archive(self._conversation_id, archived=False)
+            self._store.archive(conversation_id, archived=False)
 
     def _on_put_away(self, conversation: Conversation) -> None:
         self._conversation_id = conversation.id
-        self.show_message("Archived", action="Undo")
-        self.setAccessibleName(f"Archived: {conversation.title}")
-        self._leave.start()
+        self.show_message(tr("Archived"), action=tr("Undo"))
+        self.setAccessibleName(tr("Archived: {title}").format(title=conversation.title))
 
 
 def memory_text(conversation: Conversation) -> str:
@@ -183,7 +194,7 @@ class SidebarView(QFrame):
         self.list = ConversationListView(stores.conversations, marks, theme)
         self.results = SearchResultsView(theme)
         self.undo = UndoBannerView(stores.conversations, theme)
-        self.notice = BannerView(theme)
+        self.notice = PassingBannerView(theme)
         self.proposed = FactBannerView(stores.facts, theme)
         self.foot = SidebarFoot(theme)
         self._archived = push_button("Archived", "quiet")
@@ -223,7 +234,6 @@ class SidebarView(QFrame):
         below.addWidget(self._inbox_scroll)
         below.addWidget(self._empty, 1)
         below.addWidget(self.list, 1)
-        below.addWidget(self._archived, 0, Qt.AlignmentFlag.AlignLeft)
         self._stack.addWidget(self._home)
         self._stack.addWidget(self.results)
         column = QVBoxLayout(self)
@@ -238,6 +248,7 @@ class SidebarView(QFrame):
         column.addWidget(self.undo)
         column.addWidget(self.notice)
         column.addWidget(self.proposed)
+        column.addWidget(self._archived, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self.foot)
 
     def _connect(self) -> None:
@@ -262,6 +273,7 @@ class SidebarView(QFrame):
         self._stores.conversations.reset.connect(self._on_listed)
         self._stores.conversations.archived.reset.connect(self._on_archived_changed)
         self._stores.conversations.archived.changed.connect(self._on_archived_changed)
+        self._stack.currentChanged.connect(self._on_archived_changed)
         self._stores.conversations.reset.connect(self._on_conversations_changed)
         self._stores.conversations.changed.connect(self._on_conversations_changed)
         self._theme.changed.connect(self._on_theme_changed)
@@ -330,7 +342,8 @@ class SidebarView(QFrame):
             self._stores.conversations.archived.load()
 
     def _on_archived_changed(self) -> None:
-        self._archived.setHidden(self._stores.conversations.archived.count() == 0)
+        is_home = self._stack.currentWidget() is self._home
+        self._archived.setHidden(not is_home or self._stores.conversations.archived.count() == 0)
 
     def _on_conversations_changed(self) -> None:
         is_empty = self._stores.conversations.count() == 0

@@ -172,8 +172,8 @@ class UsageDialog(QDialog):
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
-        whole.addWidget(self.banner)
         whole.addLayout(inside, 1)
+        whole.addWidget(self.banner)
 
     def _page(self) -> QWidget:
         tokens = self._theme.tokens
