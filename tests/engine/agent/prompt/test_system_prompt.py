@@ -205,7 +205,7 @@ def test_of_a_thousand_skills_some_are_named_and_the_rest_gets_one_remark(home: 
     assert (len(told.sources), told.sources[-1]) == (64, str(folder / "s0063" / "SKILL.md"))
     broken, rest = texts(told)
     assert broken.startswith(f"{folder / 'a1' / 'SKILL.md'} and 2 more were skipped: a skill starts")
-    assert rest.endswith(f"{folder / 's0064' / 'SKILL.md'} and what comes after it is left out.")
+    assert rest.endswith(f"{folder / 's0064' / 'SKILL.md'} and those after it were left out.")
 
 
 def test_skills_are_named_and_the_nearer_of_two_with_one_name_wins(home: Path) -> None:
