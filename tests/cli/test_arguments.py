@@ -24,5 +24,5 @@ def test_ages_are_counted_from_now_and_days_have_names() -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-13", "2026-02-30", "999999d", "0001", "-1d", "2026-11-02 and more"])
 def test_anything_else_is_answered_with_advice(text: str) -> None:
-    with pytest.raises(UsageError, match="give an age such as 8h or 30d"):
+    with pytest.raises(UsageError, match="Use an age such as 8h or 30d"):
         past_moment(text)

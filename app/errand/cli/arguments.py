@@ -14,7 +14,7 @@ from typing import Annotated
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
-from errand.translation import marked
+from errand.translation import marked, tr
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has at most 1 MiB
 
@@ -38,7 +38,7 @@ def wrong_words(command: str, actions: Sequence[Action], words: Sequence[str]) -
     """Of words that do not fit their action: how to say it."""
     fitting = [action for action in actions if words and words[0] in action.names] or actions
     lines = [f"  errand {command} {action.usage}" for action in fitting]
-    return UsageError("\n".join(["Say what to do:", *lines]))
+    return UsageError("\n".join([tr("Usage:"), *lines]))
 
 
 class TaskIdOptions(CommandOptions, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ class TaskOptions(CommandOptions, frozen=True, kw_only=True):
 def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, attended: bool) -> TaskStartParams:
     """The options as start parameters of a task; raises `UsageError`. `run.resolve_target` finds the conversation."""
     if target.conversation and target.is_continued:
-        raise UsageError("--continue finds the conversation itself: leave out --conversation, or --continue.")
+        raise UsageError(tr("Use either --conversation or --continue, not both."))
     goes_on = bool(target.conversation) or target.is_continued
     return TaskStartParams(
         prompt=prompt,
@@ -145,11 +145,15 @@ def read_prompt(argument: str) -> str:
     """The prompt, from standard input for `-`; raises `UsageError` if it is empty or too long."""
     text = sys.stdin.buffer.read(_LONGEST_PROMPT + 1) if argument == "-" else argument.encode()
     if not text.strip():
-        raise UsageError("The prompt is empty. Say what to do, for example: errand run 'list the largest files here'")
+        raise UsageError(
+            tr("The prompt is empty. Say what to do, for example: errand run 'list the largest files here'")
+        )
     if len(text) > _LONGEST_PROMPT:
         raise UsageError(
-            f"The prompt is longer than {_LONGEST_PROMPT:,} bytes, and not more are taken. "
-            "Put the text into a file in the workspace and name that file in the prompt."
+            tr(
+                "The prompt is longer than {_LONGEST_PROMPT:,} bytes. Put the text into a file in the "
+                "workspace and name that file in the prompt."
+            ).format(_LONGEST_PROMPT=_LONGEST_PROMPT)
         )
     return text.decode("utf-8", "replace")
 
@@ -160,7 +164,7 @@ def read_api_key(variable: str | None) -> str | None:
         return None
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise UsageError(f"The environment variable {variable} is not set, so there is no key to use.")
+        raise UsageError(tr("The environment variable {variable} is not set.").format(variable=variable))
     return key
 
 
@@ -168,7 +172,11 @@ def attachment_path(file: str) -> str:
     """The absolute path of an existing file; raises `UsageError`."""
     path = Path(os.path.expanduser(file))
     if not path.is_file():
-        raise UsageError(f"There is no file {file!r} to attach. Check its name; a folder is named in the prompt.")
+        raise UsageError(
+            tr(
+                "There is no file {file!r} to attach. Check its name. To work with a folder, name it in the prompt."
+            ).format(file=file)
+        )
     return read_text_file(path.absolute())
 
 
@@ -178,7 +186,9 @@ def read_text_file(path: Path) -> str:
         path.as_posix().encode()
     except UnicodeEncodeError as error:
         shown = os.fsencode(path).decode("utf-8", "replace")
-        raise UsageError(f"The name {shown!r} is not UTF-8, which Errand cannot work with. Rename it first.") from error
+        raise UsageError(
+            tr("The name {shown!r} is not UTF-8, which Errand does not support. Rename it first.").format(shown=shown)
+        ) from error
     return str(path)
 
 
@@ -195,7 +205,7 @@ def workspace_path(folder: str | None) -> str:
         whole = path
     if not whole.is_absolute() or not whole.is_dir():
         raise UsageError(
-            f"There is no folder {str(path)!r} to work in. Make it first, or name another with --workspace."
+            tr("There is no folder {path!r}. Create it, or use another with --workspace.").format(path=str(path))
         )
     return read_text_file(whole)
 
@@ -224,5 +234,7 @@ def past_moment(text: str) -> datetime:
         return datetime.fromisoformat(word).astimezone()
     except (ValueError, OverflowError) as error:
         raise UsageError(
-            f"{text[:40]!r} is no time: give an age such as 8h or 30d, or a day, month or year such as 2026-11-02."
+            tr(
+                "{text!r} is not a time. Use an age such as 8h or 30d, or a day, month or year such as 2026-11-02."
+            ).format(text=text[:40])
         ) from error

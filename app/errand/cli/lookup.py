@@ -18,6 +18,7 @@ from errand.protocol.conversations import (
 )
 from errand.protocol.facts import Fact
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+from errand.translation import tr
 
 Found = TypeVar("Found", Agent, Ask, Conversation, Fact, FoundNode, Grant, Task)
 
@@ -48,7 +49,9 @@ async def find_conversation(connection: Connection, part: str, *, exactly: bool 
             return await find_conversation(connection, task.conversation_id)
         if titled := await _titled(connection, part.strip()):
             return titled
-    raise UsageError(f"No conversation has the id or title {part[:_LONGEST_PART]!r}. See them with: errand list")
+    raise UsageError(
+        tr("No conversation has the id or title {part!r}. List them: errand list").format(part=part[:_LONGEST_PART])
+    )
 
 
 async def find_task(connection: Connection, part: str) -> Task:
@@ -66,7 +69,7 @@ async def find_task(connection: Connection, part: str) -> Task:
             raise
         except UsageError:
             pass
-    raise UsageError(f"No task has the id {part[:_LONGEST_PART]!r}. See them with: errand tasks")
+    raise UsageError(tr("No task has the id {part!r}. List them: errand tasks").format(part=part[:_LONGEST_PART]))
 
 
 async def find_node(connection: Connection, conversation: Conversation, part: str) -> FoundNode:
@@ -77,8 +80,9 @@ async def find_node(connection: Connection, conversation: Conversation, part: st
         if found := [node for node in page.nodes if node.role in ("user", "assistant")]:
             return only_match(part, found, "messages", _found_text, has_more=page.has_more)
     raise UsageError(
-        f"No message of this conversation has the id {part[:_LONGEST_PART]!r}. "
-        f"See them with: errand tree {short_id(conversation.id)}"
+        tr("No message in this conversation has the id {part!r}. List them: errand tree {id}").format(
+            part=part[:_LONGEST_PART], id=short_id(conversation.id)
+        )
     )
 
 
@@ -93,7 +97,7 @@ async def find_message(connection: Connection, part: str) -> FoundNode:
         if page.nodes:
             return only_match(part, page.nodes, "messages", _found_text, has_more=page.has_more, exactly=True)
     raise UsageError(
-        f"No message has the id {part[:_LONGEST_PART]!r}. Their ids are printed by: errand show, errand tree"
+        tr("No message has the id {part!r}. errand show and errand tree print ids.").format(part=part[:_LONGEST_PART])
     )
 
 
@@ -104,7 +108,11 @@ async def find_agent_anywhere(connection: Connection, part: str) -> Agent:
     found = [agent for agent in every if part and part in agent.id]
     if found := found or [agent for agent in every if agent.name.casefold() == name]:
         return only_match(part, found, "agents", _name)
-    raise UsageError(f"No agent has the id or name {part[:_LONGEST_PART]!r}. See them with: errand agents CONVERSATION")
+    raise UsageError(
+        tr("No agent has the id or name {part!r}. List them: errand agents CONVERSATION").format(
+            part=part[:_LONGEST_PART]
+        )
+    )
 
 
 def only_match(
@@ -125,9 +133,9 @@ def only_match(
     if len(best) == 1 and not has_more:
         return best[0]
     rows = [f"  {short_id(one.id)}  {one_line(text(one), 60)}" for one in best[:_SHOWN]]
-    rest = [f"  and {len(best) - _SHOWN} more"] if len(best) > _SHOWN else []
+    rest = [tr("  and {best} more").format(best=len(best) - _SHOWN)] if len(best) > _SHOWN else []
     number = f"{len(best)}{' or more' if has_more else ''}"
-    raise FoundAmiss("\n".join((f"{number} {kind} match {part!r}:", *rows, *rest, "Give more of the id.")))
+    raise FoundAmiss("\n".join((f"{number} {kind} match {part!r}:", *rows, *rest, tr("Type more of the id."))))
 
 
 async def _tasks(connection: Connection, part: str) -> tuple[Task, ...]:
@@ -149,12 +157,14 @@ async def _newest_task(connection: Connection, conversation: Conversation) -> Ta
     found = (await connection.call(TASK_LIST, TaskListParams(conversation_id=conversation.id))).tasks
     own = [task for task in found if task.parent_id is None] or found
     if not own:
-        raise FoundAmiss(f"No task has run in this conversation yet: {_title(conversation)}")
+        raise FoundAmiss(
+            tr("No task has run in this conversation yet: {conversation}").format(conversation=_title(conversation))
+        )
     return next((task for task in own if task.ended_at is None), own[0])
 
 
 def _title(conversation: Conversation) -> str:
-    return conversation.title or "without a title"
+    return conversation.title or tr("untitled")
 
 
 def _request(task: Task) -> str:

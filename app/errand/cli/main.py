@@ -14,6 +14,7 @@ from errand.cli.terminal.text import plain
 from errand.client.errors import CallError, ConnectionLost, LaunchError
 from errand.paths import default_paths
 from errand.printable import printable
+from errand.translation import tr
 
 # Error codes of the engine that the user can fix by changing the command.
 _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found", "unconfirmed_workspace"})
@@ -47,8 +48,10 @@ def system_error_text(error: OSError) -> str:
     try:
         os.getcwd()
     except OSError:
-        return "The folder that you are in is not there any more. Go to another one and try again."
-    return f"{error.filename or 'Something that is needed'} cannot be used: {error.strerror or error}."
+        return tr("The current folder no longer exists. Change to another one and try again.")
+    return tr("{filename} cannot be used: {strerror}.").format(
+        filename=error.filename or tr("A file"), strerror=error.strerror or error
+    )
 
 
 def _as_text(argument: str) -> str:

@@ -36,10 +36,14 @@ def parse(arguments: list[str], table: Table) -> Invocation:
         _print_version()
     names = [entry.name for entry in table.entries]
     if first.startswith("-"):
-        _fail(f"there is no option {first}.{did_you_mean(first, ['--help', '--version'])}")
+        _fail(
+            tr("there is no option {first}.{first2}").format(
+                first=first, first2=did_you_mean(first, ["--help", "--version"])
+            )
+        )
     entry = next((entry for entry in table.entries if entry.name == first), None)
     if entry is None:
-        _fail(f"there is no command {first!r}.{did_you_mean(first, names)}")
+        _fail(tr("there is no command {first!r}.{first2}").format(first=first, first2=did_you_mean(first, names)))
     command = entry.load()
     return _parse_command(entry, command, given)
 
@@ -61,8 +65,8 @@ def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[s
     if command.actions and not command.takes_others and words:
         names = [name for action in command.actions for name in action.names]
         if (word := words[0]) not in names:
-            near = did_you_mean(word, names) or f" There is: {', '.join(names)}."
-            parser.error(f"there is no {entry.name} {word!r}.{near}")
+            near = did_you_mean(word, names) or tr(" There is: {names}.").format(names=", ".join(names))
+            parser.error(tr("there is no {name} {word!r}.{near}").format(name=entry.name, word=word, near=near))
     return command.invocation(values)
 
 
@@ -128,9 +132,9 @@ def two_columns(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
 
 def _not_understood(argument: str, options: type[CommandOptions]) -> str:
     if not argument.startswith("-"):
-        return f"{argument!r} is one argument too many."
+        return tr("{argument!r} is one argument too many.").format(argument=argument)
     name = argument.partition("=")[0]
-    return f"there is no option {name}.{did_you_mean(name, option_names(options))}"
+    return tr("there is no option {name}.{name2}").format(name=name, name2=did_you_mean(name, option_names(options)))
 
 
 def did_you_mean(given: str, names: Sequence[str]) -> str:
@@ -138,7 +142,7 @@ def did_you_mean(given: str, names: Sequence[str]) -> str:
     from difflib import get_close_matches  # takes 5 ms
 
     near = list(dict.fromkeys(get_close_matches(given, names, 3, cutoff=0.7)))[:2]
-    return f" Did you mean {' or '.join(near)}?" if near else ""
+    return tr(" Did you mean {names}?").format(names=" or ".join(near)) if near else ""
 
 
 def _fail(text: str) -> NoReturn:

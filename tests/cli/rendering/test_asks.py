@@ -184,7 +184,7 @@ def test_a_limit_is_raised_in_a_step_of_its_own_or_with_an_equals_sign() -> None
     typing = AskInput(ask)
     assert typing.short_hint == "go on? 1 to 3 > "
     assert typing.read("3") == InvalidReply(
-        "Type the new limit: a whole number, more than 1,200 tokens. Enter alone goes back."
+        "Type the new limit: a whole number, more than 1,200 tokens. Press Enter to go back."
     )
     assert typing.short_hint == "new limit in tokens > "
     for wrong in ("1", "2", "1200", "-5", "1300.5", "inf", "nan", "1e400", "many"):

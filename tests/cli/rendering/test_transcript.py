@@ -60,7 +60,7 @@ def test_a_reply_whose_pieces_were_missed_is_completed_by_its_finished_node() ->
 
 def test_a_chat_is_not_called_complete() -> None:
     ended = msgspec.structs.replace(task("completed", stop_reason="completed"), mode="chat")
-    assert transcript().event(TaskUpdate(task=ended)).startswith("✓ answered as a chat")
+    assert transcript().event(TaskUpdate(task=ended)).startswith("✓ answered in chat mode")
 
 
 def test_engine_messages_are_shown_and_typed_user_messages_are_not_repeated() -> None:
@@ -408,7 +408,7 @@ def test_sub_agents_are_lines_below_their_task_and_their_replies_are_not_shown()
     shown.event(TaskUpdate(task=task()))
     below = msgspec.structs.replace(task(identifier="task_2"), parent_id="task_1", depth=1, title="Read the parser")
     said = msgspec.structs.replace(node("assistant", TextBlock(text="Hm.")), task_id="task_2")
-    assert shown.event(TaskUpdate(task=below)) == "  ↳ Read the parser: working\n"
+    assert shown.event(TaskUpdate(task=below)) == "  ↳ Read the parser: running\n"
     assert shown.event(TaskUpdate(task=msgspec.structs.replace(below, step_count=4))) == ""
     assert shown.event(TaskMessage(node=said)) == ""
     done = msgspec.structs.replace(

@@ -44,10 +44,10 @@ async def test_a_chat_that_has_answered_goes_on_as_a_task(errand: Errand) -> Non
     async with ModelServer(replies=replies) as server:
         model = ("--model", "openai_compatible/test-model", "--api-base", server.url)
         answered = await errand.run("run", *model, "could one?")
-        assert "answered as a chat" in answered.out
+        assert "answered in chat mode" in answered.out
         chat = await errand.task("completed")
         told = await errand.run("mode", chat.id, "task")
-        assert "It goes on as task" in told.out
+        assert "It continues as task" in told.out
         refused = await errand.run("mode", chat.id, "task")
         assert refused.code == 1 and "gone on since" in refused.err
 

@@ -37,7 +37,7 @@ async def test_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Er
             left = await rest(process)
     assert left.code != 0
     assert "ended unexpectedly" in left.err
-    assert re.search("`errand resume task_[0-9a-f]+` goes on with the task", left.err)
+    assert re.search("`errand resume task_[0-9a-f]+` continues the task", left.err)
 
 
 async def test_a_killed_engine_leaves_no_background_command_behind(own_errand: Errand, workspace: Path) -> None:
@@ -148,6 +148,6 @@ async def test_where_nobody_can_answer_a_call_of_unknown_outcome_is_not_run_agai
         (task,) = (await own_errand.run("tasks", "--json")).lines
         done = await own_errand.run("resume", str(task["id"]))
     assert done.code == 0, done.err
-    assert "the outcome of `echo once >> ready; sleep 60` is not known; it is not run again" in done.err
+    assert "the outcome of `echo once >> ready; sleep 60` is unknown; it is not run again" in done.err
     assert "outcome unknown" in done.out
     assert (workspace / "ready").read_text() == "once\n"

@@ -79,9 +79,9 @@ async def test_what_is_typed_to_a_followed_task_steers_it(errand: Errand) -> Non
         async with terminal(errand, "attach", (await errand.task("thinking")).id) as screen:
             await screen.shows("What you type steers the task")
             await screen.shows("thinking", then="make it blue\r")
-            await screen.shows("it reads this next", then="/nope\r")
-            await screen.shows("There is no /nope here.", then="then say goodbye\x1b\r")
-            await screen.shows("queued for when the work at hand is done", then="/app\ted\t\r")
+            await screen.shows("the agent reads this next", then="/nope\r")
+            await screen.shows("There is no command /nope here.", then="then say goodbye\x1b\r")
+            await screen.shows("queued until the current work is done", then="/app\ted\t\r")
             await screen.shows("Accept edits: ")
             gate.set()
             await screen.shows("A blue one it is.")

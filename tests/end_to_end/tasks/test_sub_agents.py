@@ -104,7 +104,7 @@ async def test_command_of_a_sub_agent_that_ran_when_the_engine_was_killed_is_not
         done = await own_errand.run("resume", (await all_tasks(own_errand))[""].id)
         tasks = await all_tasks(own_errand)
     assert done.code == 0, done.err
-    assert "the outcome of `echo a >> log; sleep 60` is not known; it is not run again" in done.err
+    assert "the outcome of `echo a >> log; sleep 60` is unknown; it is not run again" in done.err
     assert (workspace / "log").read_text() == "a\n"
     assert {task.status for task in tasks.values()} == {"completed"}
     assert (tasks["a"].step_count, tasks["b"].step_count, tasks[""].delegated_turns) == (2, 1, 3)

@@ -38,7 +38,7 @@ async def test_a_question_and_an_approval_are_answered_from_another_terminal(
         await errand.task("completed")
     assert (workspace / "made").exists()
     late = await errand.run("answer", task, "a")
-    assert late.code == 2 and "waits for no answer. What does: errand answer" in late.err
+    assert late.code == 2 and "does not wait for an answer. See what does: errand answer" in late.err
 
 
 async def test_a_task_is_steered_from_another_terminal_by_its_title(errand: Errand) -> None:
@@ -63,4 +63,4 @@ async def test_a_task_is_steered_from_another_terminal_by_its_title(errand: Erra
     assert asked == ["make it blue", "say goodbye"]
     assert "> make it blue\nBlue it is.\n\n> say goodbye\nGoodbye.\n" in done.out
     ended = await errand.run("steer", "paint the", "more")
-    assert ended.code == 2 and "has ended. Go on in its conversation: errand run --conversation " in ended.err
+    assert ended.code == 2 and "has ended. Continue its conversation: errand run --conversation " in ended.err

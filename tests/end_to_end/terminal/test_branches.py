@@ -58,4 +58,4 @@ async def test_branches_are_made_drawn_and_gone_to(errand: Errand) -> None:
     reply = await errand.run("edit", "plant a birch", "--at", id_of(tree, "Reply 2"), "new")
     assert reply.code == 2 and "Only a message of yours can be edited." in reply.err
     unknown = await errand.run("move", "plant a birch", "nothing")
-    assert unknown.code == 2 and "No message of this conversation has the id 'nothing'." in unknown.err
+    assert unknown.code == 2 and "No message in this conversation has the id 'nothing'." in unknown.err

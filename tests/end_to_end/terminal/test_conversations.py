@@ -49,9 +49,7 @@ async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, w
     assert "is pinned: Gamma" in (await own_errand.run("pin", "gamma")).out
     assert (await own_errand.run("list")).out.splitlines()[0].startswith(first[-8:]), "pinned ones come first"
     assert (await own_errand.run("archive", first[-6:], second[-6:])).code == 0
-    assert (
-        await own_errand.run("list")
-    ).out == "All conversations are archived. See them with: errand list --archived\n"
+    assert (await own_errand.run("list")).out == "All conversations are archived. List them: errand list --archived\n"
     assert len((await own_errand.run("list", "--archived")).out.splitlines()) == 2
     assert (await own_errand.run("archive", "--undo", "--json", second[5:])).lines[0]["archived"] is False
     assert await only(own_errand) == second
@@ -59,7 +57,7 @@ async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, w
     unknown = await own_errand.run("show", "nothing-like-it")
     assert (unknown.code, unknown.err) == (
         2,
-        "errand: No conversation has the id or title 'nothing-like-it'. See them with: errand list\n",
+        "errand: No conversation has the id or title 'nothing-like-it'. List them: errand list\n",
     )
 
 

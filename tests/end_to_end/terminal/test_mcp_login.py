@@ -55,7 +55,7 @@ async def test_a_person_signs_in_without_a_browser_here_and_signs_out(own_errand
     assert "waits for your sign-in" in (await own_errand.run("mcp")).out
     assert (await visit(address))[0] == 200
     done = await rest(process)
-    assert done.code == 0 and "ssh -L" in done.out and "You are signed in at guarded." in done.out
+    assert done.code == 0 and "ssh -L" in done.out and "You are signed in to guarded." in done.out
     assert "guarded__echo" in (await own_errand.run("mcp", "show", "guarded")).out
     assert "signed in" in (await own_errand.run("mcp")).out
     data = await asyncio.to_thread(stored, own_errand.home)

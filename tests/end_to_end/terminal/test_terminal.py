@@ -84,8 +84,8 @@ async def test_a_conversation_keeps_its_prompt_while_a_task_works(errand: Errand
         await screen.shows("I have begun.")
         await server.request(1)
         screen.type("make it blue\r")
-        await screen.shows("it reads this next", then="then say goodbye\x1b\r")
-        await screen.shows("queued for when the work at hand is done")
+        await screen.shows("the agent reads this next", then="then say goodbye\x1b\r")
+        await screen.shows("queued until the current work is done")
         gate.set()
         await screen.shows("A blue one it is.")
         await screen.shows("And that was all.")
@@ -102,7 +102,7 @@ async def test_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand) ->
         terminal(errand, "chat", *MODEL, server.url) as screen,
     ):
         await screen.shows("Ctrl+D leaves", then="/nope\r")
-        await screen.shows("There is no /nope.", then="/model 2\r")
+        await screen.shows("There is no command /nope.", then="/model 2\r")
         await screen.shows("'2' is not a model id", then="leave me at work\r")
         await server.request(0)
         await screen.shows("thinking", then="\x04")
@@ -141,11 +141,11 @@ async def test_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
         await screen.shows("Ctrl+D leaves", then="look\r")
         await screen.shows("answer >", then="\r")
         await screen.shows("Nothing was answered.", then="/etc\r")
-        await screen.shows("There is no /etc.", then="\x04")
+        await screen.shows("There is no command /etc.", then="\x04")
         await screen.shows("A task is still working.", then="x\r")
         await screen.shows("There is no 'x' to choose.", then="\r")
         await screen.shows("answer >", then="/etc/hosts\r")
-        await screen.shows("answered as a chat", then="\x04")
+        await screen.shows("answered in chat mode", then="\x04")
         assert await screen.ended() == 0, screen.seen
         told = str(server.requests[1].messages[-1]["content"])
     assert told == "/etc/hosts"
@@ -174,7 +174,7 @@ async def test_what_is_typed_while_a_reply_streams_stands_below_it(errand: Erran
     async with ModelServer(replies=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
         await screen.shows("Ctrl+D leaves", then="tell me\r")
         await screen.shows("word3", then="note this\r")
-        await screen.shows("it reads this next")
+        await screen.shows("the agent reads this next")
         await screen.shows("Noted.", then="/app\tpl\t\r")
         await screen.shows("Only reading", then="\x04")
         assert await screen.ended() == 0

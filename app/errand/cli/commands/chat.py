@@ -32,6 +32,7 @@ from errand.protocol.tasks import (
     TaskListParams,
     TaskStartParams,
 )
+from errand.translation import tr
 
 if TYPE_CHECKING:
     from errand.cli.terminal.prompt import LivePrompt, SendMode  # prompt_toolkit takes 90 ms
@@ -48,11 +49,11 @@ HELP = f"""\
 Enter sends or steers, Alt+Enter queues a follow-up,
 Ctrl+C stops the task, Ctrl+D leaves."""
 
-WELCOME = (
-    "Type what to do; Enter sends. While a task works, Enter steers it and Alt+Enter queues a follow-up. "
-    "Ctrl+C stops it, Ctrl+D leaves, /help says more."
+WELCOME = tr(
+    "Type what to do and press Enter. While a task runs, Enter steers it and Alt+Enter "
+    "queues a message. Ctrl+C stops it, Ctrl+D leaves, /help lists the commands."
 )
-LEAVE = "A task is still working. l leaves it working, s stops it and leaves, Enter stays: "
+LEAVE = tr("A task is still running. l leaves it running, s stops it and leaves, Enter stays: ")
 
 
 class SlashCommands:
@@ -67,9 +68,11 @@ class SlashCommands:
         match name:
             case "model" if "/" in rest.strip("/"):
                 self.model = rest
-                self._prompt.note(f"The next task uses {rest}.")
+                self._prompt.note(tr("The next task uses {rest}.").format(rest=rest))
             case "model" if rest:
-                self._prompt.note(f"{rest!r} is not a model id: write provider/model, as listed by /model.")
+                self._prompt.note(
+                    tr("{rest!r} is not a model id. Use provider/model, as listed by /model.").format(rest=rest)
+                )
             case "model":
                 await self._models()
             case "tasks":
@@ -77,9 +80,11 @@ class SlashCommands:
             case "search" if rest:
                 await self._search(rest)
             case "search":
-                self._prompt.note("Say what to look for: /search TEXT")
+                self._prompt.note(tr("Usage: /search TEXT"))
             case _:
-                self._prompt.note(f"There is no /{name}. /help lists the commands. Nothing was sent.")
+                self._prompt.note(
+                    tr("There is no command /{name}. /help lists the commands. Nothing was sent.").format(name=name)
+                )
 
     async def _models(self) -> None:
         found = await self._connection.call(MODEL_LIST, ModelListParams())
@@ -96,7 +101,7 @@ class SlashCommands:
         for hit in found.hits:
             self._prompt.line(hit_lines(hit, self._prompt.style))
         if not found.hits:
-            self._prompt.note(found.advice or f"Nothing was found for {text!r}.")
+            self._prompt.note(found.advice or tr("No results for {text!r}.").format(text=text))
 
 
 class Chat:
@@ -121,7 +126,9 @@ class Chat:
         if self._conversation is not None:
             self._screen.add(self._conversation)
             if await self._watch.follow(self._conversation):
-                self._prompt.note(f"What came before is shown by: errand show {short_id(self._conversation)}")
+                self._prompt.note(
+                    tr("Earlier messages: errand show {conversation}").format(conversation=short_id(self._conversation))
+                )
         with suppress(CallError):
             await self._connection.call(MEMORY_WARM_UP, MemoryWarmUpParams())
             await self._connection.call(MODEL_WARM_UP, ModelWarmUpParams(model=self._first.model))
@@ -190,7 +197,7 @@ class Chat:
                 self._conversation = self._task_id = None
                 if self._approve == "all":  # chosen again for each conversation, unless the command line says so
                     self._approve = self._first.approve
-                self._prompt.note("A new conversation starts with what you send next.")
+                self._prompt.note(tr("Your next message starts a new conversation."))
             case "stop":
                 await self._interrupt()
             case "pause" | "resume" if task_id:
@@ -200,7 +207,7 @@ class Chat:
             case "as" if task_id:
                 self._task_id = await self._lines.set_mode(task_id, rest.strip())
             case "pause" | "resume" | "as":
-                self._prompt.note("This conversation has no task yet.")
+                self._prompt.note(tr("This conversation has no task yet."))
             case "help":
                 self._prompt.line(HELP)
             case _:
@@ -218,7 +225,7 @@ class Chat:
     async def _interrupt(self) -> None:
         task = self._working()
         if task is None:
-            self._prompt.note("No task is working. Ctrl+D leaves.")
+            self._prompt.note(tr("No task is running. Ctrl+D leaves."))
             return
         await self._lines.order("stop", task.id)
 
@@ -236,7 +243,9 @@ class Chat:
                 case "":
                     return
                 case other:
-                    self._prompt.note(f"There is no {other!r} to choose. Type l or s, or Enter to stay.")
+                    self._prompt.note(
+                        tr("{other!r} is not a choice. Type l or s, or press Enter to stay.").format(other=other)
+                    )
         self._is_leaving.set()
 
 
@@ -248,7 +257,7 @@ class ChatOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:
     if not terminal.interactive:
-        raise UsageError("A conversation needs a terminal to type in. Without one use: errand run 'what to do'")
+        raise UsageError(tr("errand chat needs a terminal. Without one, use: errand run 'what to do'"))
     from errand.cli.terminal.prompt import LivePrompt
 
     async with await connect(paths, "errand chat") as connection:

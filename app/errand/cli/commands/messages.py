@@ -24,6 +24,7 @@ from errand.protocol.tasks import (
     TaskIdParams,
     TaskMessageParams,
 )
+from errand.translation import tr
 
 _EXAMPLES = """\
 examples:
@@ -51,8 +52,9 @@ async def steer(options: SteerOptions, paths: Paths, terminal: Terminal) -> int:
         task = await find_task(connection, options.task_id)
         if task.ended_at is not None:
             raise UsageError(
-                f"Task {short_id(task.id)} has ended. Go on in its conversation: "
-                f"errand run --conversation {short_id(task.conversation_id)} '…'"
+                tr(
+                    "Task {id} has ended. Continue its conversation: errand run --conversation {conversation_id} '…'"
+                ).format(id=short_id(task.id), conversation_id=short_id(task.conversation_id))
             )
         method = TASK_FOLLOW_UP if options.later else TASK_STEER
         params = TaskMessageParams(task_id=task.id, text=text, attachments=files)
@@ -60,7 +62,7 @@ async def steer(options: SteerOptions, paths: Paths, terminal: Terminal) -> int:
     if options.json:
         terminal.line(msgspec.json.encode(told).decode())
     else:
-        terminal.line(f"Task {short_id(task.id)} {_reads_text(told, later=options.later)}")
+        terminal.line(tr("Task {id} {told}").format(id=short_id(task.id), told=_reads_text(told, later=options.later)))
     return 0
 
 
@@ -70,10 +72,10 @@ STEER = Command(SteerOptions, steer)
 def _reads_text(task: Task, *, later: bool) -> str:
     name = short_id(task.id)
     if task.status in ("paused", "interrupted"):
-        return f"reads this when it goes on: errand resume {name}"
+        return tr("reads this when it resumes: errand resume {name}").format(name=name)
     if task.status == "waiting_user":
-        return f"reads this once its question is answered: errand answer {name}"
-    return "reads this when the work at hand is done." if later else "reads this before its next step."
+        return tr("reads this once its question is answered: errand answer {name}").format(name=name)
+    return tr("reads this when its current work is done.") if later else tr("reads this before its next step.")
 
 
 class AnswerOptions(CommandOptions, frozen=True, kw_only=True):
@@ -98,7 +100,7 @@ async def answer(options: AnswerOptions, paths: Paths, terminal: Terminal) -> in
         terminal.line(terminal.style.dim(f"  {hint(ask)}"))
         reply = await _typed(ask, terminal)
         if reply is None:
-            terminal.note("errand: nothing was answered; the task waits on")
+            terminal.note(tr("errand: nothing was answered; the task is still waiting"))
             return EXIT_STOPPED
         return await _send(connection, ask, reply, terminal, as_json=options.json)
 
@@ -109,7 +111,7 @@ ANSWER = Command(AnswerOptions, answer, epilog=_EXAMPLES)
 async def _list(connection: Connection, terminal: Terminal, *, as_json: bool) -> None:
     asks = (await connection.call(ASK_LIST, AskListParams())).asks
     if not asks and not as_json:
-        terminal.line("Nothing waits for an answer.")
+        terminal.line(tr("Nothing waits for an answer."))
     for number, ask in enumerate(asks):
         if as_json:
             terminal.line(msgspec.json.encode(ask).decode())
@@ -135,7 +137,9 @@ async def _find_ask(connection: Connection, part: str) -> Ask:
         asking = [ask for ask in every if ask.task_id == task.id]
         found = asking or [ask for ask in every if ask.conversation_id == task.conversation_id]
         if not found:
-            raise UsageError(f"Task {short_id(task.id)} waits for no answer. What does: errand answer")
+            raise UsageError(
+                tr("Task {id} does not wait for an answer. See what does: errand answer").format(id=short_id(task.id))
+            )
     return only_match(part, found, "questions", lambda ask: ask.text)
 
 
@@ -169,6 +173,6 @@ async def _send(connection: Connection, ask: Ask, reply: AskAnswerParams, termin
     if as_json:
         terminal.line(msgspec.json.encode(done.ask).decode())
     else:
-        before = "" if done.won else "was settled before: "
+        before = "" if done.won else tr("was already settled: ")
         terminal.line(f"{short_id(ask.id)} {before}{outcome_text(done.ask)}")
     return 0

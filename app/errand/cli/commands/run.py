@@ -40,11 +40,13 @@ from errand.protocol.conversations import (
 )
 from errand.protocol.tasks import TASK_START, Task, TaskStartParams
 from errand.regular_file import read_regular
+from errand.translation import tr
 
 _LARGEST_SCHEMA = 1_000_000
-_NOBODY_TO_ASK = (
-    "errand: nobody was there to ask, so what needs approval was denied. --approve edits allows changes of files in "
-    "the workspace, --approve all allows everything; errand grants allow COMMAND allows one command."
+_NOBODY_TO_ASK = tr(
+    "errand: nobody could be asked, so calls that need approval were denied. --approve "
+    "edits allows file changes in the workspace, --approve all allows everything, errand "
+    "grants allow COMMAND allows one command."
 )
 
 
@@ -78,7 +80,7 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
     """Start the task, show it, settle its asks; the exit code reports its outcome."""
     someone = terminal.interactive and not options.json and options.events is None
     if options.prompt_arguments and not options.server_prompt:
-        raise UsageError("--argument gives a value to the prompt that --prompt names.")
+        raise UsageError(tr("--argument needs --prompt."))
     # A server's prompt is read once there is an engine.
     written = read_prompt(options.prompt) if options.prompt or not options.server_prompt else ""
     params = msgspec.structs.replace(
@@ -108,7 +110,9 @@ async def _with_server_prompt(connection: Connection, options: RunOptions, writt
     workspace = workspace_path(options.task.workspace)
     text = await mcp_prompt(connection, options.server_prompt, options.prompt_arguments, workspace)
     if not text.strip():
-        raise UsageError(f"The prompt {options.server_prompt} is empty with these arguments.")
+        raise UsageError(
+            tr("The prompt {server_prompt} is empty with these arguments.").format(server_prompt=options.server_prompt)
+        )
     return "\n\n".join(filter(None, (text, written)))
 
 
@@ -118,9 +122,13 @@ def _schema(file: str | None) -> JsonObject | None:
     try:
         return msgspec.json.decode(read_regular(Path(os.path.expanduser(file)), _LARGEST_SCHEMA), type=JsonObject)
     except OSError as error:
-        raise UsageError(f"The schema {file!r} cannot be read ({error.strerror}).") from error
+        raise UsageError(
+            tr("The schema {file!r} cannot be read ({strerror}).").format(file=file, strerror=error.strerror)
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"The schema {file!r} is not a JSON object: {error}.") from error
+        raise UsageError(
+            tr("The schema {file!r} is not a JSON object: {error}.").format(file=file, error=error)
+        ) from error
 
 
 async def confirm_workspace(connection: Connection, start: TaskStartParams, terminal: Terminal) -> None:
@@ -134,13 +142,13 @@ async def confirm_workspace(connection: Connection, start: TaskStartParams, term
     folder = (await connection.call(CONVERSATION_GET, params)).conversation.proposed_workspace
     if not folder:
         return
-    terminal.line(f"This conversation was imported, and its file names the folder {escape_hidden(folder)}")
+    terminal.line(tr("This conversation was imported. Its folder is {folder}").format(folder=escape_hidden(folder)))
     try:
-        reply = await terminal.ask("Work there? y for yes, Enter for no: ")
+        reply = await terminal.ask(tr("Work there? y for yes, Enter for no: "))
     except (EOFError, KeyboardInterrupt):
         reply = ""
     if reply.strip().casefold() not in ("y", "yes"):
-        raise UsageError("Nothing was started. Name the folder to work in with --workspace DIR.")
+        raise UsageError(tr("Nothing was started. Set the folder to work in with --workspace DIR."))
     change = ConversationChangeParams(conversation_id=start.conversation_id, workspace=folder)
     await connection.call(CONVERSATION_CHANGE, change)
 
@@ -185,7 +193,7 @@ async def resolve_target(
     if target.agent is None:
         return params
     if params.conversation_id is None:
-        raise UsageError("--agent names one of a conversation's agents: say which with --conversation or --continue.")
+        raise UsageError(tr("--agent needs --conversation or --continue."))
     found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=params.conversation_id))).agents
     return msgspec.structs.replace(params, agent_id=find_agent(found, target.agent).id)
 
@@ -199,7 +207,9 @@ async def _newest(connection: Connection, folder: str) -> str:
         if page.conversations:
             return page.conversations[0].id
         cursor, is_first = page.next_cursor, False
-    raise UsageError(f"No conversation works in {short_path(folder)} yet. Leave out --continue to begin one.")
+    raise UsageError(
+        tr("No conversation in {folder} yet. Leave out --continue to start one.").format(folder=short_path(folder))
+    )
 
 
 def find_agent(agents: tuple[Agent, ...], wanted: str) -> Agent:
@@ -209,7 +219,11 @@ def find_agent(agents: tuple[Agent, ...], wanted: str) -> Agent:
         if wanted == agent.id or name == agent.name.casefold():
             return agent
     names = ", ".join(agent.name for agent in agents)
-    raise UsageError(f"There is no agent {wanted!r} in this conversation. There are: {names or 'none'}.")
+    raise UsageError(
+        tr("There is no agent {wanted!r} in this conversation. There are: {names}.").format(
+            wanted=wanted, names=names or "none"
+        )
+    )
 
 
 async def find_personality(connection: Connection, name: str) -> Personality:
@@ -219,4 +233,4 @@ async def find_personality(connection: Connection, name: str) -> Personality:
         if name == personality.id or name.casefold() == personality.name.casefold():
             return personality
     names = ", ".join(personality.name for personality in known)
-    raise UsageError(f"There is no personality {name!r}. There are: {names}.")
+    raise UsageError(tr("There is no personality {name!r}. There are: {names}.").format(name=name, names=names))

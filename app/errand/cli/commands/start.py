@@ -23,6 +23,7 @@ from errand.protocol.settings import (
     SettingsSetParams,
 )
 from errand.protocol.tasks import TASK_LIST, TaskListParams
+from errand.translation import tr
 
 _MOST_OFFERED = 9
 
@@ -41,14 +42,18 @@ async def start(options: CommandOptions, paths: Paths, terminal: Terminal) -> in
     async with await connect(paths, "errand") as connection:
         found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
         if found.default is None:
-            terminal.line("No API key, no local model server and no default model: this is the guided tour.\n")
+            terminal.line(
+                tr("No API key, local model server or default model was found, so this is the guided tour.\n")
+            )
             return await play(connection, paths, terminal)
         for line in format_ready(found, terminal.style):
             terminal.line(line)
         if not terminal.interactive:
-            terminal.line(f"default model: {found.default}. Hand over a task: errand run 'what to do'")
+            terminal.line(
+                tr("default model: {default}. Start a task: errand run 'what to do'").format(default=found.default)
+            )
             return 0
-        terminal.line(f"model: {plain(found.default)}")
+        terminal.line(tr("model: {default}").format(default=plain(found.default)))
         chosen = await _first_choice(connection, found, terminal) if await _is_new(connection) else "chat"
         if chosen == "leave":
             return EXIT_STOPPED
@@ -77,12 +82,12 @@ async def _first_choice(connection: Connection, found: ModelListResult, terminal
     offered = list(dict.fromkeys(names))[:_MOST_OFFERED]
     for number, name in enumerate(offered, start=1):
         terminal.line(f"  {number}  {plain(name)}{'  (Enter)' if number == 1 else ''}")
-    terminal.line("  t  the guided tour: scripted replies, real tools")
+    terminal.line(tr("  t  the guided tour: scripted replies, real tools"))
     while True:
         try:
-            typed = (await terminal.ask("a number, t, or another model id (errand models) > ")).strip()
+            typed = (await terminal.ask(tr("a number, t, or another model id (errand models) > "))).strip()
         except (EOFError, KeyboardInterrupt):
-            terminal.line("Nothing was chosen.")
+            terminal.line(tr("Nothing was chosen."))
             return "leave"
         if typed.lower() in ("", "t"):
             return "tour" if typed else "chat"
@@ -91,5 +96,13 @@ async def _first_choice(connection: Connection, found: ModelListResult, terminal
         if "/" in name.strip("/"):
             await connection.call(SETTINGS_SET, SettingsSetParams(name="default_model", value=name))
             return "chat"
-        problem = f"There is no {typed} in the list" if typed.isdecimal() else f"{plain(name)!r} is not a model id"
-        terminal.line(terminal.style.amber(f"{problem}: type a number of the list, or provider/model as in it."))
+        problem = (
+            tr("{typed} is not in the list").format(typed=typed)
+            if typed.isdecimal()
+            else tr("{name!r} is not a model id").format(name=plain(name))
+        )
+        terminal.line(
+            terminal.style.amber(
+                tr("{problem}: type a number from the list, or a provider/model.").format(problem=problem)
+            )
+        )

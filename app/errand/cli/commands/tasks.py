@@ -36,10 +36,11 @@ from errand.protocol.tasks import (
     TaskListParams,
     TaskSetModeParams,
 )
+from errand.translation import tr
 
-_NO_ANSWER = (
-    "errand: The engine does not answer. If it stands still, its watchdog ends it within some seconds, "
-    "and the next one stops the task."
+_NO_ANSWER = tr(
+    "errand: the engine does not respond. If it hangs, its watchdog ends it within "
+    "seconds, and the next engine stops the task."
 )
 _PAGE = 500  # the engine's maximum
 
@@ -58,8 +59,8 @@ async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) ->
             terminal.line(msgspec.json.encode(task).decode())
         return 0
     if not tasks:
-        none = "No task is at work." if options.active else "No tasks yet."
-        terminal.line(f"{none} Start one: errand run 'what to do'")
+        none = tr("No running tasks.") if options.active else tr("No tasks yet.")
+        terminal.line(tr("{none} Start one: errand run 'what to do'").format(none=none))
     for task in nested(tasks):
         terminal.line(format_task(task, terminal.width, terminal.style))
     return 0
@@ -79,7 +80,9 @@ async def stop_task(options: OneTaskOptions, paths: Paths, terminal: Terminal) -
         if task.ended_at is None:
             task = await _stop(connection, task, terminal, as_json=options.json)
         elif not options.json:
-            terminal.line(f"Task {short_id(task.id)} had ended already: {status_text(task)}.")
+            terminal.line(
+                tr("Task {id} had already ended: {task}.").format(id=short_id(task.id), task=status_text(task))
+            )
     if options.json:
         terminal.line(msgspec.json.encode(task).decode())
     return 0
@@ -115,15 +118,15 @@ def format_task(task: Task, width: int, style: Style) -> str:
 
 def status_text(task: Task) -> str:
     if task.retry_at is not None and task.ended_at is None:
-        return f"until {task.retry_at.astimezone():%H:%M}"
+        return tr("until {astimezone:%H:%M}").format(astimezone=task.retry_at.astimezone())
     if is_unfinished(task):
-        return {"refused": "not allowed", "cut": "cut short"}.get(task.completion or "", "unfinished")
+        return {"refused": tr("not allowed"), "cut": tr("cut short")}.get(task.completion or "", "unfinished")
     limits = {
-        "iteration_limit": "turn limit",
-        "time_limit": "time limit",
-        "budget_limit": "budget limit",
-        "token_limit": "token limit",
-        "day_limit": "day limit",
+        "iteration_limit": tr("turn limit"),
+        "time_limit": tr("time limit"),
+        "budget_limit": tr("budget limit"),
+        "token_limit": tr("token limit"),
+        "day_limit": tr("daily limit"),
     }
     return limits.get(task.stop_reason or "", task.status.replace("_", " "))
 
@@ -217,7 +220,7 @@ async def pause(options: OneTaskOptions, paths: Paths, terminal: Terminal) -> in
         task = await find_task(connection, options.task_id)
         task = (await connection.call(TASK_PAUSE, TaskIdParams(task_id=task.id))).task
     name = short_id(task.id)
-    text = f"Task {name} pauses when the step at hand is done. Go on with it: errand resume {name}"
+    text = tr("Task {name} pauses after its current step. Resume it: errand resume {name}").format(name=name)
     terminal.line(msgspec.json.encode(task).decode() if options.json else text)
     return 0
 
@@ -229,9 +232,13 @@ def _report_not_running(task: Task, options: FollowTaskOptions, terminal: Termin
     code = exit_code(task) if task.ended_at is not None else EXIT_ERROR
     name = short_id(task.id)
     if task.ended_at is not None:
-        terminal.note(f"errand: task {name} has ended: {status_text(task)}")
+        terminal.note(tr("errand: task {name} has ended: {task}").format(name=name, task=status_text(task)))
     else:
-        terminal.note(f"errand: task {name} was interrupted when its engine ended. Go on with it: errand resume {name}")
+        terminal.note(
+            tr("errand: task {name} was interrupted when its engine ended. Resume it: errand resume {name}").format(
+                name=name
+            )
+        )
     if options.json:
         terminal.line(json_result(task, code))
     elif task.summary:

@@ -9,6 +9,7 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
 from errand.client.display_text import subject_text
 from errand.protocol.asks import SKIP, Ask, AskAnswerParams
+from errand.translation import tr
 
 NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
 
@@ -65,7 +66,9 @@ class OtherClientsAnswerer:
 
     async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
         name = short_id(ask.task_id)
-        self._terminal.note(f"errand: the task waits for an answer; give it in a terminal: errand answer {name}")
+        self._terminal.note(
+            tr("errand: the task waits for an answer. Answer it in a terminal: errand answer {name}").format(name=name)
+        )
         await asyncio.Event().wait()  # until it is settled elsewhere, which cancels this
         raise AssertionError("nothing ends the wait but that")
 
@@ -83,11 +86,13 @@ class NoAnswerer:
 
     async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
         if ask.kind == "question":
-            self._terminal.note(f"errand: nobody is there to answer {ask.text!r}; the agent decides itself")
+            self._terminal.note(tr("errand: nobody can answer {text!r} here; the agent decides").format(text=ask.text))
             return AskAnswerParams(ask_id=ask.id, text=NOBODY)
         if ask.unknown is not None:
             self._terminal.note(
-                f"errand: the outcome of `{subject_text(ask.unknown)}` is not known; it is not run again"
+                tr("errand: the outcome of `{unknown}` is unknown; it is not run again").format(
+                    unknown=subject_text(ask.unknown)
+                )
             )
             return AskAnswerParams(ask_id=ask.id, text=SKIP)
         return AskAnswerParams(ask_id=ask.id, allow=False, text=NOBODY)

@@ -19,6 +19,7 @@ from errand.client.agent_events import AgentView
 from errand.client.connection import Connection
 from errand.client.thought_events import ThoughtView
 from errand.protocol.tasks import TASK_NEXT, Task, TaskIdParams
+from errand.translation import tr
 
 if TYPE_CHECKING:
     from errand.cli.terminal.prompt import LivePrompt  # prompt_toolkit takes 90 ms
@@ -82,7 +83,7 @@ class TaskFollower:
             typed = AttachedPrompt(self._connection, prompt, screen, task, interrupts.press)
             code = await self._until_left(task, interrupts, self._watch_and_read(task, screen, prompt, typed))
         if prompt.unsent:
-            self._terminal.note(f"errand: this was not sent: {one_line(prompt.unsent, 200)}")
+            self._terminal.note(tr("errand: not sent: {unsent}").format(unsent=one_line(prompt.unsent, 200)))
         return code
 
     async def _until_left(self, task: Task, interrupts: Interrupts, watching: Awaitable[list[Task]]) -> int:
@@ -91,7 +92,11 @@ class TaskFollower:
         except asyncio.CancelledError:
             if not interrupts.count:
                 raise
-            self._terminal.note(f"errand: left; the task goes on. Back to it: errand attach {short_id(task.id)}")
+            self._terminal.note(
+                tr("errand: detached; the task keeps running. Follow it again: errand attach {id}").format(
+                    id=short_id(task.id)
+                )
+            )
             return EXIT_STOPPED
         finally:
             self._terminal.clear_status()

@@ -10,6 +10,7 @@ from errand.cli.terminal.terminal import Terminal
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
 from errand.protocol.tasks import TASK_STOP, TaskIdParams
+from errand.translation import tr
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -74,7 +75,7 @@ class OrderlyStop:
 
     def stop(self) -> None:
         self._is_asked_for = True
-        self._terminal.note("errand: stopping; Ctrl+C again leaves at once, and the engine still stops it")
+        self._terminal.note(tr("errand: stopping; press Ctrl+C again to leave now, the engine still stops the task"))
         for task_id in self.task_ids:
             self._send(task_id)
 

@@ -26,6 +26,7 @@ from errand.protocol.servers import (
     McpServer,
     McpServerParams,
 )
+from errand.translation import tr
 
 _CANCEL_S = 3.0
 
@@ -57,17 +58,21 @@ class ServerLogin:
         if self._as_json:
             self._terminal.line(msgspec.json.encode(server).decode())
         elif server.has_login and not server.login_problem:
-            self._terminal.line(f"You are signed in at {plain(server.name)}.")
+            self._terminal.line(tr("You are signed in to {name}.").format(name=plain(server.name)))
         else:
-            problem = server.login_problem or "The engine ended meanwhile. Try it again."
-            self._terminal.note(f"errand: you are not signed in at {plain(server.name)}. {plain(problem)}")
+            problem = server.login_problem or tr("The engine ended meanwhile. Try again.")
+            self._terminal.note(
+                tr("errand: you are not signed in to {name}. {problem}").format(
+                    name=plain(server.name), problem=plain(problem)
+                )
+            )
         return 0 if server.has_login and not server.login_problem else EXIT_ERROR
 
     async def answer(self, address: str) -> int:
         """Give the engine the address at which a browser on another machine ended."""
         params = McpFinishLoginParams(name=self._named.name, workspace=self._named.workspace, address=address)
         await self._connection.call(MCP_FINISH_LOGIN, params)
-        self._terminal.line("The answer was taken. The command that waits for the sign-in says how it ended.")
+        self._terminal.line(tr("Accepted. The command that waits for the sign-in shows the result."))
         return 0
 
     def _on_message(self, message: ConnectionMessage) -> None:
@@ -90,7 +95,7 @@ class ServerLogin:
                     started="",
                     fingerprint="",
                     state="idle",
-                    login_problem="The server was removed.",
+                    login_problem=tr("The server was removed."),
                 )
             await self._changed.wait()
 
@@ -99,14 +104,18 @@ class ServerLogin:
             self._terminal.line(msgspec.json.encode({"address": address}).decode())
             return
         if has_browser() and webbrowser.open(address):
-            self._terminal.line(f"Your browser opens to sign in at {plain(name)}. If it does not, open this address:")
+            self._terminal.line(
+                tr("Your browser opens to sign in to {name}. If it does not, open this address:").format(
+                    name=plain(name)
+                )
+            )
             self._terminal.line(f"  {plain(address)}")
         else:
-            self._terminal.line(f"To sign in at {plain(name)}, open this address in a browser:")
+            self._terminal.line(tr("To sign in to {name}, open this address in a browser:").format(name=plain(name)))
             self._terminal.line(f"  {plain(address)}")
             for line in _elsewhere(name, address):
                 self._terminal.line(line)
-        self._terminal.line("Waiting for your sign-in, at most 5 minutes. Ctrl+C cancels it.")
+        self._terminal.line(tr("Waiting for you to sign in, for up to 5 minutes. Ctrl+C cancels."))
 
 
 def has_browser() -> bool:
@@ -120,8 +129,10 @@ def _elsewhere(name: str, address: str) -> list[str]:
     back = parse_qs(urlsplit(address).query).get("redirect_uri", [""])[0]
     port = urlsplit(back).port
     return [
-        f"The browser comes back to port {port} of this machine. If it is on another one, forward the port first:",
+        tr(
+            "The browser returns to port {port} of this machine. If it runs on another machine, forward the port first:"
+        ).format(port=port),
         f"  ssh -L {port}:127.0.0.1:{port} HOST",
-        "or copy the address of the page that cannot be loaded at the end, and give it to another terminal here:",
+        tr("or copy the address of the page that fails to load at the end, and pass it in another terminal:"),
         f"  errand mcp login {plain(name)} --answer '{back}?…'",
     ]

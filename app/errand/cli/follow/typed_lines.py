@@ -27,6 +27,7 @@ from errand.protocol.tasks import (
     TaskMessageParams,
     TaskSetModeParams,
 )
+from errand.translation import tr
 
 if TYPE_CHECKING:
     from errand.cli.terminal.prompt import LivePrompt, SendMode  # prompt_toolkit takes 90 ms
@@ -49,7 +50,7 @@ ATTACHED_HELP = f"""\
 {ANSWER_HELP}
 Enter steers, Alt+Enter queues a follow-up,
 Ctrl+C and Ctrl+D leave the task at work."""
-ATTACHED = "What you type steers the task; /stop stops it, Ctrl+C leaves it at work, /help says more."
+ATTACHED = tr("What you type steers the task. /stop stops it, Ctrl+C detaches, /help lists the commands.")
 
 
 def completions(help_text: str) -> dict[str, tuple[str, ...]]:
@@ -116,7 +117,7 @@ class TaskLines:
         """Steer the task, or queue a message for when the work at hand is done."""
         method = TASK_FOLLOW_UP if queued else TASK_STEER
         await self._connection.call(method, TaskMessageParams(task_id=task_id, text=line))
-        self._prompt.note("queued for when the work at hand is done" if queued else "it reads this next")
+        self._prompt.note(tr("queued until the current work is done") if queued else tr("the agent reads this next"))
 
     async def order(self, name: Order, task_id: str) -> None:
         await self._connection.call(_ORDERS[name], TaskIdParams(task_id=task_id))
@@ -124,7 +125,7 @@ class TaskLines:
     async def set_mode(self, task_id: str, word: str) -> str:
         """Returns the id of the task that goes on: this one, or a new one."""
         if word not in ("task", "chat"):
-            self._prompt.note("Say which: /as task or /as chat")
+            self._prompt.note(tr("Usage: /as task or /as chat"))
             return task_id
         params = TaskSetModeParams(task_id=task_id, mode="task" if word == "task" else "chat")
         taken = (await self._connection.call(TASK_SET_MODE, params)).task
@@ -136,7 +137,7 @@ class TaskLines:
         """The mode that was chosen, None for a word that is none; without a conversation it is only explained."""
         mode = approve_mode(word)
         if mode is None:
-            self._prompt.note(f"Say which: /approve {', '.join(APPROVAL_MODES)}")
+            self._prompt.note(tr("Usage: /approve {names}").format(names=", ".join(APPROVAL_MODES)))
             return None
         if conversation_id is not None:
             await change_approvals(self._connection, conversation_id, mode)
@@ -191,7 +192,9 @@ class AttachedPrompt:
             case "help":
                 self._prompt.line(ATTACHED_HELP)
             case _:
-                self._prompt.note(f"There is no /{name} here. /help lists the commands. Nothing was sent.")
+                self._prompt.note(
+                    tr("There is no command /{name}. /help lists the commands. Nothing was sent.").format(name=name)
+                )
 
 
 async def change_approvals(connection: Connection, conversation_id: str, mode: ApproveMode) -> Conversation:
@@ -210,7 +213,7 @@ def mode_text(task_id: str, result: Task) -> str:
     """The outcome for the task `task_id`: `result` is this task, or the new one that continues it."""
     if result.id != task_id:
         name = short_id(result.id)
-        return f"It goes on as task {name}. Follow it: errand attach {name}"
+        return tr("It continues as task {name}. Follow it: errand attach {name}").format(name=name)
     if result.mode == "chat":
-        return "It is a chat from the end of this turn on: it ends with its next answer."
-    return "It is a task from the end of this turn on: it ends when it says that it is complete."
+        return tr("From the end of this turn it is a chat: it ends with its next answer.")
+    return tr("From the end of this turn it is a task: it ends when the agent says that it is complete.")

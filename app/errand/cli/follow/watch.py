@@ -16,6 +16,7 @@ from errand.protocol.asks import ASK_ANSWER, Ask
 from errand.protocol.engine import Condition, HealthUpdate, Snapshot
 from errand.protocol.events import AgentUpdate, AskUpdate, EventRecord, Resync, TaskUpdate
 from errand.protocol.tasks import Task
+from errand.translation import tr
 
 # The engine limits its queue per client; this limits messages that wait for a blocked terminal.
 MOST_WAITING = 10_000
@@ -106,10 +107,14 @@ class TaskWatcher:
                 await self._follow_again()
             case ConnectionDown(gave_up=True):
                 working = [task.id for task in self.tasks.values() if task.ended_at is None]
-                resume = f"; `errand resume {working[-1]}` goes on with the task" if working else ""
+                resume = (
+                    tr("; `errand resume {working}` continues the task").format(working=working[-1]) if working else ""
+                )
                 raise ConnectionLost(
-                    f"The engine cannot be reached: {message.reason.rstrip('.')}. What it had committed is kept: "
-                    f"`errand tasks` starts it again{resume}."
+                    tr(
+                        "The engine cannot be reached: {value}. Everything saved is kept. `errand tasks` "
+                        "starts the engine again{resume}."
+                    ).format(value=message.reason.rstrip("."), resume=resume)
                 )
             case ConnectionDown():
                 self._screen.connection(lost=True)
@@ -177,7 +182,11 @@ class TaskWatcher:
 
     def _about(self, ask: Ask) -> str:
         task = self.tasks.get(ask.task_id)
-        return f"Task {short_id(task.id)} asks: {one_line(task.title or task.prompt, 60)}" if task is not None else ""
+        return (
+            tr("Task {id} asks: {title}").format(id=short_id(task.id), title=one_line(task.title or task.prompt, 60))
+            if task is not None
+            else ""
+        )
 
     async def _tick(self) -> None:
         while True:

@@ -32,8 +32,9 @@ from errand.protocol.asks import (
     Risk,
     UnknownCall,
 )
+from errand.translation import tr
 
-_RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
+_RISKS: dict[Risk, str] = {"low": tr("low risk"), "medium": tr("medium risk"), "high": tr("high risk, look closely")}
 _MOST_PATHS = 10
 _MOST_LINES, _LAST_LINES = 40, 8
 _MOST_OF_CHANGE = 400
@@ -64,7 +65,7 @@ Reply: TypeAlias = AskAnswerParams | InvalidReply
 def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
     """The ask as lines, with everything a person must see before answering."""
     if ask.sub_agent:
-        who = style.amber(f"The sub-agent “{one_line(plain(ask.sub_agent), 80)}” asks:")
+        who = style.amber(tr("The sub-agent “{sub_agent}” asks:").format(sub_agent=one_line(plain(ask.sub_agent), 80)))
         return [who, *ask_lines(msgspec.structs.replace(ask, sub_agent=""), style, width)]
     until = [f"  {style.dim(text)}"] if (text := deadline_text(ask)) else []
     if ask.approval is not None:
@@ -84,7 +85,7 @@ def hint(ask: Ask) -> str:
         return f"{_range(ask)} · y {next(iter(ask.choices), 'go on').lower()} · n stop here{_amount_hint(ask.limit)}"
     if ask.kind == "unknown":
         return " · ".join(f"{label} {choice.lower()}" for label, choice in _choices_by_label(ask).items())
-    return f"{_range(ask)}, or an answer of your own" if ask.choices else "type your answer"
+    return tr("{ask}, or an answer of your own").format(ask=_range(ask)) if ask.choices else tr("type your answer")
 
 
 class AskInput:
@@ -101,7 +102,7 @@ class AskInput:
         if ask.approval is not None:
             return f"allow? a {''.join(f'{key} ' for key in _keys(ask.approval))}d r > "
         if ask.limit is not None and self._is_raising_limit:
-            return f"new limit in {limit_unit(ask.limit.kind)} > "
+            return tr("new limit in {kind} > ").format(kind=limit_unit(ask.limit.kind))
         return f"go on? {_range(ask)} > " if ask.kind == "limit" else "answer > "
 
     def read(self, line: str) -> Reply:
@@ -111,13 +112,15 @@ class AskInput:
             return self._new_limit(text)
         if self.ask.limit is not None and text == _RAISE_LABEL:
             self._is_raising_limit = True
-            return InvalidReply(f"Type the new limit: {_minimum_text(self.ask.limit)}. Enter alone goes back.")
+            return InvalidReply(
+                tr("Type the new limit: {limit}. Press Enter to go back.").format(limit=_minimum_text(self.ask.limit))
+            )
         return read_reply(self.ask, text)
 
     def _new_limit(self, text: str) -> Reply:
         if not text:
             self._is_raising_limit = False
-            return InvalidReply(f"The limit was not raised. Type one of: {hint(self.ask)}")
+            return InvalidReply(tr("The limit was not raised. Type one of: {ask}").format(ask=hint(self.ask)))
         return _raise_reply(self.ask, text if text.startswith("+") else text.removeprefix("="))
 
 
@@ -133,34 +136,34 @@ def read_reply(ask: Ask, line: str) -> Reply:
         return InvalidReply("\n".join(_labelled("ran", subject_text(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
     if ask.kind == "unknown":
         if text not in listed:
-            return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+            return InvalidReply(tr("Nothing was decided. Type one of: {ask}").format(ask=hint(ask)))
         return AskAnswerParams(ask_id=ask.id, text=listed[text])
     return _question_reply(ask, text, listed)
 
 
 def outcome_text(ask: Ask) -> str:
     """The outcome of an ask in words."""
-    by = f" by {ask.answered_by}" if ask.answered_by else ""
+    by = tr(" by {answered_by}").format(answered_by=ask.answered_by) if ask.answered_by else ""
     if ask.status == "cancelled":
-        return "no longer needed"
+        return tr("no longer needed")
     if settled := settled_text(ask):
         return f"{settled}{by}"
     if ask.kind == "question":
-        return f"answered{by}: {plain(ask.answer or '')}"
+        return tr("answered{by}: {answer}").format(by=by, answer=plain(ask.answer or ""))
     if ask.kind == "unknown":
         return f"{plain(ask.answer or '').lower()}{by}"
     if not ask.allowed:
         reason = f": {plain(ask.answer)}" if ask.answer else ""
-        return f"{'stopped here' if ask.kind == 'limit' else 'denied'}{by}{reason}"
+        return f"{tr('stopped here') if ask.kind == 'limit' else 'denied'}{by}{reason}"
     if ask.amount is not None and ask.limit is not None:
-        return f"raised to {limit_amount_text(ask.limit.kind, ask.amount)}{by}"
-    return f"went on{by}" if ask.kind == "limit" else f"allowed {REMEMBERED[ask.remember]}{by}"
+        return tr("raised to {kind}{by}").format(kind=limit_amount_text(ask.limit.kind, ask.amount), by=by)
+    return tr("continued{by}").format(by=by) if ask.kind == "limit" else f"allowed {REMEMBERED[ask.remember]}{by}"
 
 
 def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
     risk = _RISKS[approval.risk]
     painted = style.paint("1;31", risk) if approval.risk == "high" else style.amber(risk)
-    head = f"{style.amber(style.sign('warn'))} {style.bold('approval needed')}{style.sign('sep')}{painted}"
+    head = f"{style.amber(style.sign('warn'))} {style.bold(tr('approval needed'))}{style.sign('sep')}{painted}"
     lines = [head, *_excerpt(_action_lines(approval, style, width), style)]
     if approval.working_dir:
         lines.append(f"  in     {escape_hidden_line(short_path(approval.working_dir))}")
@@ -273,7 +276,7 @@ def _pieces(line: str, room: int) -> list[str]:
 
 def _unknown_lines(ask: Ask, call: UnknownCall, style: Style, width: int) -> list[str]:
     return [
-        f"{style.amber(style.sign('warn'))} {style.bold('outcome unknown')}",
+        f"{style.amber(style.sign('warn'))} {style.bold(tr('outcome unknown'))}",
         *_excerpt(_labelled("ran", subject_text(call), style, width), style),
         f"  since  {call.started_at.astimezone():%H:%M:%S}",
         f"  why    {style.dim(plain(ask.text))}",
@@ -304,9 +307,9 @@ def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
         case "v" if not rest:
             return InvalidReply(_full_text(approval, PLAIN, _WHOLE_WIDTH))
         case "r":
-            return InvalidReply("Say why after the r, for example: r use the test folder instead")
+            return InvalidReply(tr("Say why after the r, for example: r use the test folder instead"))
         case _:
-            return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+            return InvalidReply(tr("Nothing was decided. Type one of: {ask}").format(ask=hint(ask)))
 
 
 def _remember_reply(ask: Ask, approval: Approval, given: re.Match[str]) -> Reply:
@@ -314,7 +317,7 @@ def _remember_reply(ask: Ask, approval: Approval, given: re.Match[str]) -> Reply
     key, count = key.lower(), count or "0"
     offer = _offer_number(approval, key, number)
     if not offer or (unit is not None and int(count) == 0):
-        return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+        return InvalidReply(tr("Nothing was decided. Type one of: {ask}").format(ask=hint(ask)))
     seconds = int(count) * _UNITS[unit.lower()] if unit is not None else None
     return AskAnswerParams(ask_id=ask.id, allow=True, remember=_SCOPES[key], offer=offer - 1, expires_s=seconds)
 
@@ -328,7 +331,11 @@ def _limit_reply(ask: Ask, text: str) -> Reply:
         case "n" | "no" | "2":
             return AskAnswerParams(ask_id=ask.id, allow=False)
         case _:
-            return InvalidReply(f"{_unknown_label_text(text)}Nothing was decided. Type one of: {hint(ask)}")
+            return InvalidReply(
+                tr("{text}Nothing was decided. Type one of: {ask}").format(
+                    text=_unknown_label_text(text), ask=hint(ask)
+                )
+            )
 
 
 def _raise_reply(ask: Ask, text: str) -> Reply:
@@ -337,7 +344,7 @@ def _raise_reply(ask: Ask, text: str) -> Reply:
     more = text.removeprefix("+")
     amount = new_limit(ask.limit, text) if more == text else limit_after(ask.limit, more)
     if amount is None:
-        return InvalidReply(f"The limit was not raised: type {_minimum_text(ask.limit)}.")
+        return InvalidReply(tr("The limit was not raised: type {limit}.").format(limit=_minimum_text(ask.limit)))
     return AskAnswerParams(ask_id=ask.id, allow=True, amount=amount)
 
 
@@ -345,7 +352,9 @@ def _question_reply(ask: Ask, text: str, listed: dict[str, str]) -> Reply:
     own = text.removeprefix("=").strip() if text.startswith("=") else ""
     if not text or text == "=":
         return InvalidReply(
-            f"Nothing was answered. Type {hint(ask)}." if listed else "Nothing was answered. Type an answer."
+            tr("Nothing was answered. Type {ask}.").format(ask=hint(ask))
+            if listed
+            else tr("Nothing was answered. Type an answer.")
         )
     if own:
         return AskAnswerParams(ask_id=ask.id, text=own)
@@ -379,7 +388,9 @@ def _range(ask: Ask) -> str:
 
 
 def _unknown_label_text(text: str) -> str:
-    return f"There is no {plain(text)} in the list. " if text and len(text) <= _LONGEST_LABEL else ""
+    return (
+        tr("There is no {text} in the list. ").format(text=plain(text)) if text and len(text) <= _LONGEST_LABEL else ""
+    )
 
 
 def _minimum_text(limit: ReachedLimit) -> str:

@@ -35,6 +35,7 @@ from errand.protocol.events import (
 )
 from errand.protocol.methods import Notice
 from errand.protocol.tasks import Task
+from errand.translation import tr
 
 ShownMessage: TypeAlias = EventRecord | Delta
 
@@ -96,7 +97,9 @@ class _WaitNotes:
             self._waiting.discard(task.id)
         elif task.id not in self._waiting:
             self._waiting.add(task.id)
-            self._terminal.note(f"errand: {plain(task.activity)}; the task goes on by itself then")
+            self._terminal.note(
+                tr("errand: {activity}; the task continues by itself after that").format(activity=plain(task.activity))
+            )
 
 
 class JsonScreen:
@@ -183,7 +186,7 @@ def _elapsed_text(task: Task | None) -> str:
 
 def _note_connection(terminal: Output, lost: bool) -> None:
     terminal.note(
-        "errand: the engine does not answer; trying to reach it again …" if lost else "errand: the engine is back"
+        tr("errand: the engine does not respond; reconnecting …") if lost else tr("errand: reconnected to the engine")
     )
 
 
@@ -191,7 +194,7 @@ def _note_health(terminal: Output, conditions: tuple[Condition, ...]) -> None:
     for condition in conditions:
         terminal.note(f"errand: {plain(condition.text)} {plain(condition.advice)}")
     if not conditions:
-        terminal.note("errand: the problem is solved; the tasks continue")
+        terminal.note(tr("errand: the problem is solved; the tasks continue"))
 
 
 def conversation_of(message: ShownMessage) -> str:

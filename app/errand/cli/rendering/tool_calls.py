@@ -9,6 +9,7 @@ from errand.client.number_format import duration
 from errand.client.safe_text import escape_hidden_line, output_text
 from errand.protocol.blocks import CallDisplay, ImageBlock, ResultFacts, ToolCallBlock, ToolResultBlock
 from errand.protocol.tasks import TodoItem
+from errand.translation import tr
 
 MOST_LINES = 40
 
@@ -22,7 +23,7 @@ def diff_lines(diff: str, width: int, style: Style) -> list[str]:
     shown = [_colored(line, cut(line, room), style) for line in _lines(diff)]
     if len(shown) > MOST_LINES:
         left_out = len(shown) - MOST_LINES
-        return [*shown[:MOST_LINES], style.dim(f"    … {left_out:,} more lines")]
+        return [*shown[:MOST_LINES], style.dim(tr("    … {left_out:,} more lines").format(left_out=left_out))]
     return shown
 
 
@@ -119,9 +120,13 @@ def todo_lines(items: tuple[TodoItem, ...], before: tuple[TodoItem, ...], style:
     """How much is done, and the items that `before` does not have, as a checklist; the first of a long list."""
     known = set(before)
     new = [item for item in items if item not in known]
-    lines = [style.dim(f"  plan: {todo_text(items)}" if items else "  the plan was removed")]
+    lines = [style.dim(tr("  plan: {items}").format(items=todo_text(items)) if items else tr("  the plan was removed"))]
     lines += (_todo_line(item, style, width) for item in new[:_MOST_TODO])
-    return [*lines, style.dim(f"    … {len(new) - _MOST_TODO} more")] if len(new) > _MOST_TODO else lines
+    return (
+        [*lines, style.dim(tr("    … {new} more").format(new=len(new) - _MOST_TODO))]
+        if len(new) > _MOST_TODO
+        else lines
+    )
 
 
 def _todo_line(item: TodoItem, style: Style, width: int) -> str:

@@ -56,6 +56,7 @@ from errand.protocol.events import (
 )
 from errand.protocol.notices import LimitReached, TaskFailed
 from errand.protocol.tasks import Task, TaskStopReason, TodoItem
+from errand.translation import tr
 
 
 class TranscriptRenderer:
@@ -145,7 +146,7 @@ class TranscriptRenderer:
         before = self._streamed.get(key, "")
         if delta.offset == 0 and before:
             self._streamed[key] = delta.text
-            return self._end_line() + self.style.dim("(starting again)\n") + self._piece(delta)
+            return self._end_line() + self.style.dim(tr("(starting again)\n")) + self._piece(delta)
         if delta.offset != len(before):
             return ""  # a delta was missed: the finished node has the rest
         # Deltas may split escape sequences; `plain` then leaves harmless letters, never the escape itself.
@@ -164,7 +165,7 @@ class TranscriptRenderer:
 
     def _thinking_head(self) -> str:
         """What tells thinking from an answer where nothing can be dim."""
-        return "" if self.style.colour else "(thinking) "
+        return "" if self.style.colour else tr("(thinking) ")
 
     def _dimmed(self, text: str) -> str:
         """Dim by the word, so that a line can be wrapped between them."""
@@ -175,20 +176,24 @@ class TranscriptRenderer:
         task = self.task
         if task is None or task.ended_at is not None:
             return ""
-        return self._activity(task) + (f" · {len(task.queue)} not read yet" if task.queue else "")
+        return self._activity(task) + (
+            tr(" · {queue} not read yet").format(queue=len(task.queue)) if task.queue else ""
+        )
 
     def _activity(self, task: Task) -> str:
         if task.activity and (task.stopping or not self._running):
             return one_line(" · ".join(filter(None, (task.activity, time_left(task)))), self.width - 12)
         if task.stopping:
-            return "stopping…"
+            return tr("stopping…")
         at_work = sum(one.ended_at is None for one in self._below.values())
         if at_work > 1:
-            return f"{at_work} sub-agents at work"
+            return tr("{at_work} sub-agents are running").format(at_work=at_work)
         if self._running and task.status == "tool_executing":
             call = self._calls[self._running[0]]
             return format_running(call, self.width, Style(colour=False, unicode=self.style.unicode))
-        return {"waiting_user": "waiting for you", "paused": "paused", "thinking": "thinking…"}.get(task.status, "…")
+        return {"waiting_user": tr("waiting for you"), "paused": "paused", "thinking": tr("thinking…")}.get(
+            task.status, "…"
+        )
 
     def _task(self, task: Task) -> str:
         if task.ended_at is None or self.task is None or self.task.id == task.id or self.task.ended_at is not None:
@@ -204,7 +209,7 @@ class TranscriptRenderer:
         if task.mode != "auto" or task.decided != "task" or task.id in self._mode_shown:
             return ""
         self._mode_shown.add(task.id)
-        return self._end_line() + self.style.dim("taken as a task\n")
+        return self._end_line() + self.style.dim(tr("handled as a task\n"))
 
     def _sub_agent(self, task: Task) -> str:
         """A line when a sub-agent begins, and one when it ends; what it says in between is its own branch's."""
@@ -224,7 +229,7 @@ class TranscriptRenderer:
                 )
                 + "\n"
             )
-        return self._end_line() + self.style.dim(f"{line}: working") + "\n"
+        return self._end_line() + self.style.dim(tr("{line}: running").format(line=line)) + "\n"
 
     def _todo_lines(self, task: Task) -> str:
         """The to-do list when it is new, afterwards the items that have changed."""
@@ -244,7 +249,10 @@ class TranscriptRenderer:
 
     def _node_text(self, node: Node) -> str:
         if node.task_from:
-            head = self.style.bold(one_line(escape_hidden_line(f"Task from {node.task_from}"), self.width) + ":")
+            head = self.style.bold(
+                one_line(escape_hidden_line(tr("Task from {task_from}").format(task_from=node.task_from)), self.width)
+                + ":"
+            )
             said = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
             return f"{self._end_line()}{head}\n{self._complete_text(said)}\n"
         if node.role == "user" and not node.is_from_person:
@@ -254,7 +262,7 @@ class TranscriptRenderer:
         head = self._speaker_line(node.author, node) if node.role == "assistant" else ""
         text = head + "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
         if node.status in ("failed", "cut"):
-            word = "failed" if node.status == "failed" else "cut off"
+            word = "failed" if node.status == "failed" else tr("cut off")
             reason = f": {one_line(node.error, 500)}" if node.error else ""
             if node.error:
                 self._errors.add(node.task_id)
@@ -360,7 +368,7 @@ class TranscriptRenderer:
         return paint(self._wrapped(f"{self.style.sign('warn')} {plain(text)}")) + "\n" if text else ""
 
     def _summary(self, summary: SummaryBlock) -> str:
-        text = f"{summary_text(summary)}, for the model; all stays in the conversation"
+        text = tr("{summary}, for the model; the conversation keeps everything").format(summary=summary_text(summary))
         return self.style.dim(self._wrapped(text)) + "\n"
 
     def _ask(self, ask: Ask) -> str:
@@ -444,16 +452,16 @@ def _result_line(task: Task, style: Style) -> str:
             return style.join(words, style.amber(refused_text(task)))
         case "completed":
             is_chat = task.parent_id is None and "chat" in (task.mode, task.decided)
-            words = "answered as a chat" if is_chat else "task complete"
+            words = tr("answered in chat mode") if is_chat else tr("task complete")
             done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_text(task)
             return style.join(done, style.amber(refused))
         case "manual_stop":
-            return style.paint("1;33", f"{style.sign('warn')} task stopped")
+            return style.paint("1;33", tr("{value} task stopped").format(value=style.sign("warn")))
         case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
             word = _LIMITS[task.stop_reason]
             return style.paint("1;33", f"{style.sign('warn')} task ended at its limit of {word}")
         case "error" | None:
-            return style.paint("1;31", f"{style.sign('cross')} task failed")
+            return style.paint("1;31", tr("{value} task failed").format(value=style.sign("cross")))
 
 
 def format_task_line(task: Task, style: Style, width: int) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import columns, escape_hidden_line, one_line, short_id
 from errand.protocol.conversations import ConversationTreeResult, TreeNode
+from errand.translation import tr
 
 _MOST_LANES = 12
 _LANE_SIGNS = {True: ("├ ", "└ ", "│ "), False: ("+ ", "` ", "| ")}
@@ -68,9 +69,9 @@ def _line(
 ) -> str:
     who = "you" if node.role == "user" else speakers.get(node.task_id or "", "") or "agent"
     if node.task_from:
-        who = f"task from {one_line(escape_hidden_line(node.task_from), 40)}"
+        who = tr("task from {task_from}").format(task_from=one_line(escape_hidden_line(node.task_from), 40))
     facts = [f"{turns} turns"] if turns > 1 else []
-    facts += [{"failed": "failed", "cut": "cut off"}[node.status]] if node.status in ("failed", "cut") else []
+    facts += [{"failed": "failed", "cut": tr("cut off")}[node.status]] if node.status in ("failed", "cut") else []
     here = f"{style.sign('back')} {', '.join(heads)}" if heads else ""
     tail = style.join(*facts, here)
     start = f"{short_id(node.id)}  {before}{who}: "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 from errand.cli.terminal.style import style_for
 from errand.cli.terminal.text import cut
 from errand.printable import printable
+from errand.translation import tr
 
 if TYPE_CHECKING:
     from errand.cli.terminal.prompt import OutputAbovePrompt
@@ -131,7 +132,9 @@ def _write(stream: TextIO, text: str) -> None:
     except BrokenPipeError as error:
         raise OutputClosed from error
     except OSError as error:
-        raise OutputClosed(f"the output cannot be written: {error.strerror}; a task at work goes on") from error
+        raise OutputClosed(
+            tr("the output cannot be written: {strerror}; a running task continues").format(strerror=error.strerror)
+        ) from error
 
 
 def standard_terminal() -> Terminal:

@@ -12,6 +12,7 @@ from errand.client.safe_text import escape_hidden as escape_hidden
 from errand.client.safe_text import escape_hidden_line as escape_hidden_line
 from errand.client.safe_text import plain as plain
 from errand.protocol.tasks import Task
+from errand.translation import tr
 
 _COUNTED = re.compile(r"(?<=[0-9a-f]{8})_\d{1,2}$")  # the id of a task beside the first of a comparison
 _NARROWEST = 48
@@ -100,8 +101,8 @@ def time_ago(seconds: float) -> str:
     """The elapsed time, in the largest unit only."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
-            return f"{seconds / size:.0f} {unit} ago"
-    return f"{max(0.0, seconds):.0f} s ago"
+            return tr("{seconds:.0f} {unit} ago").format(seconds=seconds / size, unit=unit)
+    return tr("{value:.0f} s ago").format(value=max(0.0, seconds))
 
 
 def short_id(identifier: str) -> str:
