@@ -102,7 +102,7 @@ async def _exports(errand: Errand, folder: Path) -> None:
     exports.mkdir()
     for form in ("json", "markdown", "html"):
         done = await errand.run("export", "--to", str(exports / form), "--format", form)
-        assert (done.code, "keys were removed from" in done.out) == (0, True), (form, done.out, done.err)
+        assert (done.code, "secrets were redacted in" in done.out) == (0, True), (form, done.out, done.err)
     assert list(holders(exports, OWN, *OF_OTHERS)) == []
     kept = folder / "kept"
     kept.mkdir()

@@ -134,8 +134,9 @@ def only_match(
         return best[0]
     rows = [f"  {short_id(one.id)}  {one_line(text(one), 60)}" for one in best[:_SHOWN]]
     rest = [tr("  and {best} more").format(best=len(best) - _SHOWN)] if len(best) > _SHOWN else []
-    number = f"{len(best)}{' or more' if has_more else ''}"
-    raise FoundAmiss("\n".join((f"{number} {kind} match {part!r}:", *rows, *rest, tr("Type more of the id."))))
+    form = tr("{number} or more {kind} match {part!r}:") if has_more else tr("{number} {kind} match {part!r}:")
+    head = form.format(number=len(best), kind=kind, part=part)
+    raise FoundAmiss("\n".join((head, *rows, *rest, tr("Type more of the id."))))
 
 
 async def _tasks(connection: Connection, part: str) -> tuple[Task, ...]:

@@ -264,7 +264,7 @@ def _value(kind: type) -> _Value:
 def _positive_integer(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+        raise argparse.ArgumentTypeError(tr("{text!r} is not a whole number above 0").format(text=text))
     return number
 
 
@@ -274,5 +274,5 @@ def _positive_number(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount above 0")
+        raise argparse.ArgumentTypeError(tr("{text!r} is not an amount above 0").format(text=text))
     return number

@@ -28,7 +28,7 @@ def test_outdated_lists_and_unencrypted_servers_are_reported() -> None:
     found = ModelListResult(providers=rows, models=(), default=None)
     assert format_warnings(found, PLAIN, 80) == [
         "! OpenAI could not be reached.",
-        "! Proxy: what is sent to http://box:4777 is not encrypted.",
+        "! Proxy: the connection to http://box:4777 is not encrypted.",
     ]
 
 

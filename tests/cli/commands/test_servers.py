@@ -47,7 +47,7 @@ def tool(name: str, *users: str, origin: str = "", used: datetime | None = None,
         (server(), "time  starts when needed"),
         (server("ready", tools=(McpTool(name="time__now", own_name="now", description=""),)), "time  ready, 1 tool"),
         (server("given_up"), "time  failed too often: restart it"),
-        (server("needs_login"), "time  needs your sign-in"),
+        (server("needs_login"), "time  sign-in required"),
         (server(enabled=False), "time  off"),
     ],
 )
@@ -66,10 +66,10 @@ def test_personalities_are_named_only_if_not_all_have_a_tool() -> None:
     at = datetime(2026, 11, 23, 7, 51, tzinfo=UTC)
     used = f"used {at.astimezone():%d %b %H:%M}"
     assert tool_line(tool("shell", "coder", "assistant", used=at), EVERYONE, PLAIN) == f"{'shell':<18}  run · {used}"
-    assert tool_line(tool("python", "coder"), EVERYONE, PLAIN).endswith("run · not used lately · had by coder")
+    assert tool_line(tool("python", "coder"), EVERYONE, PLAIN).endswith("run · not used recently · had by coder")
     assert tool_line(tool("task"), EVERYONE, PLAIN).endswith("had by nobody")
     changed = tool_line(tool("time__now", *EVERYONE, origin="time", changed=True), EVERYONE, PLAIN)
-    assert changed.endswith("run · of time · not used lately · description changed: rules do not hold")
+    assert changed.endswith("run · of time · not used recently · description changed: permissions do not apply")
 
 
 def test_names_are_aligned_with_colours_too() -> None:

@@ -30,7 +30,7 @@ def test_parts_and_largest_entries_are_aligned_and_fit_the_terminal() -> None:
         "   9,000  Summary",
         "  40,000  Messages (12 messages)",
     ]
-    assert lines[4:6] == ["", "The largest entries"]
+    assert lines[4:6] == ["", "Largest entries"]
     assert lines[6].startswith("  20,000  Messages: A long message") and len(lines[6]) <= 60
     assert lines[7] == "     900  Kept messages: Short"
 
@@ -51,4 +51,4 @@ def test_instructions_are_followed_by_their_parts() -> None:
 
 def test_without_a_known_window_or_reply_only_known_values_are_shown() -> None:
     assert format_context(explained(window=None), PLAIN, 80)[0] == "Turn 3: 50,000 tokens"
-    assert format_context(explained(used=0), PLAIN, 80) == ["No reply of this task was counted yet."]
+    assert format_context(explained(used=0), PLAIN, 80) == ["This task has no counted replies yet."]

@@ -37,7 +37,7 @@ def test_tokens_that_no_provider_counted_are_marked() -> None:
 
 def test_empty_usage_is_reported() -> None:
     nothing = UsageRow(by="day", key="", title="", usage=Usage(), turns=0, tasks=0)
-    assert format_usage(report(total=nothing), "model", PLAIN) == ["Nothing was used in this time."]
+    assert format_usage(report(total=nothing), "model", PLAIN) == ["No usage in this period."]
     assert unpriced_text(nothing) == ""
 
 

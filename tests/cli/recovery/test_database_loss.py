@@ -89,7 +89,7 @@ async def test_missing_database_without_a_copy_is_reported_until_the_user_accept
     paths.database.unlink()
     assert "Errand has worked with it here" in await refusal(paths)
     code, said = await repaired(paths, yes=False)
-    assert code == 1 and "Begin with an empty database?" in said
+    assert code == 1 and "Start with an empty database?" in said
     assert "is missing" in await refusal(paths)
     code, said = await repaired(paths)
     assert code == 0

@@ -157,7 +157,7 @@ async def test_gaps_are_filled_from_a_copy(paths: Paths) -> None:
     break_pages(paths.database, "nodes", 0.05)
     code, said = await mended(paths)
     assert code == 0, said
-    assert "Taken from the copy of" in said and "Nothing is missing." in said
+    assert "From the copy of" in said and "Nothing is missing." in said
     assert count(paths.database, "nodes") == 1200
 
 
@@ -168,8 +168,8 @@ async def test_database_without_its_beginning_is_restored_from_the_copy(paths: P
     paths.database.write_bytes(b"\xee" * _PAGE * 3 + data[_PAGE * 3 :])
     code, said = await mended(paths)
     assert code == 0, said
-    assert "Read from it: 0 conversations" in said
-    assert "Taken from the copy of" in said and "10 conversations" in said
+    assert "Recovered: 0 conversations" in said
+    assert "From the copy of" in said and "10 conversations" in said
     assert count(paths.database, "nodes") == 30
 
 

@@ -51,7 +51,7 @@ async def test_a_server_is_changed_by_its_name_and_removed(own_errand: Errand) -
 async def test_what_is_wrong_with_an_address_or_key_is_said(own_errand: Errand) -> None:
     broken = await own_errand.run("models", "--add-server", "http://[")
     assert broken.code == 2 and broken.err == (
-        "errand: 'http://[' is not a web address. Write one such as http://127.0.0.1:8000/v1.\n"
+        "errand: 'http://[' is not a web address. Use one such as http://127.0.0.1:8000/v1.\n"
     )
     nowhere = await own_errand.run("models", "--add-server", "ftp://nowhere", "--name", "Lab")
     assert (nowhere.code, "is not an address" in nowhere.err) == (2, True), nowhere

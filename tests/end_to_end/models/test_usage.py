@@ -11,7 +11,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
 async def test_what_a_task_used_is_in_the_table_and_in_the_report_for_programs(own_errand: Errand) -> None:
-    assert (await own_errand.run("usage")).out == "Nothing was used in this time.\n"
+    assert (await own_errand.run("usage")).out == "No usage in this period.\n"
     async with ModelServer(replies=[Reply(text="Done.", usage=(1200, 30))]) as server:
         assert (await own_errand.run("run", *MODEL, server.url, "count the files")).code == 0
     table = (await own_errand.run("usage", "--by", "conversation")).out.splitlines()

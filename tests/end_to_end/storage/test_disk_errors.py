@@ -128,7 +128,7 @@ async def test_a_restore_waits_for_no_task_keeps_what_was_there_and_clients_star
     (kept,) = (own_errand.home / "copies").glob("errand-replaced-*.db")
     assert refused.code == 2 and "1 task runs. Stop them first" in refused.err
     assert forced.code == 0, forced.err
-    assert f"What was there before is kept: {kept}" in forced.out
+    assert f"The previous database is kept: {kept}" in forced.out
     assert interrupted.code == 1
     assert "remember seven" in listed.out and "forget it" not in listed.out
     assert epoch(own_errand.home / "errand.db") != before
@@ -159,7 +159,7 @@ async def test_what_is_no_whole_database_of_errand_is_never_restored(own_errand:
         "text.db": "is damaged",
         "broken.db": "is damaged",
         "other.db": "is not a database of Errand",
-        "newer.db": "was written by a newer Errand (schema 9999",
+        "newer.db": "was written by a newer version of Errand (schema 9999",
         "other.tar": "is not a backup of Errand",
         "broken.tar": "is damaged",
     }.items():

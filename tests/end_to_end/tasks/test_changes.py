@@ -86,6 +86,6 @@ async def test_changes_can_be_undone_after_the_engine_was_killed(own_errand: Err
 async def test_what_is_not_there_is_refused_in_words(errand: Errand) -> None:
     async with ModelServer(turns=[Reply(text="Done.")]) as server:
         task = await worked(errand, server)
-    assert "No changes of files by this task are recorded." in (await errand.run("changes", task)).out
+    assert "This task has no recorded file changes." in (await errand.run("changes", task)).out
     refused = await errand.run("undo", task)
-    assert (refused.code, refused.err) == (2, "errand: This task has changed no files.\n")
+    assert (refused.code, refused.err) == (2, "errand: This task changed no files.\n")

@@ -14,8 +14,8 @@ async def test_the_tour_runs_three_tasks_without_a_person_and_without_a_key(erra
     assert "No display was found: Errand runs in the terminal." in done.out
     assert "scripted replies, real tools" in done.out
     assert done.out.count("task complete") == 3
-    assert "Nobody is at this terminal: the tour answers its question itself: friendly" in done.out
-    assert "Nobody is at this terminal: the tour allows it itself, once" in done.out
+    assert "No terminal input: the tour answers: friendly" in done.out
+    assert "No terminal input: the tour allows it once" in done.out
     assert "3 of 3 tasks complete." in done.out
     (folder,) = (errand.home / "workspaces").glob("tour-*")
     assert "friendly" in (folder / "WELCOME.md").read_text()
@@ -72,7 +72,7 @@ async def test_the_doctor_works_before_the_first_start_and_beside_a_running_engi
     stopped = [await own_errand.run("engine", "--stop") for _ in range(2)]
     assert (before.code, beside.code) == (0, 0)
     assert [(run.code, run.out) for run in stopped] == [(0, "The engine has ended.\n"), (0, "No engine is running.\n")]
-    assert "none yet; it is made at the first start" in before.out
+    assert "none yet; created at the first start" in before.out
     assert "not running; it starts and answers" in before.out
     assert "running, pid" in beside.out
     assert "sk-secret" not in beside.out

@@ -9,7 +9,7 @@ ASKS = "read -p 'Your name? ' name; echo hello $name; exec sleep 4731"
 
 
 async def test_they_are_listed_read_typed_into_and_stopped(own_errand: Errand) -> None:
-    assert "No command runs in the background." in (await own_errand.run("background")).err
+    assert "No commands are running in the background." in (await own_errand.run("background")).err
     calls = (
         Call("shell", {"command": f"echo listening; {'true; ' * 30} exec sleep 4732", "background": True}),
         Call("shell", {"command": ASKS, "background": True, "pty": True}, id="two", index=1),

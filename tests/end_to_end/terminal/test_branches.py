@@ -40,9 +40,9 @@ async def test_branches_are_made_drawn_and_gone_to(errand: Errand) -> None:
             "  └ Assistant: Reply 3 to plant an oak  ← Assistant",
         ]
         moved = await errand.run("move", "plant a birch", id_of(tree, "you: plant a birch"))
-        assert moved.out == f"Assistant goes on from {id_of(tree, 'Reply 1')}, the end of that branch.\n"
+        assert moved.out == f"Assistant is now at {id_of(tree, 'Reply 1')}, the end of that branch.\n"
         kept = await errand.run("fork", "plant a birch", "--at", id_of(tree, "Reply 2"))
-        assert kept.out.startswith(f"What is said next goes on after {id_of(tree, 'Reply 2')}: errand run ")
+        assert kept.out.startswith(f"The next message continues after {id_of(tree, 'Reply 2')}: errand run ")
         assert (await errand.run("fork", "plant a birch", "--at", id_of(tree, "Reply 1"), *model, "water it")).code == 0
     shown = (await errand.run("show", "plant a birch")).out
     said = [line for line in shown.splitlines() if line.startswith((">", "Reply"))]

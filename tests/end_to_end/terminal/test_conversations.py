@@ -45,7 +45,7 @@ async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, w
     assert "2 conversations match 'conv_':" in several.err
     assert f"  {first[-8:]}  Alpha, the first\n" in several.err
 
-    assert "is now called: Gamma" in (await own_errand.run("rename", first[-8:], "Gamma")).out
+    assert "was renamed to: Gamma" in (await own_errand.run("rename", first[-8:], "Gamma")).out
     assert "is pinned: Gamma" in (await own_errand.run("pin", "gamma")).out
     assert (await own_errand.run("list")).out.splitlines()[0].startswith(first[-8:]), "pinned ones come first"
     assert (await own_errand.run("archive", first[-6:], second[-6:])).code == 0
@@ -82,6 +82,6 @@ async def test_a_conversation_is_shown_in_order_with_questions_and_thoughts(erra
     ]
     assert "hm, hm" not in (await errand.run("show", conversation[-8:], "--no-thinking")).out
     last = await errand.run("show", conversation[-8:], "--last", "1")
-    assert "… what came before is left out" in last.out and "Choose" not in last.out
+    assert "… earlier messages are not shown" in last.out and "Choose" not in last.out
     nodes = (await errand.run("show", "--json", conversation)).lines
     assert [node["role"] for node in nodes] == ["user", "assistant", "user", "assistant", "tool_result", "assistant"]

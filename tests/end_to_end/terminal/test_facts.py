@@ -34,7 +34,7 @@ async def test_a_pinned_fact_is_told_to_tasks_until_it_is_removed(own_errand: Er
     moved = await own_errand.run("memory", "edit", folder, "--folder", str(workspace.parent))
     assert f"in {workspace.parent}" in moved.out and "I am Ada." in moved.out
     removed = await own_errand.run("memory", "unpin", everywhere)
-    assert "Answer in German." in removed.out and "It was removed." in removed.err
+    assert "Answer in German." in removed.out and "Removed." in removed.err
     assert await ids(own_errand) == [folder]
     log = (await own_errand.run("memory", "log", "--limit", "2")).out.splitlines()
     assert [line.split()[2] for line in log] == ["unpinned", "edited"]
@@ -51,9 +51,9 @@ async def test_what_an_agent_proposes_is_accepted_or_declined(own_errand: Errand
     assert "Use tabs." not in (await own_errand.run("prompt")).out
     tabs, spaces = await ids(own_errand)
     assert "proposed" not in (await own_errand.run("memory", "accept", tabs, "Always use tabs.")).out
-    assert "It was declined." in (await own_errand.run("memory", "unpin", spaces)).err
+    assert "Declined." in (await own_errand.run("memory", "unpin", spaces)).err
     assert "- Always use tabs." in (await own_errand.run("prompt")).out
-    assert "It was accepted before." in (await own_errand.run("memory", "accept", tabs)).err
+    assert "Already accepted." in (await own_errand.run("memory", "accept", tabs)).err
 
 
 async def test_wrong_use_says_what_is_right(own_errand: Errand) -> None:
@@ -61,10 +61,10 @@ async def test_wrong_use_says_what_is_right(own_errand: Errand) -> None:
         (("pin",), "Say what to do"),
         (("unpin", "x"), "No fact has the id 'x'"),
         (("pin", "x" * 501), "more than 500 characters"),
-        (("pin", "a", "--scope", "me", "--folder", "."), "Give one of them"),
+        (("pin", "a", "--scope", "me", "--folder", "."), "cannot be used together"),
         (("pin", "a", "--folder", "/no/such"), "There is no folder"),
         (("log", "--limit", "501"), "from 1 to 500"),
     ):
         done = await own_errand.run("memory", *words)
         assert done.code == 2 and said in done.err, (words, done.err)
-    assert (await own_errand.run("memory", "log")).err == "Nothing was done with memory yet.\n"
+    assert (await own_errand.run("memory", "log")).err == "The log is empty.\n"

@@ -46,7 +46,7 @@ async def test_a_grant_is_listed_revoked_and_asked_about_again(own_errand: Erran
 async def test_all_grants_are_revoked_at_once_and_an_unknown_one_is_named(own_errand: Errand) -> None:
     unknown = await own_errand.run("grants", "revoke", "nothing-like-it")
     assert unknown.code == 2
-    assert "No grant has the id 'nothing-like-it'. See them with: errand grants" in unknown.err
+    assert "No permission has the id 'nothing-like-it'. List them: errand grants" in unknown.err
     assert (await own_errand.run("grants", "revoke", "all")).code == 0
     assert (await own_errand.run("grants", "forget")).code == 2
 
@@ -177,7 +177,7 @@ async def test_a_rule_that_cannot_be_is_refused_in_a_sentence(own_errand: Errand
         (("deny", "--tool", "ask_user"), "no task could end without it"),
         (("allow", "pytest", "--expires", "soon"), "is no time"),
         (("allow", "pytest", "--expires", "2020-01-01"), "expired"),
-        (("covered", "nothing-like-it"), "No grant has the id"),
+        (("covered", "nothing-like-it"), "No permission has the id"),
     ):
         refused = await own_errand.run("grants", *words)
         assert (refused.code, why in refused.err) == (2, True), refused.err

@@ -50,9 +50,9 @@ async def test_a_person_signs_in_without_a_browser_here_and_signs_out(own_errand
     await added(own_errand, oauth)
     refused = await own_errand.run("mcp", "show", "guarded")
     assert refused.code != 0 and "errand mcp login guarded" in refused.err
-    assert "needs your sign-in" in (await own_errand.run("mcp")).out
+    assert "sign-in required" in (await own_errand.run("mcp")).out
     process, address = await begun(own_errand)
-    assert "waits for your sign-in" in (await own_errand.run("mcp")).out
+    assert "waiting for your sign-in" in (await own_errand.run("mcp")).out
     assert (await visit(address))[0] == 200
     done = await rest(process)
     assert done.code == 0 and "ssh -L" in done.out and "You are signed in to guarded." in done.out
@@ -61,7 +61,7 @@ async def test_a_person_signs_in_without_a_browser_here_and_signs_out(own_errand
     data = await asyncio.to_thread(stored, own_errand.home)
     for secret in (*oauth.tokens, *oauth.refresh_tokens, oauth.granted[0]["code"]):
         assert secret.encode() not in data
-    assert "needs your sign-in" not in (await own_errand.run("mcp", "logout", "guarded")).out
+    assert "sign-in required" not in (await own_errand.run("mcp", "logout", "guarded")).out
     assert oauth.revoked
     assert (await own_errand.run("mcp", "logout", "guarded")).code != 0
     assert (await own_errand.run("mcp", "show", "guarded")).code != 0

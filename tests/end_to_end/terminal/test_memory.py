@@ -53,7 +53,7 @@ async def test_a_search_is_narrowed_by_kind_and_time(own_errand: Errand) -> None
     assert await found("--after", "8h") == ["agent", "user"]
     assert await found("--after", "2001", "--before", "2002-03") == []
     nothing = await own_errand.run("memory", "search", "noted", "--before", "2002")
-    assert "Try other words, or fewer conditions." in nothing.err
+    assert "Try other words or fewer filters." in nothing.err
 
 
 async def test_wrong_words_are_answered_with_advice(own_errand: Errand) -> None:

@@ -32,7 +32,7 @@ async def test_a_conversation_is_shown_and_deleted_when_the_person_says_so(own_e
     for typed, told in (
         ("\r", "Nothing was deleted."),
         ("\x03", "Nothing was deleted."),
-        ("y\r", "was deleted: greet me"),
+        ("y\r", ": greet me"),
     ):
         words = PseudoTerminal(("delete", "greet"), own_errand.folder, own_errand.environment)
         async with words as screen:
@@ -65,7 +65,7 @@ async def test_only_the_chosen_program_is_taken(own_errand: Errand, tmp_path: Pa
     ("editor", "told"),
     [
         ("sed -i s/^thinking:.*/thinking:high/", "Writer was saved."),
-        ("sed -i s/^thinking:.*/thinking:hihi/", "What you wrote is kept in "),
+        ("sed -i s/^thinking:.*/thinking:hihi/", "Your text is kept in "),
         ("true", "Nothing was changed."),
         ("false", "false ended with 1, so nothing was changed."),
         ("no-such-editor", "Set EDITOR to the one you use"),

@@ -93,7 +93,7 @@ async def test_a_personality_is_made_edited_as_a_text_and_deleted(own_errand: Er
         (("edit", "assistant", "--tools", "shell,codd"), "There is no tool 'codd'"),
         (("edit", "assistant", "--temperature", "9"), "a number from 0 to 2"),
         (("edit", "assistant", "--prompt-file", "none.md"), "none.md cannot be read: No such file"),
-        (("new", "Assistant", "--prompt", "x"), "There is a personality 'Assistant' already"),
+        (("new", "Assistant", "--prompt", "x"), "The personality 'Assistant' already"),
         (("edit", "assistant"), "Nobody is there to edit it"),
     ],
 )

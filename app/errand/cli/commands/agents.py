@@ -14,7 +14,6 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.client.number_format import count
 from errand.paths import Paths
 from errand.protocol.agents import (
     AGENT_CREATE,
@@ -35,6 +34,7 @@ from errand.protocol.conversations import (
     TurnTaking,
 )
 from errand.protocol.tasks import TASK_LIST, TaskListParams
+from errand.translation import tr, trn
 
 _MOST_TASKS = 500
 _SHIPPED = "assistant"  # the personality of an agent that nobody chose
@@ -99,7 +99,7 @@ AGENTS = Command(AgentsOptions, agents, actions=_ACTIONS, takes_others=True)
 async def _list(connection: Connection, conversation: Conversation, options: AgentsOptions, terminal: Terminal) -> None:
     found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation.id))).agents
     if not found and not options.json:
-        terminal.line(f"No agents yet. Add one: errand agents add {short_id(conversation.id)}")
+        terminal.line(tr("No agents yet. Add one: errand agents add {id}").format(id=short_id(conversation.id)))
     for agent in found:
         terminal.line(msgspec.json.encode(agent).decode() if options.json else _row(agent, terminal))
 
@@ -119,9 +119,13 @@ async def _list_all(connection: Connection, options: AgentsOptions, terminal: Te
     for agent in shown:
         terminal.line(_row(agent, terminal, is_at_work=agent.id in at_work))
     if not shown:
-        terminal.line("No agent is at work, and none was added. Add one: errand agents add")
+        terminal.line(tr("No running or added agents. Add one: errand agents add"))
     if more := len(found) - len(shown):
-        terminal.note(f"errand: {count(more, 'other')} in conversations of their own: errand agents CONVERSATION")
+        terminal.note(
+            tr("errand: {others} in their own conversations: errand agents CONVERSATION").format(
+                others=trn("{n} other", "{n} others", more)
+            )
+        )
 
 
 def _is_made(agent: Agent, usual: Personality, others: int) -> bool:
@@ -134,10 +138,16 @@ def _is_made(agent: Agent, usual: Personality, others: int) -> bool:
 
 def _row(agent: Agent, terminal: Terminal, *, is_at_work: bool = False) -> str:
     style = terminal.style
-    head = f"at {short_id(agent.head_id)}" if agent.head_id is not None else "nothing said yet"
-    beside = "answers beside another" if agent.beside else ""
-    state = "at work" if is_at_work else ""
-    rest = style.join(head, state, agent.model, beside, f"version {agent.version}", agent.conversation_id)
+    head = (
+        tr("at {head_id}").format(head_id=short_id(agent.head_id))
+        if agent.head_id is not None
+        else tr("no messages yet")
+    )
+    beside = tr("answers in parallel") if agent.beside else ""
+    state = tr("running") if is_at_work else ""
+    rest = style.join(
+        head, state, agent.model, beside, tr("version {version}").format(version=agent.version), agent.conversation_id
+    )
     return f"{style.bold(one_line(agent.name, 60))}  {agent.id}  {style.dim(rest)}"
 
 
@@ -153,20 +163,30 @@ async def _add(connection: Connection, conversation_id: str | None, options: Age
         color=_color(options.color),
     )
     agent = (await connection.call(AGENT_CREATE, params)).agent
-    terminal.line(f"{agent.name} takes part now: {agent.id} in {agent.conversation_id}")
+    terminal.line(
+        tr("Added {name}: {id} in {conversation_id}").format(
+            name=agent.name, id=agent.id, conversation_id=agent.conversation_id
+        )
+    )
 
 
 def _color(given: str) -> Color:
     try:
         return msgspec.convert(given, Color)
     except msgspec.ValidationError as error:
-        raise UsageError(f"There is no colour {given!r}: blue, teal, green, amber, orange, red, …") from error
+        raise UsageError(
+            tr("{given!r} is not a colour. Use blue, teal, green, amber, orange, red, …").format(given=given)
+        ) from error
 
 
 async def _remove(connection: Connection, part: str, terminal: Terminal) -> None:
     agent = await find_agent_anywhere(connection, part)
     await connection.call(AGENT_DELETE, AgentIdParams(agent_id=agent.id))
-    terminal.line(f"{agent.name} takes part no more. What it wrote stays in {agent.conversation_id}.")
+    terminal.line(
+        tr("Removed {name}. Its messages stay in {conversation_id}.").format(
+            name=agent.name, conversation_id=agent.conversation_id
+        )
+    )
 
 
 async def _turns(
@@ -183,4 +203,6 @@ async def _turns(
     if rule != conversation.turn_taking:
         params = ConversationChangeParams(conversation_id=conversation.id, turn_taking=rule)
         await connection.call(CONVERSATION_CHANGE, params)
-    terminal.line(f"{rule.rule.replace('_', ' ')}, at most {rule.limit} replies in a row")
+    terminal.line(
+        tr("{value}, at most {limit} replies in a row").format(value=rule.rule.replace("_", " "), limit=rule.limit)
+    )

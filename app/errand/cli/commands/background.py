@@ -29,6 +29,7 @@ from errand.protocol.background import (
     BackgroundOutputParams,
     BackgroundStopParams,
 )
+from errand.translation import tr
 
 _ACTIONS = (
     Action("list", "list those of all conversations (the default)"),
@@ -58,7 +59,7 @@ async def background(options: BackgroundOptions, paths: Paths, terminal: Termina
         match options.words or ("list",):
             case ["list"]:
                 if not found and not options.json:
-                    terminal.note("No command runs in the background.")
+                    terminal.note(tr("No commands are running in the background."))
                 for one in found:
                     _show(one, options, terminal)
             case ["output", number]:
@@ -124,16 +125,25 @@ def _show(one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal
     colored = style.amber(state) if one.waits_for_input and one.ended_at is None else state
     command = one_line(one.command, max(20, terminal.width - len(number) - len(state) - 3))
     terminal.line(f"{style.bold(number)} {colored}  {command}")
-    for line in (f"conversation {short_id(one.conversation_id)}", *one.last_lines.splitlines()):
+    for line in (
+        tr("conversation {conversation_id}").format(conversation_id=short_id(one.conversation_id)),
+        *one.last_lines.splitlines(),
+    ):
         terminal.line(f"     {style.dim(cut(escape_hidden(line), max(20, terminal.width - 5)))}")
 
 
 def _state(one: BackgroundCommand) -> str:
     seconds = ((one.ended_at or datetime.now(UTC)) - one.started_at).total_seconds()
     if one.ended_at is None:
-        return f"running for {duration(seconds)}{', waits for input' if one.waits_for_input else ''}"
-    how = f"stopped by {one.stopped_by}" if one.stopped_by else short_exit_text(one.exit_code or 0)
-    return f"{how} after {duration(seconds)}"
+        return tr("running for {seconds}{value}").format(
+            seconds=duration(seconds), value=tr(", waiting for input") if one.waits_for_input else ""
+        )
+    how = (
+        tr("stopped by {stopped_by}").format(stopped_by=one.stopped_by)
+        if one.stopped_by
+        else short_exit_text(one.exit_code or 0)
+    )
+    return tr("{how} after {seconds}").format(how=how, seconds=duration(seconds))
 
 
 def _matching(found: tuple[BackgroundCommand, ...], number: str) -> BackgroundCommand:
@@ -141,6 +151,12 @@ def _matching(found: tuple[BackgroundCommand, ...], number: str) -> BackgroundCo
     if len(matching) == 1:
         return matching[0]
     if not matching:
-        raise UsageError(f"There is no background command {number!r}. See them with: errand background")
+        raise UsageError(
+            tr("There is no background command {number!r}. List them: errand background").format(number=number)
+        )
     names = ", ".join(short_id(one.conversation_id) for one in matching)
-    raise UsageError(f"Several conversations have a command {number} ({names}): name one with --conversation.")
+    raise UsageError(
+        tr("Several conversations have a command {number} ({names}). Choose one with --conversation.").format(
+            number=number, names=names
+        )
+    )

@@ -15,7 +15,6 @@ from errand.cli.terminal.text import one_line, plain, wrapped
 from errand.client.connection import Connection
 from errand.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW, file_state_text
 from errand.client.launch import connect
-from errand.client.number_format import count
 from errand.client.patch import patch_of
 from errand.paths import Paths
 from errand.protocol.changes import (
@@ -31,7 +30,7 @@ from errand.protocol.changes import (
     FileDiff,
     TaskChanges,
 )
-from errand.translation import marked
+from errand.translation import marked, tr, trn
 
 _STEP_HELP, _FILE_HELP = marked("only the changes of this step"), marked("only this file, as named in the list")
 
@@ -56,14 +55,20 @@ async def show_changes(options: ChangesOptions, paths: Paths, terminal: Terminal
             for file in compared.files:
                 _write_diff(file, terminal)
             if not compared.files:
-                terminal.note("errand: nothing of these changes is left")
+                terminal.note(tr("errand: none of these changes are left"))
             if compared.left_out:
-                terminal.note(f"errand: {count(compared.left_out, 'more file')} left out: name them with --file")
+                terminal.note(
+                    tr("errand: {more_files} not shown; choose one with --file").format(
+                        more_files=trn("{n} more file", "{n} more files", compared.left_out)
+                    )
+                )
             return 0
     if options.json:
         terminal.line(msgspec.json.encode(found).decode())
     elif found is None:
-        terminal.line(f"No changes of files by this task are recorded. {CHANGES_NOT_SEEN}")
+        terminal.line(
+            tr("This task has no recorded file changes. {CHANGES_NOT_SEEN}").format(CHANGES_NOT_SEEN=CHANGES_NOT_SEEN)
+        )
     else:
         for line in format_changes(found, options.step, terminal.style, terminal.width):
             terminal.line(line)
@@ -106,9 +111,15 @@ def format_changes(found: TaskChanges, step: int | None, style: Style, width: in
         if file.note:
             lines.append(style.amber(f"      {plain(file.note)}"))
     added, removed = sum(file.added for file in files), sum(file.removed for file in files)
-    head = style.bold(style.join(count(len(files), "file"), f"+{added} −{removed}"))
+    head = style.bold(style.join(trn("{n} file", "{n} files", len(files)), f"+{added} −{removed}"))
     steps = [
-        style.dim(f"  step {one.step}: {count(one.files, 'file')}{'' if one.can_undo else ', undone'}")
+        style.dim(
+            tr("  step {step}: {files}{value}").format(
+                step=one.step,
+                files=trn("{n} file", "{n} files", one.files),
+                value="" if one.can_undo else tr(", undone"),
+            )
+        )
         for one in found.steps
         if step in (None, one.step)
     ]
@@ -120,7 +131,7 @@ async def _change(options: UndoOptions, paths: Paths, terminal: Terminal, *, red
     async with await connect(paths, f"errand {name}") as connection:
         found = await _changes(connection, options.task_id)
         if found is None:
-            raise UsageError("This task has changed no files.")
+            raise UsageError(tr("This task changed no files."))
         path = _path(found, options.file)
         params = ChangeUndoParams(
             task_id=found.task_id,
@@ -140,10 +151,16 @@ def _report(result: ChangeUndoResult, name: str, terminal: Terminal, *, as_json:
     for conflict in result.conflicts:
         terminal.note(f"errand: {plain(conflict.text)}")
     if any(conflict.can_overwrite for conflict in result.conflicts):
-        terminal.note("errand: nothing was changed. With --overwrite it is done all the same; redo restores it.")
+        terminal.note(
+            tr("errand: nothing was changed. Use --overwrite to do it anyway; redo restores the current version.")
+        )
     if result.changes:
         done = "Redone" if name == "redo" else "Undone"
-        terminal.line(f"{done} in {count(len({change.path for change in result.changes}), 'file')}.")
+        terminal.line(
+            tr("{done} in {files}.").format(
+                done=done, files=trn("{n} file", "{n} files", len({change.path for change in result.changes}))
+            )
+        )
     return EXIT_ERROR if result.conflicts else 0
 
 
@@ -161,7 +178,11 @@ def _path(found: TaskChanges, name: str | None) -> str | None:
     files = files or [file for file in found.files if file.path.endswith(f"/{name}")]
     if len(files) != 1:
         names = ", ".join(plain(file.name) for file in (files or found.files)[:5])
-        raise UsageError(f"{'No' if not files else 'More than one'} changed file is {name!r}: there is {names}.")
+        raise UsageError(
+            tr("{value} changed file is named {name!r}. Files: {names}.").format(
+                value=tr("No") if not files else tr("More than one"), name=name, names=names
+            )
+        )
     return files[0].path
 
 
@@ -172,7 +193,7 @@ async def _hunk(
     if number is None:
         return None
     if path is None:
-        raise UsageError("Name the file of the hunk with --file.")
+        raise UsageError(tr("--hunk needs --file."))
     if redo:
         (file,) = (file for file in found.files if file.path == path)
         ids = [hunk.change_id for hunk in file.undone_hunks]
@@ -180,7 +201,7 @@ async def _hunk(
         compared = (await connection.call(CHANGE_DIFF, ChangeDiffParams(task_id=found.task_id, path=path))).files
         ids = [hunk.id for one in compared if not one.is_undone for hunk in one.hunks]
     if not 1 <= number <= len(ids):
-        raise UsageError(f"There {'is' if len(ids) == 1 else 'are'} {count(len(ids), 'hunk')} to choose from.")
+        raise UsageError(trn("There is {n} hunk to choose from.", "There are {n} hunks to choose from.", len(ids)))
     return ids[number - 1]
 
 

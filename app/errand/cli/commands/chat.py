@@ -37,17 +37,13 @@ from errand.translation import tr
 if TYPE_CHECKING:
     from errand.cli.terminal.prompt import LivePrompt, SendMode  # prompt_toolkit takes 90 ms
 
-HELP = f"""\
-/model [ID]   list the models, or use one from the next task on
-/stop         stop the task, as Ctrl+C does
-{TASK_HELP}
-/tasks        the newest tasks, of all conversations
-/search TEXT  full-text search in all conversations
-/new          start a new conversation
-/help         this list
-{ANSWER_HELP}
-Enter sends or steers, Alt+Enter queues a follow-up,
-Ctrl+C stops the task, Ctrl+D leaves."""
+HELP = tr(
+    "/model [ID]   list models, or use one from the next task on\n/stop         stop the "
+    "task, like Ctrl+C\n{TASK_HELP}\n/tasks        the newest tasks of all "
+    "conversations\n/search TEXT  search all conversations\n/new          start a new "
+    "conversation\n/help         this list\n{ANSWER_HELP}\nEnter sends or steers, Alt+Enter "
+    "queues a message,\nCtrl+C stops the task, Ctrl+D leaves."
+).format(TASK_HELP=TASK_HELP, ANSWER_HELP=ANSWER_HELP)
 
 WELCOME = tr(
     "Type what to do and press Enter. While a task runs, Enter steers it and Alt+Enter "

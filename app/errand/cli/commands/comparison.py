@@ -21,7 +21,7 @@ from errand.cli.terminal.text import short_id, side_by_side, usage_line
 from errand.client.connection import Connection
 from errand.client.display_text import is_unfinished, unfinished_text
 from errand.client.launch import connect
-from errand.client.number_format import count, duration, money, tokens
+from errand.client.number_format import duration, money, tokens
 from errand.paths import Paths
 from errand.protocol.blocks import TextBlock, ToolCallBlock
 from errand.protocol.conversations import (
@@ -34,6 +34,7 @@ from errand.protocol.conversations import (
 )
 from errand.protocol.events import AskUpdate, EventRecord, TaskUpdate
 from errand.protocol.tasks import Task
+from errand.translation import tr, trn
 
 
 class CompareOptions(CommandOptions, frozen=True, kw_only=True):
@@ -76,7 +77,7 @@ async def _ends(connection: Connection, words: tuple[str, ...]) -> tuple[str, st
             first, second = [await find_node(connection, conversation, name) for name in (one, other)]
             return first.id, second.id
         case _:
-            raise UsageError("Name two messages, one of each branch: errand compare MESSAGE MESSAGE")
+            raise UsageError(tr("Give two messages, one of each branch: errand compare MESSAGE MESSAGE"))
 
 
 def _heading(side: BranchSide, node_id: str) -> str:
@@ -86,15 +87,19 @@ def _heading(side: BranchSide, node_id: str) -> str:
 
 def _text(side: BranchSide) -> str:
     if not side.nodes:
-        return "Nothing more: the other branch goes on from here."
+        return tr("Nothing else here: the other branch continues from this point.")
     more = side.count - len(side.nodes)
-    left = [f"… and {count(more, 'further entry', 'further entries')}"] if more else []
+    left = (
+        [tr("… and {further_entrys}").format(further_entrys=trn("{n} further entry", "{n} further entries", more))]
+        if more
+        else []
+    )
     return "\n\n".join([*filter(None, map(_node_text, side.nodes)), *left])
 
 
 def _node_text(node: Node) -> str:
     lines = [
-        block.text.strip() if isinstance(block, TextBlock) else f"(calls {block.tool})"
+        block.text.strip() if isinstance(block, TextBlock) else tr("(calls {tool})").format(tool=block.tool)
         for block in node.blocks
         if isinstance(block, TextBlock | ToolCallBlock)
     ]
@@ -103,7 +108,12 @@ def _node_text(node: Node) -> str:
 
 
 def _side_usage(side: BranchSide) -> str:
-    parts = (count(len(side.tasks), "task"), tokens(side.usage), money(side.usage), duration(side.usage.seconds))
+    parts = (
+        trn("{n} task", "{n} tasks", len(side.tasks)),
+        tokens(side.usage),
+        money(side.usage),
+        duration(side.usage.seconds),
+    )
     return " · ".join(part for part in parts if part)
 
 
@@ -127,7 +137,7 @@ class _Progress(TextScreen):
         self.tick()
 
     def tick(self) -> None:
-        self._output.status(f"{len(self._ended)} of {self._count} have answered")
+        self._output.status(tr("{ended} of {count} have answered").format(ended=len(self._ended), count=self._count))
 
 
 class AskModelsOptions(CommandOptions, frozen=True, kw_only=True):
@@ -141,7 +151,7 @@ class AskModelsOptions(CommandOptions, frozen=True, kw_only=True):
 async def ask_models(options: AskModelsOptions, paths: Paths, terminal: Terminal) -> int:
     """Returns 0 if at least one model answered, else the exit code of the first task."""
     if len(options.models) < 2:
-        raise UsageError("Name the models, at least two: errand ask-models -m MODEL -m MODEL 'what to ask'")
+        raise UsageError(tr("Give at least two models: errand ask-models -m MODEL -m MODEL 'what to ask'"))
     someone = terminal.interactive and not options.json
     start = start_params(
         read_prompt(options.prompt), TargetOptions(conversation=options.conversation), options.task, attended=someone
@@ -202,4 +212,4 @@ def _answer_columns(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
 def _answer(task: Task) -> str:
     if task.stop_reason == "completed":
         return f"({unfinished_text(task)})\n\n{task.summary}" if is_unfinished(task) else task.summary
-    return task.error or f"It ended without an answer: {(task.stop_reason or task.status).replace('_', ' ')}."
+    return task.error or tr("No answer: {value}.").format(value=(task.stop_reason or task.status).replace("_", " "))

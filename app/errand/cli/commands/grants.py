@@ -34,6 +34,7 @@ from errand.protocol.asks import (
     GrantRevokeParams,
 )
 from errand.regular_file import FileTooLarge, read_regular
+from errand.translation import tr
 
 _ACTIONS = (
     Action("list", "list the rules (the default)"),
@@ -119,11 +120,15 @@ async def _grants(connection: Connection, *, revoked: bool = False) -> GrantList
 async def _list(connection: Connection, options: GrantsOptions, terminal: Terminal) -> None:
     found = await _grants(connection, revoked=options.revoked)
     if not found.grants and not options.json:
-        terminal.note("Nothing is allowed without asking but what only looks, and no rule denies anything.")
+        terminal.note(tr("No saved permissions. Only read-only calls run without asking."))
     for grant in found.grants:
         _show(grant, options, terminal)
     if found.unreadable:
-        terminal.note(f"errand: {found.unreadable} stored grants cannot be read. They cover nothing.")
+        terminal.note(
+            tr("errand: {unreadable} stored permissions cannot be read and have no effect.").format(
+                unreadable=found.unreadable
+            )
+        )
 
 
 async def _revoke(connection: Connection, grant: Grant, options: GrantsOptions, terminal: Terminal) -> None:
@@ -155,7 +160,11 @@ async def _export(connection: Connection, file: str, terminal: Terminal) -> None
     kept = [one for one in found if one.scope != "conversation" and (one.expires_at is None or one.expires_at > now)]
     lines = [msgspec.json.encode(_draft_of(grant, grant.call)) for grant in kept if grant.call is not None]
     await asyncio.to_thread(_write_new, file, b"".join(line + b"\n" for line in lines))
-    terminal.note(f"{len(kept)} rules are in {file}; {len(found) - len(kept)} of single conversations or expired.")
+    terminal.note(
+        tr("Exported {kept} rules to {file}; {found} are expired or for one conversation only.").format(
+            kept=len(kept), file=file, found=len(found) - len(kept)
+        )
+    )
 
 
 def _draft_of(grant: Grant, call: GrantedCall) -> GrantDraft:
@@ -174,7 +183,9 @@ def _write_new(file: str, content: bytes) -> None:
         with Path(read_text_file(Path(file))).open("xb") as target:
             target.write(content)
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}.") from error
+        raise UsageError(
+            tr("{file} cannot be written: {strerror}.").format(file=file, strerror=error.strerror)
+        ) from error
 
 
 def _read_rules(file: str) -> tuple[GrantDraft, ...]:
@@ -182,12 +193,17 @@ def _read_rules(file: str) -> tuple[GrantDraft, ...]:
     try:
         lines = read_regular(Path(file), _LARGEST).splitlines()
     except FileTooLarge as error:
-        raise UsageError(f"{file} is larger than 1 MB. Nothing was imported.") from error
+        raise UsageError(tr("{file} is larger than 1 MB. Nothing was imported.").format(file=file)) from error
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror or error}.") from error
+        raise UsageError(
+            tr("{file} cannot be read: {strerror}.").format(file=file, strerror=error.strerror or error)
+        ) from error
     if not lines:
-        raise UsageError(f"{file} has no rules.")
-    return tuple(_rule(line, f"{file}, line {number}") for number, line in enumerate(lines, start=1))
+        raise UsageError(tr("{file} has no rules.").format(file=file))
+    return tuple(
+        _rule(line, tr("{file}, line {number}").format(file=file, number=number))
+        for number, line in enumerate(lines, start=1)
+    )
 
 
 def _rule(line: bytes, where: str) -> GrantDraft:
@@ -195,14 +211,16 @@ def _rule(line: bytes, where: str) -> GrantDraft:
         json.loads(line, object_pairs_hook=_unique)
         return msgspec.json.decode(line, type=GrantDraft)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is no rule, so nothing was imported: {error}") from error
+        raise UsageError(
+            tr("{where} is not a rule, so nothing was imported: {error}").format(where=where, error=error)
+        ) from error
 
 
 def _unique(pairs: list[tuple[str, object]]) -> None:
     """Readers differ in which of two equal fields they take."""
     names = [name for name, _ in pairs]
     if len(names) != len(set(names)):
-        raise ValueError("a field is given twice")
+        raise ValueError(tr("a field is given twice"))
 
 
 async def _draft(
@@ -265,11 +283,13 @@ def _moment(text: str) -> datetime:
         try:
             return datetime.now(UTC) + span
         except OverflowError as error:
-            raise UsageError(f"{text} is too long.") from error
+            raise UsageError(tr("{text} is too long.").format(text=text)) from error
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{text!r} is no time: give 30m, 8h, 7d or a date such as 2027-01-31.") from error
+        raise UsageError(
+            tr("{text!r} is not a time. Use 30m, 8h, 7d or a date such as 2027-01-31.").format(text=text)
+        ) from error
 
 
 def _show(grant: Grant, options: GrantsOptions, terminal: Terminal) -> None:
@@ -288,5 +308,5 @@ def _matching(found: tuple[Grant, ...], part: str) -> Grant:
     """By any part of its id; raises `UsageError` for none and for several."""
     matching = [grant for grant in found if part and part in grant.id]
     if not matching:
-        raise UsageError(f"No grant has the id {part!r}. See them with: errand grants")
+        raise UsageError(tr("No permission has the id {part!r}. List them: errand grants").format(part=part))
     return only_match(part, matching, "grants", lambda grant: grant.exact)

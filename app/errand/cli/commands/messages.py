@@ -26,13 +26,12 @@ from errand.protocol.tasks import (
 )
 from errand.translation import tr
 
-_EXAMPLES = """\
-examples:
-  errand answer                  the open questions and approvals of all tasks
-  errand answer 3f2a friendly    answer a question: with text, or a number
-  errand answer 3f2a a           allow a call once; v shows all of it
-  errand answer 3f2a r use /tmp  deny it, and say why
-"""
+_EXAMPLES = tr(
+    "examples:\n  errand answer                  list open questions and approvals of all "
+    "tasks\n  errand answer 3f2a friendly    answer a question, with text or a number\n  "
+    "errand answer 3f2a a           allow a call once; v shows all of it\n  errand answer "
+    "3f2a r use /tmp  deny it and say why\n"
+)
 
 
 class SteerOptions(CommandOptions, frozen=True, kw_only=True):

@@ -30,15 +30,16 @@ from errand.protocol.settings import (
     ModelTestResult,
     Provider,
 )
+from errand.translation import tr
 
 # Prefix of a model id whose tool calls are written as text; the provider is the same.
 _AS_TEXT = "react/"
 
-NO_MODELS_TEXT = (
-    "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY or\n"
-    "GEMINI_API_KEY in your environment, or start a local server (Ollama,\n"
-    "LM Studio, llama.cpp, vLLM), or name a server of your own with\n"
-    "errand models --add-server URL, or try: errand tour"
+NO_MODELS_TEXT = tr(
+    "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY "
+    "or\nGEMINI_API_KEY in your environment, start a local server (Ollama, LM "
+    "Studio,\nllama.cpp, vLLM), add your own with errand models --add-server URL,\nor try: "
+    "errand tour"
 )
 
 
@@ -139,7 +140,9 @@ def format_warnings(found: ModelListResult, style: Style, width: int) -> list[st
     """The providers whose model lists could not be fetched, and those with unencrypted traffic."""
     warnings = [provider.list_error for provider in found.providers if provider.list_error]
     warnings += [
-        f"{provider.title}: what is sent to {provider.api_base} is not encrypted."
+        tr("{title}: the connection to {api_base} is not encrypted.").format(
+            title=provider.title, api_base=provider.api_base
+        )
         for provider in found.providers
         if provider.ready and provider.in_the_clear
     ]
@@ -149,7 +152,7 @@ def format_warnings(found: ModelListResult, style: Style, width: int) -> list[st
 def format_missing(found: ModelListResult, style: Style, width: int) -> list[str]:
     """The variables that would enable other providers."""
     missing = [provider.key_variable for provider in found.providers if not provider.ready and provider.key_variable]
-    text = wrapped(f"not set: {', '.join(missing)}", width) if missing else ""
+    text = wrapped(tr("not set: {names}").format(names=", ".join(missing)), width) if missing else ""
     return [style.dim(line) for line in text.splitlines()]
 
 
@@ -158,32 +161,42 @@ def format_models(found: ModelListResult, style: Style) -> list[str]:
         return [*NO_MODELS_TEXT.splitlines()]
     names = {provider.name for provider in found.providers if provider.ready}
     rows = [_row(model, style) for model in found.models if model.shown and model.provider in names]
-    prices = [style.dim("  prices in US dollars: a million tokens in / out")] if any("$" in row for row in rows) else []
-    return [*rows, *prices, f"default: {style.bold(plain(found.default))}"]
+    prices = (
+        [style.dim(tr("  prices in US dollars per million tokens, input / output"))]
+        if any("$" in row for row in rows)
+        else []
+    )
+    return [*rows, *prices, tr("default: {default}").format(default=style.bold(plain(found.default)))]
 
 
 def _source(provider: Provider) -> str:
     if provider.local:
-        return f"answers at {plain(provider.api_base)}"
+        return tr("answers at {api_base}").format(api_base=plain(provider.api_base))
     if provider.own:
-        key = {"keyring": ", key in the keyring", "file": ", key in Errand's encrypted file"}
-        return f"at {plain(provider.api_base)}{key.get(provider.key_source, '')}"
+        key = {"keyring": tr(", key in the keyring"), "file": tr(", key in Errand's encrypted file")}
+        return tr("at {api_base}{key_source}").format(
+            api_base=plain(provider.api_base), key_source=key.get(provider.key_source, "")
+        )
     where = {
-        "environment": f"key in {provider.key_variable}",
-        "keyring": "key in the keyring",
-        "file": "key in Errand's encrypted file",
-        "none": "no key",
-        "not_needed": "needs no key",
+        "environment": tr("key in {key_variable}").format(key_variable=provider.key_variable),
+        "keyring": tr("key in the keyring"),
+        "file": tr("key in Errand's encrypted file"),
+        "none": tr("no key"),
+        "not_needed": tr("needs no key"),
     }
     return where[provider.key_source]
 
 
 def _list_date(provider: Provider) -> str:
-    return f"list of models from {provider.listed_at.astimezone():%d %B %Y}" if provider.listed_at else ""
+    return (
+        tr("model list from {astimezone:%Y-%m-%d}").format(astimezone=provider.listed_at.astimezone())
+        if provider.listed_at
+        else ""
+    )
 
 
 def _row(model: Model, style: Style) -> str:
-    size = f"{model.context_tokens:,} tokens" if model.context_tokens else ""
+    size = tr("{context_tokens:,} tokens").format(context_tokens=model.context_tokens) if model.context_tokens else ""
     price = ""
     if model.input_price is not None and model.output_price is not None:
         price = f"${model.input_price:g} / ${model.output_price:g}"
@@ -229,7 +242,9 @@ async def remove_server(options: ModelsOptions, paths: Paths, terminal: Terminal
         known = _find_server(servers, name)
         if known is None:
             names = ", ".join(plain(server.title) for server in servers)
-            raise UsageError(f"There is no model server {name!r}. There are: {names or 'none'}.")
+            raise UsageError(
+                tr("There is no model server {name!r}. There are: {names}.").format(name=name, names=names or "none")
+            )
         result = await connection.call(MODEL_SERVER_REMOVE, ModelServerRemoveParams(id=known.name))
     terminal.line(plain(result.text))
     return 0
@@ -239,7 +254,9 @@ def _host(address: str) -> str:
     try:
         return urlsplit(address if "://" in address else f"//{address}").hostname or ""
     except ValueError as error:
-        raise UsageError(f"{address!r} is not a web address. Write one such as http://127.0.0.1:8000/v1.") from error
+        raise UsageError(
+            tr("{address!r} is not a web address. Use one such as http://127.0.0.1:8000/v1.").format(address=address)
+        ) from error
 
 
 async def _custom_servers(connection: Connection) -> tuple[Provider, ...]:

@@ -45,6 +45,7 @@ from errand.protocol.agents import (
 )
 from errand.protocol.base import EmptyParams
 from errand.regular_file import read_regular
+from errand.translation import tr
 
 _ACTIONS = (
     Action("list", "list all of them (the default)"),
@@ -55,10 +56,10 @@ _ACTIONS = (
     Action("export NAME --to FILE", "export one to a file", first="personality"),
     Action("import FILE", "import one from a file", first="file"),
 )
-_EPILOG = (
-    "The editor is that of VISUAL or EDITOR. Without a terminal the text that the editor would show is read from "
-    "standard input if there are no options: errand personalities edit NAME < FILE; errand personalities show NAME "
-    "prints it."
+_EPILOG = tr(
+    "The editor is taken from VISUAL or EDITOR. Without a terminal and without options, "
+    "the text is read from standard input: errand personalities edit NAME < FILE. errand "
+    "personalities show NAME prints it."
 )
 _LONGEST_TEXT = 1_000_000
 
@@ -118,7 +119,9 @@ def _as_json(personality: Personality) -> str:
 async def _new(connection: Connection, name: str, options: PersonalitiesOptions, terminal: Terminal) -> None:
     found = await connection.call(PERSONALITY_LIST, EmptyParams())
     if any(name.casefold() == one.name.casefold() for one in found.personalities):
-        raise UsageError(f"There is a personality {name!r} already. Change it: errand personalities edit {name}")
+        raise UsageError(
+            tr("The personality {name!r} already exists. Change it: errand personalities edit {name}").format(name=name)
+        )
     begun = Personality(id=uuid4().hex, name=name, system_prompt="")
     await _write_and_save(connection, begun, found.tools, options, terminal)
 
@@ -143,22 +146,26 @@ async def _write_and_save(
         text = as_text(before)
         written = await asyncio.to_thread(edited, text)  # for minutes: the connection must stay alive
         if written == text:
-            terminal.line("Nothing was changed.")
+            terminal.line(tr("Nothing was changed."))
             return
         try:
             await _save(connection, from_text(written, before), tools, options, terminal)
         except (UsageError, CallError) as error:
-            raise UsageError(f"{error} What you wrote is kept in {kept(written)}.") from error
+            raise UsageError(
+                tr("{error} Your text is kept in {written}.").format(error=error, written=kept(written))
+            ) from error
     else:
         written = sys.stdin.buffer.read(_LONGEST_TEXT).decode("utf-8", "replace")
         if not written.strip():
-            raise UsageError("Nobody is there to edit it: give options, or a text. See errand personalities --help")
+            raise UsageError(
+                tr("There is no terminal for an editor. Use options, or standard input: errand personalities --help")
+            )
         await _save(connection, from_text(written, before), tools, options, terminal)
 
 
 def _changes(options: PersonalitiesOptions) -> dict[str, object]:
     if options.prompt is not None and options.prompt_file is not None:
-        raise UsageError("--prompt and --prompt-file both give the system prompt: choose one of them.")
+        raise UsageError(tr("--prompt and --prompt-file cannot be used together."))
     prompt = options.prompt if options.prompt_file is None else _prompt_in(options.prompt_file)
     given: dict[str, object] = {
         "name": options.rename,
@@ -178,7 +185,7 @@ def _prompt_in(file: str) -> str:
     try:
         return read_regular(Path(os.path.expanduser(file)), _LONGEST_TEXT).decode("utf-8", "replace").strip("\n")
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
+        raise UsageError(tr("{file} cannot be read: {strerror}.").format(file=file, strerror=error.strerror)) from error
 
 
 async def _save(
@@ -190,22 +197,22 @@ async def _save(
 ) -> None:
     check_tools(personality, tools)
     saved = (await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))).personality
-    terminal.line(_as_json(saved) if options.json else f"{plain(saved.name)} was saved.")
+    terminal.line(_as_json(saved) if options.json else tr("Saved {name}.").format(name=plain(saved.name)))
 
 
 async def _delete(
     connection: Connection, personality: Personality, options: PersonalitiesOptions, terminal: Terminal
 ) -> None:
     if not options.yes:
-        question = f"Delete {personality.name}? Agents that have it use assistant from their next task on."
+        question = tr("Delete {name}? Its agents use assistant from their next task on.").format(name=personality.name)
         if not terminal.interactive:
-            raise UsageError(f"{question} Nobody is there to ask: say yes with --yes.")
+            raise UsageError(tr("{question} Confirm with --yes.").format(question=question))
         terminal.line(plain(question))
         if (await terminal.ask("[y/N] ")).strip().lower() not in ("y", "yes"):
-            terminal.line("Nothing was deleted.")
+            terminal.line(tr("Nothing was deleted."))
             return
     await connection.call(PERSONALITY_DELETE, PersonalityDeleteParams(personality_id=personality.id))
-    terminal.line(_as_json(personality) if options.json else f"{plain(personality.name)} was deleted.")
+    terminal.line(_as_json(personality) if options.json else tr("Deleted {name}.").format(name=plain(personality.name)))
 
 
 async def _list(connection: Connection, options: PersonalitiesOptions, terminal: Terminal) -> None:
@@ -218,10 +225,18 @@ async def _list(connection: Connection, options: PersonalitiesOptions, terminal:
 
 def format_personality(personality: Personality, width: int, style: Style) -> str:
     """One line: id, name, non-default settings, and the beginning of its prompt."""
-    thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
-    warmth = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
+    thinking = (
+        tr("thinking {thinking_level}").format(thinking_level=personality.thinking_level)
+        if personality.thinking_level != "off"
+        else ""
+    )
+    warmth = (
+        tr("temperature {temperature:g}").format(temperature=personality.temperature)
+        if personality.temperature is not None
+        else ""
+    )
     tools = ", ".join(personality.tools)
-    prompt = " ".join(personality.system_prompt.split()) or "the engine's own prompt"
+    prompt = " ".join(personality.system_prompt.split()) or tr("the default prompt")
     about = " · ".join(part for part in (personality.model, tools, thinking, warmth, personality.color, prompt) if part)
     head = f"{one_line(personality.id, 12):<12}  {one_line(personality.name, 20):<20}  "
     return f"{style.bold(head)}{style.dim(one_line(about, max(12, width - columns(head))))}"
@@ -230,19 +245,21 @@ def format_personality(personality: Personality, width: int, style: Style) -> st
 async def _export(connection: Connection, name: str, options: PersonalitiesOptions, terminal: Terminal) -> None:
     personality = await find_personality(connection, name)
     if not options.to:
-        raise UsageError("Say where to: errand personalities export NAME --to FILE")
+        raise UsageError(tr("Give a file: errand personalities export NAME --to FILE"))
     file = _write(personality, options)
-    terminal.line(f"{personality.name} was written to {file}.")
+    terminal.line(tr("Exported {name} to {file}.").format(name=personality.name, file=file))
 
 
 def _write(personality: Personality, options: PersonalitiesOptions) -> Path:
     file = Path(os.path.expanduser(options.to))
     if file.exists() and not options.overwrite:
-        raise UsageError(f"{file} is there already. Name another, or replace it with --overwrite.")
+        raise UsageError(tr("{file} already exists. Use another file, or --overwrite.").format(file=file))
     try:
         personality_file.write(file, personality, overwrite=options.overwrite)
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}.") from error
+        raise UsageError(
+            tr("{file} cannot be written: {strerror}.").format(file=file, strerror=error.strerror)
+        ) from error
     return file
 
 
@@ -251,9 +268,9 @@ async def _import(connection: Connection, file: str, terminal: Terminal) -> None
     taken = _read(file, await connection.call(PERSONALITY_LIST, EmptyParams()))
     personality = taken.personality
     await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))
-    terminal.line(f"{personality.name} was imported; its id is {personality.id}.")
+    terminal.line(tr("Imported {name}; its id is {id}.").format(name=personality.name, id=personality.id))
     if taken.left_out:
-        terminal.note(f"errand: unknown tools were left out: {', '.join(taken.left_out)}")
+        terminal.note(tr("errand: unknown tools were left out: {names}").format(names=", ".join(taken.left_out)))
 
 
 def _read(file: str, existing: PersonalityListResult) -> NewPersonality:

@@ -12,11 +12,15 @@ import msgspec
 from errand.cli.arguments import UsageError
 from errand.protocol.agents import Personality
 from errand.protocol.base import JsonObject
+from errand.translation import tr
 
 _RULE = "---"
-_HELP = """# Lines with # are left out. An empty value is the default; tools stand with commas between, empty: all.
-# thinking is off, minimal, low, medium, high or xhigh; color is blue, teal, green, amber, orange, red, pink, violet
-# or gray. The system prompt follows below the line of dashes; empty is the engine's own."""
+_HELP = tr(
+    "# Lines that start with # are ignored. An empty value is the default; separate tools "
+    "with commas, empty for all.\n# thinking is off, minimal, low, medium, high or xhigh; "
+    "color is blue, teal, green, amber, orange, red, pink, violet\n# or gray. The system "
+    "prompt follows below the line of dashes; empty for the default prompt."
+)
 _FIELDS = {
     "name": "name",
     "model": "model",
@@ -45,7 +49,9 @@ def from_text(text: str, before: Personality) -> Personality:
     """The personality with what the text says; raises `UsageError` that names the line."""
     head, rule, prompt = text.replace("\r\n", "\n").partition(f"\n{_RULE}\n")
     if not rule:
-        raise UsageError(f"The line {_RULE} above the system prompt is missing, so nothing was changed.")
+        raise UsageError(
+            tr("The line {_RULE} above the system prompt is missing, so nothing was changed.").format(_RULE=_RULE)
+        )
     changes: dict[str, object] = {"system_prompt": prompt.strip("\n")}
     for line in head.splitlines():
         if not line.strip() or line.startswith("#"):
@@ -53,7 +59,11 @@ def from_text(text: str, before: Personality) -> Personality:
         name, colon, value = line.partition(":")
         field = _FIELDS.get(name.strip().lower())
         if not colon or field is None:
-            raise UsageError(f"The line {line[:80]!r} is none of {', '.join(_FIELDS)}, so nothing was changed.")
+            raise UsageError(
+                tr("The line {line!r} is none of {names}, so nothing was changed.").format(
+                    line=line[:80], names=", ".join(_FIELDS)
+                )
+            )
         changes[field] = _value(field, value.strip())
     return changed(before, changes)
 
@@ -78,7 +88,7 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise UsageError(f"The temperature {text[:20]!r} is not a number.") from error
+        raise UsageError(tr("The temperature {text!r} is not a number.").format(text=text[:20])) from error
 
 
 def changed(before: Personality, changes: dict[str, object]) -> Personality:
@@ -89,13 +99,17 @@ def changed(before: Personality, changes: dict[str, object]) -> Personality:
         return msgspec.convert({**whole, **{names[name]: value for name, value in changes.items()}}, Personality)
     except msgspec.ValidationError as error:
         reason, _, place = str(error).replace("`", "").partition(" - at $.")
-        raise UsageError(f"{place or 'the text'}: {reason}. Nothing was changed.") from error
+        raise UsageError(
+            tr("{place}: {reason}. Nothing was changed.").format(place=place or tr("the text"), reason=reason)
+        ) from error
 
 
 def check_tools(personality: Personality, known: Collection[str]) -> None:
     unknown = [name for name in personality.tools if name not in known]
     if unknown:
-        raise UsageError(f"There is no tool {unknown[0]!r}. Tools are: {', '.join(known)}.")
+        raise UsageError(
+            tr("There is no tool {unknown!r}. Tools are: {names}.").format(unknown=unknown[0], names=", ".join(known))
+        )
 
 
 def edited(text: str) -> str:
@@ -110,13 +124,19 @@ def edited(text: str) -> str:
             file.write_text(text, encoding="utf-8")
             done = subprocess.run([*shlex.split(command), str(file)], check=False)
             if done.returncode:
-                raise UsageError(f"{command} ended with {done.returncode}, so nothing was changed.")
+                raise UsageError(
+                    tr("{command} ended with {returncode}, so nothing was changed.").format(
+                        command=command, returncode=done.returncode
+                    )
+                )
             return file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(
-            f"{command!r} cannot be used as an editor ({reason}). Set EDITOR to the one you use, or give options: "
-            "errand personalities --help"
+            tr(
+                "{command!r} cannot be used as an editor ({reason}). Set EDITOR, or use options: "
+                "errand personalities --help"
+            ).format(command=command, reason=reason)
         ) from error
 
 

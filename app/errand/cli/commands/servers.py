@@ -46,6 +46,7 @@ from errand.protocol.servers import (
     McpTrustParams,
     ToolInfo,
 )
+from errand.translation import tr, trn
 
 _ACTIONS = (
     Action("list", "list servers, including those of this workspace (the default)"),
@@ -132,7 +133,7 @@ class _Servers:
                 await self._add(name, self._options.command)
             case ["remove", name]:
                 await self._connection.call(MCP_REMOVE, McpServerParams(name=name))
-                self._terminal.line(f"{plain(name)} was removed, with its keys.")
+                self._terminal.line(tr("Removed {name} and its keys.").format(name=plain(name)))
             case ["enable" | "disable" as what, name]:
                 params = McpSetEnabledParams(name=name, enabled=what == "enable")
                 self._shown((await self._connection.call(MCP_SET_ENABLED, params)).server)
@@ -149,7 +150,7 @@ class _Servers:
                 await self._show(name)
             case ["log", name]:
                 text = (await self._connection.call(MCP_LOG, self._named(name))).text
-                self._terminal.line(plain(text) or "It has written nothing since the engine started.")
+                self._terminal.line(plain(text) or tr("The log is empty since the engine started."))
             case ["trust" | "distrust" as what, name]:
                 return await self._trust(name, trusted=what == "trust")
             case ["set-key", name, variable]:
@@ -157,7 +158,9 @@ class _Servers:
             case ["accept", name, tool]:
                 params = McpAcceptParams(name=name, tool=tool, workspace=self._workspace)
                 await self._connection.call(MCP_ACCEPT_TOOL, params)
-                self._terminal.line(f"Grants hold for {plain(tool)} of {plain(name)} again.")
+                self._terminal.line(
+                    tr("Permissions apply to {tool} of {name} again.").format(tool=plain(tool), name=plain(name))
+                )
             case ["prompt", target, *arguments]:
                 self._terminal.line(plain(await mcp_prompt(self._connection, target, arguments, self._workspace)))
             case _:
@@ -175,12 +178,12 @@ class _Servers:
         for server in servers:
             self._shown(server)
         if not servers and not self._options.json:
-            self._terminal.line("There is no MCP server. To add one: errand mcp add NAME -- command args…")
+            self._terminal.line(tr("No MCP servers yet. Add one: errand mcp add NAME -- command args…"))
 
     async def _add(self, name: str, command: Sequence[str]) -> None:
         options = self._options
         if bool(command) == bool(options.url):
-            raise UsageError("Name its command after --, or its address with --url. For help: errand mcp --help")
+            raise UsageError(tr("Give its command after --, or its address with --url. Help: errand mcp --help"))
         environment, keys = variables(options.env)
         secret = options.client_secret
         if secret and (value := os.environ.get(secret, "")):
@@ -203,7 +206,9 @@ class _Servers:
         server = (await self._connection.call(MCP_SAVE, params)).server
         self._shown(server)
         if not options.json:
-            self._terminal.line(f"It starts when a task needs it. To try it now: errand mcp show {plain(name)}")
+            self._terminal.line(
+                tr("It starts when a task needs it. Try it now: errand mcp show {name}").format(name=plain(name))
+            )
 
     async def _show(self, name: str) -> None:
         found = await self._connection.call(MCP_SHOW, self._named(name))
@@ -213,30 +218,34 @@ class _Servers:
         style, width = self._terminal.style, self._terminal.width
         self._shown(found.server)
         for tool in found.server.tools:
-            mark = style.amber(" (its description has changed: grants do not hold)") if tool.changed else ""
+            mark = style.amber(tr(" (its description has changed: permissions do not apply)")) if tool.changed else ""
             about = one_line(tool.description, max(20, width - len(tool.name) - 6))
             self._terminal.line(f"  {style.bold(plain(tool.name))}  {style.dim(plain(about))}{mark}")
         for note in found.server.notes:
             self._terminal.line(f"  {style.amber(plain(note))}")
         for resource in found.resources:
             about = one_line(resource.name or resource.description, 60)
-            self._terminal.line(f"  resource {plain(resource.uri)}  {style.dim(plain(about))}")
+            self._terminal.line(
+                tr("  resource {uri}  {about}").format(uri=plain(resource.uri), about=style.dim(plain(about)))
+            )
         for prompt in found.prompts:
-            self._terminal.line(f"  prompt {plain(prompt_line(prompt))}")
+            self._terminal.line(tr("  prompt {prompt}").format(prompt=plain(prompt_line(prompt))))
 
     async def _trust(self, name: str, *, trusted: bool) -> int:
         server = next((one for one in await self._all() if name in (one.name, one.id)), None)
         if server is None or not server.workspace:
-            raise UsageError(f"No file of {self._workspace} names a server {name!r}.")
+            raise UsageError(
+                tr("No file in {workspace} names a server {name!r}.").format(workspace=self._workspace, name=name)
+            )
         for line in server.started.splitlines():
             self._terminal.line(plain(line))
         if trusted and not self._options.yes:
             if not sys.stdin.isatty():
-                raise UsageError("Look at what it starts, then say --yes.")
-            sys.stderr.write("Trust exactly this? [y/N] ")
+                raise UsageError(tr("Check what it starts, then confirm with --yes."))
+            sys.stderr.write(tr("Trust exactly this? [y/N] "))
             sys.stderr.flush()
             if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-                self._terminal.line("Nothing was changed.")
+                self._terminal.line(tr("Nothing was changed."))
                 return EXIT_ERROR
         params = McpTrustParams(
             name=server.name, workspace=server.workspace, fingerprint=server.fingerprint, trusted=trusted
@@ -249,7 +258,9 @@ class _Servers:
         if not value and not sys.stdin.isatty():
             value = sys.stdin.readline(_LONGEST_KEY)
         if not value.strip():
-            raise UsageError(f"Set the variable {variable} here, or give its value on standard input.")
+            raise UsageError(
+                tr("Set the variable {variable} here, or pass its value on standard input.").format(variable=variable)
+            )
         params = McpKeyParams(name=name, variable=variable, value=value.strip(), workspace=self._workspace)
         self._terminal.line(plain((await self._connection.call(MCP_SET_KEY, params)).notice))
 
@@ -263,7 +274,7 @@ class _Servers:
 
 def server_lines(server: McpServer, style: Style) -> list[str]:
     """A server in one line, with more lines for what stands in its way."""
-    place = f"from {server.file} of this folder" if server.workspace else ""
+    place = tr("from {file} in this folder").format(file=server.file) if server.workspace else ""
     what = shlex.join(server.command) or server.url
     state = state_text(server)
     color = style.green if server.state == "ready" else style.dim if server.state == "idle" else style.amber
@@ -273,7 +284,7 @@ def server_lines(server: McpServer, style: Style) -> list[str]:
     for problem in filter(None, (server.problem, server.login_problem)):
         lines.append(f"  {style.amber(plain(problem))}")
     if server.trust == "unknown" and (server.command or server.url):
-        lines.append(f"  To look at it and trust it: errand mcp trust {plain(server.name)}")
+        lines.append(tr("  Review and trust it: errand mcp trust {name}").format(name=plain(server.name)))
     return lines
 
 
@@ -281,22 +292,29 @@ def state_text(server: McpServer) -> str:
     if not server.enabled:
         return "off"
     if not server.command and not server.url:
-        return "cannot be used"
+        return tr("cannot be used")
     if server.trust != "trusted":
-        return "declined" if server.trust == "declined" else "changed, not trusted" if server.changed else "not trusted"
+        return (
+            "declined"
+            if server.trust == "declined"
+            else tr("changed, not trusted")
+            if server.changed
+            else tr("not trusted")
+        )
     texts = {
-        "idle": "starts when needed",
+        "idle": tr("starts when needed"),
         "starting": "starting",
-        "ready": f"ready, {len(server.tools)} tool{'s' if len(server.tools) != 1 else ''}",
-        "failed": "failed, tries again when needed",
-        "given_up": "failed too often: restart it",
-        "needs_login": "needs your sign-in",
+        "ready": trn("ready, {n} tool", "ready, {n} tools", len(server.tools)),
+        "failed": tr("failed, tries again when needed"),
+        "given_up": tr("failed too often: restart it"),
+        "needs_login": tr("sign-in required"),
     }
     if server.login_address:
-        return "waits for your sign-in in the browser"
+        return tr("waiting for you to sign in in the browser")
     if not server.has_login:
         return texts[server.state]
-    return f"{texts[server.state]}, signed in{' with too few rights' if server.wants_login else ''}"
+    login = tr("{state}, signed in with too few rights") if server.wants_login else tr("{state}, signed in")
+    return login.format(state=texts[server.state])
 
 
 def prompt_line(prompt: McpPrompt) -> str:
@@ -314,7 +332,7 @@ def variables(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
         if not mark:
             value = os.environ.get(name, "")
             if not value:
-                raise UsageError(f"The variable {name} is not set here. Write --env {name}=VALUE.")
+                raise UsageError(tr("The variable {name} is not set here. Use --env {name}=VALUE.").format(name=name))
         if is_secret(name, value) and "${" not in value:
             keys[name], value = value, f"${{{name}}}"
         environment[name] = value
@@ -325,7 +343,7 @@ async def mcp_prompt(connection: Connection, target: str, arguments: Sequence[st
     """The text of a prompt named `server/prompt`."""
     name, mark, prompt = target.partition("/")
     if not mark or not prompt:
-        raise UsageError("Name a prompt as SERVER/PROMPT; errand mcp show SERVER lists them.")
+        raise UsageError(tr("Give a prompt as SERVER/PROMPT; errand mcp show SERVER lists them."))
     filled = dict(_pair(text, "ARGUMENT") for text in arguments)
     params = McpPromptParams(name=name, prompt=prompt, arguments=filled, workspace=workspace)
     return (await connection.call(MCP_PROMPT, params)).text
@@ -334,7 +352,7 @@ async def mcp_prompt(connection: Connection, target: str, arguments: Sequence[st
 def _pair(text: str, what: str) -> tuple[str, str]:
     name, mark, value = text.partition("=")
     if not mark or not name:
-        raise UsageError(f"{what}: {text!r} is not NAME=VALUE.")
+        raise UsageError(tr("{what}: {text!r} is not NAME=VALUE.").format(what=what, text=text))
     return name, value
 
 
@@ -361,10 +379,13 @@ TOOLS = Command(ToolsOptions, tools)
 
 def tool_line(tool: ToolInfo, everyone: frozenset[str], style: Style) -> str:
     """A tool in one line. `everyone` are the personalities: if all have it, none is named."""
-    origin = f"of {tool.origin}" if tool.origin else ""
-    unused = "" if tool.tier == "free" else "not used lately"
-    used = f"used {tool.last_used_at.astimezone():%d %b %H:%M}" if tool.last_used_at else unused
-    users = "" if everyone <= {*tool.personalities} else f"had by {', '.join(tool.personalities) or 'nobody'}"
-    changed = style.amber("description changed: rules do not hold") if tool.changed else ""
+    origin = tr("from {origin}").format(origin=tool.origin) if tool.origin else ""
+    unused = "" if tool.tier == "free" else tr("not used recently")
+    used = unused
+    if tool.last_used_at is not None:
+        used = tr("last used {time:%Y-%m-%d %H:%M}").format(time=tool.last_used_at.astimezone())
+    names = ", ".join(tool.personalities) or tr("nobody")
+    users = "" if everyone <= {*tool.personalities} else tr("available to {names}").format(names=names)
+    changed = style.amber(tr("description changed: permissions do not apply")) if tool.changed else ""
     facts = style.join(tool.tier, plain(origin), used, plain(users))
     return f"{style.bold(plain(tool.name).ljust(_NAME_WIDTH))}  {style.join(style.dim(facts), changed)}"

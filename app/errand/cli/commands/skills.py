@@ -31,6 +31,7 @@ from errand.protocol.skills import (
     SkillRemoveParams,
     SkillRestoreParams,
 )
+from errand.translation import tr
 
 _ACTIONS = (
     Action("list", "list the skills of this folder (the default)"),
@@ -78,7 +79,7 @@ async def skills(options: SkillsOptions, paths: Paths, terminal: Terminal) -> in
             case ["on" | "off" as state, name]:
                 skill = await _named(connection, name, options)
                 await connection.call(SKILL_ENABLE, SkillEnableParams(file=skill.file, is_enabled=state == "on"))
-                terminal.line(f"{skill.name} is {state}, from the next task on.")
+                terminal.line(tr("{name} is {state} from the next task on.").format(name=skill.name, state=state))
             case _:
                 raise wrong_words("skills", _ACTIONS, options.words)
     return 0
@@ -103,18 +104,26 @@ async def _list(connection: Connection, options: SkillsOptions, terminal: Termin
         terminal.line(f"  {style.dim(origin_text(skill))}")
         terminal.line(f"  {style.dim(escape_hidden_line(skill.file))}")
     if not found.skills and not options.json:
-        terminal.note("There are no skills here. To install one: errand skills install FOLDER")
+        terminal.note(tr("No skills yet. Install one: errand skills install FOLDER"))
     for file in found.broken:
-        terminal.note(f"errand: {escape_hidden_line(file)} is left out: it has no name and description at its top.")
+        terminal.note(
+            tr("errand: {file} was skipped: it does not start with a name and a description.").format(
+                file=escape_hidden_line(file)
+            )
+        )
 
 
 async def _named(connection: Connection, name: str, options: SkillsOptions) -> Skill:
     matching = [skill for skill in await _all(connection, options) if name in (skill.name, skill.file)]
     if not matching:
-        raise UsageError(f"No skill has the name {name!r}. See them with: errand skills")
+        raise UsageError(tr("No skill is named {name!r}. List them: errand skills").format(name=name))
     if len(matching) > 1:
         files = "\n".join(f"  {skill.file}" for skill in matching)
-        raise UsageError(f"{len(matching)} skills have the name {name!r}. Name one by its file:\n{files}")
+        raise UsageError(
+            tr("{matching} skills are named {name!r}. Choose one by its file:\n{files}").format(
+                matching=len(matching), name=name, files=files
+            )
+        )
     return matching[0]
 
 
@@ -134,7 +143,7 @@ async def _preview(connection: Connection, source: str, options: SkillsOptions) 
     found = await connection.call(SKILL_PREVIEW, params)
     if found.preview is None:
         choices = "\n".join(f"  --path {escape_hidden_line(choice)}" for choice in found.choices)
-        raise UsageError(f"There are several skills in it. Say which:\n{choices}")
+        raise UsageError(tr("It contains several skills. Choose one:\n{choices}").format(choices=choices))
     return found.preview
 
 
@@ -158,26 +167,34 @@ async def _install(connection: Connection, source: str, options: SkillsOptions, 
     _show(preview, options, terminal)
     if preview.problem:
         raise UsageError(preview.problem)
-    question = f"Install {preview.name}? Agents are told of it then; its scripts run only if you allow them."
+    question = tr("Install {name}? Agents will be told of it; its scripts run only if you allow them.").format(
+        name=preview.name
+    )
     if not await _is_confirmed(question, options, terminal):
-        terminal.note("Nothing was installed.")
+        terminal.note(tr("Nothing was installed."))
         return
     params = SkillInstallParams(
         source=preview.source, path=preview.path, ref=preview.ref, fingerprint=preview.fingerprint
     )
     made = (await connection.call(SKILL_INSTALL, params)).skill
-    terminal.line(f"{made.name} was installed in {escape_hidden_line(str(Path(made.file).parent))}.")
+    terminal.line(
+        tr("Installed {name} in {parent}.").format(
+            name=made.name, parent=escape_hidden_line(str(Path(made.file).parent))
+        )
+    )
 
 
 async def _remove(connection: Connection, skill: Skill, options: SkillsOptions, terminal: Terminal) -> None:
-    changed = " Files in it were changed since it was installed." if skill.is_changed else ""
+    changed = tr(" Files in it were changed since it was installed.") if skill.is_changed else ""
     folder = escape_hidden_line(str(Path(skill.file).parent))
-    if not await _is_confirmed(f"Remove {folder}?{changed}", options, terminal):
-        terminal.note("Nothing was removed.")
+    if not await _is_confirmed(
+        tr("Remove {folder}?{changed}").format(folder=folder, changed=changed), options, terminal
+    ):
+        terminal.note(tr("Nothing was removed."))
         return
     await connection.call(SKILL_REMOVE, SkillRemoveParams(file=skill.file))
     name = escape_hidden_line(skill.name)
-    terminal.line(f"{name} was removed. For 30 days it can be put back: errand skills restore {name}")
+    terminal.line(tr("Removed {name}. It can be restored for 30 days: errand skills restore {name}").format(name=name))
 
 
 async def _restore(connection: Connection, name: str, terminal: Terminal) -> None:
@@ -185,13 +202,17 @@ async def _restore(connection: Connection, name: str, terminal: Terminal) -> Non
     folder = (await connection.call(SKILL_LIST, SkillListParams())).folder
     file = name if "/" in name else str(Path(folder) / name / "SKILL.md")
     made = (await connection.call(SKILL_RESTORE, SkillRestoreParams(file=file))).skill
-    terminal.line(f"{escape_hidden_line(made.name)} is back in {escape_hidden_line(str(Path(made.file).parent))}.")
+    terminal.line(
+        tr("Restored {name} in {parent}.").format(
+            name=escape_hidden_line(made.name), parent=escape_hidden_line(str(Path(made.file).parent))
+        )
+    )
 
 
 async def _is_confirmed(question: str, options: SkillsOptions, terminal: Terminal) -> bool:
     if options.yes:
         return True
     if not terminal.interactive:
-        raise UsageError(f"{question} Nobody is there to ask: say yes with --yes.")
+        raise UsageError(tr("{question} Confirm with --yes.").format(question=question))
     terminal.line(question)
     return (await terminal.ask("[y/N] ")).strip().lower() in ("y", "yes")

@@ -43,6 +43,7 @@ from errand.protocol.executions import (
 )
 from errand.protocol.tasks import TASK_RECORD, TaskIdParams, TaskMode
 from errand.regular_file import atomic_writer, check_write_path
+from errand.translation import tr, trn
 
 _LARGEST = 10
 
@@ -69,15 +70,17 @@ CONTEXT = Command(ContextOptions, show_context)
 def format_context(found: ContextExplainResult, style: Style, width: int) -> list[str]:
     """The total, one line per part, and the largest entries."""
     if not found.used_tokens:
-        return ["No reply of this task was counted yet."]
-    used = count(found.used_tokens, "token")
+        return [tr("This task has no counted replies yet.")]
+    used = trn("{n} token", "{n} tokens", found.used_tokens)
     if found.window_tokens:
         share = f"{found.used_tokens / found.window_tokens:.0%}".replace("%", " %")
-        used = f"{used} of {found.window_tokens:,} that {found.model} can read, {share}"
+        used = tr("{used} of {window_tokens:,} of the context window of {model}, {share}").format(
+            used=used, window_tokens=found.window_tokens, model=found.model, share=share
+        )
     rows = [row for share in found.shares for row in _share(share, found.prompt)]
-    lines = [style.bold(f"Turn {found.turn}: {used}"), *_rows(rows, width)]
+    lines = [style.bold(tr("Turn {turn}: {used}").format(turn=found.turn, used=used)), *_rows(rows, width)]
     if found.largest:
-        lines += ["", style.dim("The largest entries")]
+        lines += ["", style.dim(tr("Largest entries"))]
         lines += _rows([_item(item) for item in found.largest], width)
     return lines
 
@@ -115,7 +118,11 @@ async def show_output(options: OutputOptions, paths: Paths, terminal: Terminal) 
         if options.number is None:
             _list(found, options, terminal)
         elif not 1 <= options.number <= len(found):
-            raise UsageError(f"This task has {len(found)} tool calls. See them with: errand output {options.task_id}")
+            raise UsageError(
+                tr("This task has {found} tool calls. List them: errand output {task_id}").format(
+                    found=len(found), task_id=options.task_id
+                )
+            )
         else:
             await _show(connection, found[options.number - 1], terminal)
     return 0
@@ -126,14 +133,14 @@ OUTPUT = Command(OutputOptions, show_output)
 
 def _list(found: tuple[Execution, ...], options: OutputOptions, terminal: Terminal) -> None:
     if not found and not options.json:
-        terminal.line("This task has run no tool.")
+        terminal.line(tr("This task has used no tools."))
     for number, execution in enumerate(found, 1):
         if options.json:
             terminal.line(msgspec.json.encode(execution).decode())
             continue
         style = terminal.style
         about = one_line(execution.about or execution.tool, max(20, terminal.width - 40))
-        gave = execution.summary if execution.ended_at is not None else "no result on record"
+        gave = execution.summary if execution.ended_at is not None else tr("no recorded result")
         largest = max((output.size for output in execution.outputs), default=0)
         terminal.line(f"{number:>3}  {about}  {style.dim(style.join(one_line(gave, 60), file_size(largest)))}")
 
@@ -173,10 +180,14 @@ async def show_prompt(options: PromptOptions, paths: Paths, terminal: Terminal) 
         terminal.line(msgspec.json.encode(parts).decode())
         return 0
     if not parts:
-        terminal.line("Its prompt was not kept: the task has not asked a model yet, or ran before prompts were kept.")
+        terminal.line(tr("No prompt is stored: the task has not called a model yet, or is older than stored prompts."))
     for part in parts:
         sources = f" · {', '.join(part.sources)}" if part.sources else ""
-        terminal.line(terminal.style.bold(f"{part.name} · {count(len(part.text), 'character')}{plain(sources)}"))
+        terminal.line(
+            terminal.style.bold(
+                f"{part.name} · {trn('{n} character', '{n} characters', len(part.text))}{plain(sources)}"
+            )
+        )
         for remark in part.remarks:
             text = remark if isinstance(remark, str) else prompt_remark_text(remark)
             terminal.line(terminal.style.amber(f"{terminal.style.sign('warn')} {plain(text)}"))
@@ -210,7 +221,7 @@ class RecordOptions(TaskIdOptions, frozen=True, kw_only=True):
 
 async def write_record(options: RecordOptions, paths: Paths, terminal: Terminal) -> int:
     if bool(options.to) == options.json:
-        raise UsageError("Say where the record goes: --to FILE, or --json for standard output.")
+        raise UsageError(tr("Give a file with --to FILE, or use --json for standard output."))
     async with await connect(paths, "errand record") as connection:
         task = await find_task(connection, options.task_id)
         lines = (await connection.call(TASK_RECORD, TaskIdParams(task_id=task.id))).lines
@@ -220,9 +231,11 @@ async def write_record(options: RecordOptions, paths: Paths, terminal: Terminal)
         return 0
     file = Path(options.to)
     _write_record(file, whole, paths)
-    terminal.line(f"Wrote {file}: {len(lines)} lines. Play it with: errand replay {file}")
+    terminal.line(
+        tr("Wrote {lines} lines to {file}. Replay it: errand replay {file}").format(file=file, lines=len(lines))
+    )
     terminal.note(
-        "It holds what was said, file contents that the agent saw, and no key. Read it before you pass it on."
+        tr("It contains messages and file contents that the agent saw, but no keys. Review it before you share it.")
     )
     return 0
 
@@ -237,4 +250,6 @@ def _write_record(file: Path, text: str, paths: Paths) -> None:
         with atomic_writer(file, overwrite=False) as opened:
             opened.write(text.encode())
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}. Choose another place.") from error
+        raise UsageError(
+            tr("{file} cannot be written: {strerror}. Choose another place.").format(file=file, strerror=error.strerror)
+        ) from error

@@ -17,6 +17,7 @@ from errand.client.tour import LABEL, TOUR_TASKS, TourTask, make_workspace
 from errand.paths import Paths
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.tasks import TASK_START, Task
+from errand.translation import tr
 
 _COLOURS = {"fix": "36", "note": "35", "clean": "34"}
 
@@ -32,13 +33,13 @@ class TourAnswerer:
     async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
         if ask.kind == "question":
             text = ask.choices[0] if ask.choices else "friendly"
-            self._say(f"the tour answers its question itself: {plain(text)}")
+            self._say(tr("the tour answers: {text}").format(text=plain(text)))
             return AskAnswerParams(ask_id=ask.id, text=text)
-        self._say("the tour allows it itself, once")
+        self._say(tr("the tour allows it once"))
         return AskAnswerParams(ask_id=ask.id, allow=True)
 
     def _say(self, text: str) -> None:
-        self._terminal.line(self._terminal.style.amber(f"Nobody is at this terminal: {text}"))
+        self._terminal.line(self._terminal.style.amber(tr("No terminal input: {text}").format(text=text)))
 
 
 async def tour(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:
@@ -79,14 +80,14 @@ async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
 def introduction(workspace: Path, terminal: Terminal) -> list[str]:
     style = terminal.style
     lines = [
-        f"{style.bold('The Errand tour')}{style.sign('sep')}{style.amber(LABEL)}",
-        "No model is called and nothing leaves this machine. The replies are played from a script;",
-        "the files, the commands and their results are real.",
-        f"Workspace: {short_path(str(workspace))}",
+        f"{style.bold(tr('The Errand tour'))}{style.sign('sep')}{style.amber(LABEL)}",
+        tr("No model is called and nothing leaves this machine. Replies come from a script;"),
+        tr("the files, the commands and their results are real."),
+        tr("Workspace: {workspace}").format(workspace=short_path(str(workspace))),
         "",
     ]
     rows = [f"  {style.paint(_COLOURS[story.name], f'{story.name:<5}')}  {story.prompt}" for story in TOUR_TASKS]
-    return [*lines, "Three tasks start now, all at once:", *rows, ""]
+    return [*lines, tr("Three tasks now start at once:"), *rows, ""]
 
 
 def _label(story: TourTask, terminal: Terminal) -> str:
@@ -97,11 +98,16 @@ def _print_outcome(tasks: list[Task], workspace: Path, interrupts: int, terminal
     style = terminal.style
     complete = sum(exit_code(task) == 0 for task in tasks)
     terminal.line()
-    terminal.line(style.bold(f"{complete} of {len(TOUR_TASKS)} tasks complete.") + f" What they made: {workspace}")
+    terminal.line(
+        style.bold(
+            tr("{complete} of {TOUR_TASKS} tasks complete.").format(complete=complete, TOUR_TASKS=len(TOUR_TASKS))
+        )
+        + tr(" Their files: {workspace}").format(workspace=workspace)
+    )
     if interrupts:
         return 130
     if complete < len(TOUR_TASKS):
         return 1
-    terminal.line("Next: set a key such as OPENAI_API_KEY or start Ollama, see what is found with `errand models`,")
-    terminal.line("then hand over your own work: errand run 'what to do'   or   errand chat")
+    terminal.line(tr("Next: set a key such as OPENAI_API_KEY or start Ollama, check with `errand models`,"))
+    terminal.line(tr("then start your own task: errand run 'what to do'   or   errand chat"))
     return 0

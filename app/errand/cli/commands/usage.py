@@ -14,8 +14,9 @@ from errand.client.launch import connect
 from errand.client.number_format import money, token_count
 from errand.paths import Paths
 from errand.protocol.usage import USAGE_REPORT, UsageKey, UsageReportResult, UsageRow
+from errand.translation import tr
 
-_HEADS = ("money", "tokens in", "out", "cached", "turns", "tasks")
+_HEADS = ("money", tr("input tokens"), "out", "cached", "turns", "tasks")
 _LONGEST_NAME = 44
 
 
@@ -42,9 +43,9 @@ USAGE = Command(UsageOptions, show_usage)
 def format_usage(found: UsageReportResult, by: str, style: Style) -> list[str]:
     """One row each, then the sum and a note about unknown prices."""
     if not found.total.turns:
-        return ["Nothing was used in this time."]
+        return [tr("No usage in this period.")]
     rows = {"day": found.days, "model": found.models, "conversation": found.conversations}[by]
-    table = [(by, *_HEADS), *(_cells(row, row.title) for row in rows), _cells(found.total, "in all")]
+    table = [(by, *_HEADS), *(_cells(row, row.title) for row in rows), _cells(found.total, tr("total"))]
     widths = [max(columns(cells[place]) for cells in table) for place in range(len(table[0]))]
     lines = ["  ".join(_aligned(cells, widths)).rstrip() for cells in table]
     notes = [style.amber(note) for note in (unpriced_text(found.total),) if note]

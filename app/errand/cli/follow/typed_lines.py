@@ -36,20 +36,17 @@ Order: TypeAlias = Literal["stop", "pause", "resume"]
 
 _ORDERS = {"stop": TASK_STOP, "pause": TASK_PAUSE, "resume": TASK_RESUME}
 
-TASK_HELP = """\
-/pause        hold the task before its next step
-/resume       go on with it, also after the engine was killed
-/approve MODE ask, edits (of files in the workspace), plan (only reading), never, or all
-/as MODE      take the task for a chat, or a chat that has answered for a task"""
-ANSWER_HELP = """\
-=TEXT         as an answer: exactly this text, also where it looks like a number of the list or a command"""
-ATTACHED_HELP = f"""\
-/stop         stop the task
-{TASK_HELP}
-/help         this list
-{ANSWER_HELP}
-Enter steers, Alt+Enter queues a follow-up,
-Ctrl+C and Ctrl+D leave the task at work."""
+TASK_HELP = tr(
+    "/pause        pause the task before its next step\n/resume       resume it, also "
+    "after the engine was killed\n/approve MODE ask, edits (file changes in the "
+    "workspace), plan (read only), never, or all\n/as MODE      switch between task and "
+    "chat"
+)
+ANSWER_HELP = tr("=TEXT         answer with exactly this text, even if it looks like a number of the list or a command")
+ATTACHED_HELP = tr(
+    "/stop         stop the task\n{TASK_HELP}\n/help         this list\n{ANSWER_HELP}\nEnter "
+    "steers, Alt+Enter queues a message,\nCtrl+C and Ctrl+D detach; the task keeps running."
+).format(TASK_HELP=TASK_HELP, ANSWER_HELP=ANSWER_HELP)
 ATTACHED = tr("What you type steers the task. /stop stops it, Ctrl+C detaches, /help lists the commands.")
 
 

@@ -22,11 +22,12 @@ from errand.cli.exit_codes import EXIT_ERROR
 from errand.cli.options import CommandOptions, Option
 from errand.cli.recovery.database_server import refuse_server
 from errand.cli.terminal.terminal import Terminal
-from errand.client.number_format import count, file_size
+from errand.client.number_format import file_size
 from errand.database_file import copy_database, find_fault, open_to_read
 from errand.paths import Paths
 from errand.protocol.base import JsonObject
 from errand.regular_file import atomic_writer, check_replaceable, open_regular, read_regular
+from errand.translation import tr, trn
 
 _DATABASE, _SETTINGS = "errand.db", "settings.json"
 _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
@@ -104,7 +105,7 @@ def _settings(data: bytes) -> JsonObject:
     try:
         return msgspec.json.decode(data, type=JsonObject)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise OSError(errno.EINVAL, f"the settings in it cannot be read ({error})") from error
+        raise OSError(errno.EINVAL, tr("its settings cannot be read ({error})").format(error=error)) from error
 
 
 def _with_local_addresses(settings: JsonObject, paths: Paths) -> tuple[JsonObject, tuple[str, ...]]:
@@ -149,7 +150,9 @@ async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> in
     """Never overwrites a file."""
     refuse_server(paths, "pg_dump --format=custom --file=errand.dump")
     if not paths.database.exists():
-        raise UsageError(f"There is nothing to back up: {paths.database} does not exist yet.")
+        raise UsageError(
+            tr("There is nothing to back up: {database} does not exist yet.").format(database=paths.database)
+        )
     target = _target(options.to or None, paths)
     copy = target.with_name(f".{target.name}.db")
     try:
@@ -158,16 +161,26 @@ async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> in
         wrong, conversations = await asyncio.to_thread(_inspect, copy)
         contents = await asyncio.to_thread(write_backup, copy, paths, target)
     except (OSError, sqlite3.Error) as error:
-        terminal.note(f"errand: No backup was made: {error}. Nothing was changed.")
+        terminal.note(tr("errand: no backup was made: {error}. Nothing was changed.").format(error=error))
         return EXIT_ERROR
     finally:
         copy.unlink(missing_ok=True)
     if wrong:
-        terminal.note(f"errand: {target} was made, but the database is damaged: {wrong}. Run: errand doctor --repair")
+        terminal.note(
+            tr(
+                "errand: {target} was written, but the database is damaged: {wrong}. Run: errand doctor --repair"
+            ).format(target=target, wrong=wrong)
+        )
         return EXIT_ERROR
-    terminal.line(f"{target}: {_contents_text(conversations, contents)}, {file_size(target.stat().st_size)}, whole.")
-    terminal.line(f"Keys, long output and workspaces are not in it; they are in {paths.home}.")
-    terminal.line(f"Back to it: errand restore {target}")
+    terminal.line(
+        tr("{target}: {conversations}, {st_size}, complete.").format(
+            target=target,
+            conversations=_contents_text(conversations, contents),
+            st_size=file_size(target.stat().st_size),
+        )
+    )
+    terminal.line(tr("Keys, long output and workspaces are not included; they are in {home}.").format(home=paths.home))
+    terminal.line(tr("Restore it: errand restore {target}").format(target=target))
     return 0
 
 
@@ -175,8 +188,9 @@ BACKUP = Command(BackupOptions, backup)
 
 
 def _contents_text(conversations: int, contents: BackupContents) -> str:
-    settings = " and your settings" if contents.has_settings else ""
-    return f"{count(conversations, 'conversation')}, {count(contents.pictures, 'picture')}{settings}"
+    settings = tr(" and your settings") if contents.has_settings else ""
+    stored = trn("{n} conversation", "{n} conversations", conversations)
+    return f"{stored}, {trn('{n} picture', '{n} pictures', contents.pictures)}{settings}"
 
 
 def _target(given: str | None, paths: Paths) -> Path:
@@ -189,9 +203,13 @@ def _target(given: str | None, paths: Paths) -> Path:
     try:
         check_replaceable(target, overwrite=False)
     except FileExistsError as error:
-        raise UsageError(f"{target} exists already; give another name.") from error
+        raise UsageError(tr("{target} already exists. Use another name.").format(target=target)) from error
     except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}. Give another name.") from error
+        raise UsageError(
+            tr("{target} cannot be written: {strerror}. Use another name.").format(
+                target=target, strerror=error.strerror
+            )
+        ) from error
     return target
 
 

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Literal
 
 from errand.database_file import find_fault, find_loss, open_to_read
+from errand.translation import tr
 
 _ADVICE = (
     "Nothing was changed. To repair it as far as possible and see what is missing: errand doctor --repair\n"
     "The broken file is kept. Copies of each day are in the folder copies: errand restore FILE"
 )
 _LOSS_ADVICE = {
-    "file": "Put it back if you have it. To restore a copy or start with an empty database: errand doctor --repair",
-    "changes": "Put back what was there if you have it. To go on with what there is: errand doctor --repair",
+    "file": tr("Put it back if you have it. To restore a copy or start with an empty database: errand doctor --repair"),
+    "changes": tr("Put back what was there if you have it. To continue with what there is: errand doctor --repair"),
 }
 _LOST_HEADS = """
 SELECT count(*) FROM agents WHERE json_extract(body, '$.headId') IS NOT NULL
@@ -26,13 +27,18 @@ def check_database(file: Path, copies: Path) -> tuple[Literal["good", "bad"], st
     if (loss := find_loss(file, copies)) is not None:
         return "bad", "database", loss.text, _LOSS_ADVICE[loss.what]
     if not file.exists():
-        return "good", "database", "none yet; it is made at the first start", ""
+        return "good", "database", tr("none yet; created at the first start"), ""
     if file.is_file() and not file.stat().st_size:
-        return "bad", "database", f"{file} is empty", _ADVICE
+        return "bad", "database", tr("{file} is empty").format(file=file), _ADVICE
     found = find_faults(file)
     if found:
-        return "bad", "database", f"{file} is damaged: {'; '.join(found)}", _ADVICE
-    return "good", "database", f"{file.stat().st_size / 1e6:.1f} MB, intact: {_counts(file)}", ""
+        return "bad", "database", tr("{file} is damaged: {names}").format(file=file, names="; ".join(found)), _ADVICE
+    return (
+        "good",
+        "database",
+        tr("{st_size:.1f} MB, intact: {file}").format(st_size=file.stat().st_size / 1e6, file=_counts(file)),
+        "",
+    )
 
 
 def find_faults(file: Path) -> tuple[str, ...]:

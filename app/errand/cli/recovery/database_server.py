@@ -11,6 +11,7 @@ from errand.cli.arguments import UsageError
 from errand.paths import Paths
 from errand.printable import reason
 from errand.regular_file import read_regular
+from errand.translation import tr
 
 _LARGEST_SETTINGS = 1024 * 1024
 _SECRETS = ("password", "sslpassword")
@@ -59,9 +60,9 @@ def check_server(url: str) -> tuple[Literal["good", "bad"], str, str, str]:
         else:
             socket.create_connection((host, port), _WAIT_S).close()
     except (OSError, OverflowError) as error:
-        advice = "Start it, or look at the network between here and there, and at the setting database_url."
-        return "bad", "database", f"{url} does not answer: {reason(error)}", advice
-    return "good", "database", f"{url} answers", ""
+        advice = tr("Start the server, or check the network and the setting database_url.")
+        return "bad", "database", tr("{url} does not respond: {error}").format(url=url, error=reason(error)), advice
+    return "good", "database", tr("{url} responds").format(url=url), ""
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -28,6 +28,7 @@ from errand.database_file import (
     revision,
 )
 from errand.paths import Paths
+from errand.translation import tr
 
 _MOST_NAMED = 20
 _WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks"}
@@ -45,15 +46,15 @@ async def repair(options: RepairOptions, paths: Paths, terminal: Terminal) -> in
         terminal.line(loss.text)
         return await _replace_lost(loss, options, paths, terminal)
     if not paths.database.exists():
-        terminal.line("There is no database yet, so there is nothing to repair.")
+        terminal.line(tr("There is no database yet, so there is nothing to repair."))
         return 0
     lock = await engine_lock(paths, force=options.force)
     try:
         found = await asyncio.to_thread(find_faults, paths.database)
         if not found:
-            terminal.line(f"{paths.database} is intact: there is nothing to repair.")
+            terminal.line(tr("{database} is intact: there is nothing to repair.").format(database=paths.database))
             return 0
-        terminal.line(f"{paths.database} is damaged: {'; '.join(found)}")
+        terminal.line(tr("{database} is damaged: {names}").format(database=paths.database, names="; ".join(found)))
         return await asyncio.to_thread(_repair, paths, terminal)
     finally:
         lock.release()
@@ -63,14 +64,14 @@ async def _replace_lost(loss: Loss, options: RepairOptions, paths: Paths, termin
     """Ask how to replace a database that is missing or lacks its newest changes."""
     copy = await asyncio.to_thread(_newest_copy, paths)
     if copy is not None and _is_newer(copy, paths.database):
-        question = f"Go back to the copy of {date_text(copy)}?"
+        question = tr("Restore the copy of {copy}?").format(copy=date_text(copy))
         if await _is_confirmed(terminal, question, f"errand restore {copy}", options):
             return await restore(RestoreOptions(file=str(copy), force=options.force), paths, terminal)
         if not terminal.interactive:
             return EXIT_ERROR
-    question = "Go on with what there is?" if loss.what == "changes" else "Begin with an empty database?"
+    question = tr("Continue with what there is?") if loss.what == "changes" else tr("Start with an empty database?")
     if not await _is_confirmed(terminal, question, "errand doctor --repair --yes", options):
-        terminal.line("Nothing was changed.")
+        terminal.line(tr("Nothing was changed."))
         return EXIT_ERROR
     lock = await engine_lock(paths, force=options.force)
     try:
@@ -80,7 +81,11 @@ async def _replace_lost(loss: Loss, options: RepairOptions, paths: Paths, termin
             accept_missing_database(paths.database)
     finally:
         lock.release()
-    terminal.line("Errand goes on with what there is." if loss.what == "changes" else "The next start makes a new one.")
+    terminal.line(
+        tr("Errand continues with what there is.")
+        if loss.what == "changes"
+        else tr("The next start creates a new one.")
+    )
     return 0
 
 
@@ -95,7 +100,7 @@ async def _is_confirmed(terminal: Terminal, question: str, command: str, options
     if options.yes:
         return True
     if not terminal.interactive:
-        terminal.line(f"{question} Then: {command}")
+        terminal.line(tr("{question} Then: {command}").format(question=question, command=command))
         return False
     return (await terminal.ask(f"{question} [y/N] ")).strip().lower() in ("y", "yes")
 
@@ -103,8 +108,8 @@ async def _is_confirmed(terminal: Terminal, question: str, command: str, options
 def _repair(paths: Paths, terminal: Terminal) -> int:
     new = paths.database.with_name("errand.db.repaired")
     if _with_new_indexes(paths.database, new):
-        terminal.line("Only its indexes were damaged; they were rebuilt. Nothing is missing.")
-        terminal.line(f"Mended. The broken file is kept: {replace_database(new, paths)}")
+        terminal.line(tr("Only its indexes were damaged; they were rebuilt. Nothing is missing."))
+        terminal.line(tr("Repaired. The damaged file is kept: {new}").format(new=replace_database(new, paths)))
         return 0
     copy = _newest_copy(paths)
     known = _known_nodes(paths.database)
@@ -117,12 +122,12 @@ def _repair(paths: Paths, terminal: Terminal) -> int:
     if left:
         with suppress(OSError):
             new.unlink()
-        terminal.line(f"It cannot be repaired: {'; '.join(left)}. Nothing was changed.")
+        terminal.line(tr("It cannot be repaired: {names}. Nothing was changed.").format(names="; ".join(left)))
         terminal.line(_recovery_advice(copy, paths))
         return EXIT_ERROR
     for line in (*_saved_lines(pieces, copy), *_missing_lines(new, known)):
         terminal.line(line)
-    terminal.line(f"Mended. The broken file is kept: {replace_database(new, paths)}")
+    terminal.line(tr("Repaired. The damaged file is kept: {new}").format(new=replace_database(new, paths)))
     return 0
 
 
@@ -165,16 +170,20 @@ def _schema(file: Path) -> str | None:
 
 def _recovery_advice(copy: Path | None, paths: Paths) -> str:
     if copy is None:
-        return f"There is no copy of it either. Move {paths.database} away to start with an empty one; keep it."
-    return f"Go back to the copy of {date_text(copy)}: errand restore {copy}"
+        return tr("There is no copy either. To start with an empty database, move {database} away and keep it.").format(
+            database=paths.database
+        )
+    return tr("Restore the copy of {copy}: errand restore {copy2}").format(copy=date_text(copy), copy2=copy)
 
 
 def _saved_lines(pieces: tuple[SalvagedTable, ...], copy: Path | None) -> list[str]:
     told = [piece for piece in pieces if piece.table in _WORDS]
-    lines = [f"Read from it: {', '.join(f'{piece.read:,} {_WORDS[piece.table]}' for piece in told)}."]
+    lines = [
+        tr("Recovered: {names}.").format(names=", ".join(f"{piece.read:,} {_WORDS[piece.table]}" for piece in told))
+    ]
     filled = [f"{piece.from_copy:,} {_WORDS[piece.table]}" for piece in told if piece.from_copy]
     if copy is not None and filled:
-        lines.append(f"Taken from the copy of {date_text(copy)}: {', '.join(filled)}.")
+        lines.append(tr("From the copy of {copy}: {names}.").format(copy=date_text(copy), names=", ".join(filled)))
     return lines
 
 
@@ -198,20 +207,27 @@ def _missing_lines(new: Path, known: dict[str, set[int]] | None) -> list[str]:
         there = {int(row[0]) for row in connection.execute("SELECT number FROM nodes")}
     if known is None:
         gaps = max(there, default=0) - len(there)
-        return [f"About {gaps:,} messages are missing; which ones is unknown."] if gaps else []
+        return [tr("About {gaps:,} messages are missing; it is unknown which ones.").format(gaps=gaps)] if gaps else []
     lost = {key: len(numbers - there) for key, numbers in known.items() if numbers - there}
-    lines = [f"Missing: {_messages_text(count)} of {_quoted_title(key, titles)}." for key, count in lost.items()]
+    lines = [
+        tr("Missing: {count} of {key}.").format(count=_messages_text(count), key=_quoted_title(key, titles))
+        for key, count in lost.items()
+    ]
     nameless = [key for key, title in titles.items() if title == "Recovered"]
-    lines += [f"Recovered without its title: {key}." for key in nameless]
+    lines += [tr("Recovered without its title: {key}.").format(key=key) for key in nameless]
     if len(lines) > _MOST_NAMED:
-        lines[_MOST_NAMED:] = [f"And {len(lines) - _MOST_NAMED:,} more like these."]
-    return lines or ["Nothing is missing."]
+        lines[_MOST_NAMED:] = [tr("And {lines:,} more like these.").format(lines=len(lines) - _MOST_NAMED)]
+    return lines or [tr("Nothing is missing.")]
 
 
 def _quoted_title(conversation_id: str, titles: dict[str, str]) -> str:
     title = titles.get(conversation_id)
-    return f"“{plain(title)}”" if title is not None else f"the conversation {conversation_id}, which is lost completely"
+    return (
+        f"“{plain(title)}”"
+        if title is not None
+        else tr("the conversation {conversation_id}, which is lost completely").format(conversation_id=conversation_id)
+    )
 
 
 def _messages_text(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"
+    return tr("1 message") if count == 1 else tr("{count:,} messages").format(count=count)

@@ -25,7 +25,6 @@ from errand.cli.recovery.database_server import refuse_server
 from errand.cli.terminal.terminal import Terminal
 from errand.client.errors import ConnectionLost, NoEngine
 from errand.client.launch import connect
-from errand.client.number_format import count
 from errand.database_file import (
     copy_database,
     find_fault,
@@ -40,6 +39,7 @@ from errand.paths import Paths
 from errand.protocol.base import EmptyParams, JsonObject, JsonValue
 from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from errand.regular_file import NotRegularFile, flush_folder
+from errand.translation import tr, trn
 
 # SQL filters for rows that may contain such paths; all tasks.
 _ROWS = {"nodes": """body LIKE '%"type":"image"%'""", "conversations": "body LIKE '%/workspaces/%'", "tasks": "true"}
@@ -200,7 +200,9 @@ async def restore(options: RestoreOptions, paths: Paths, terminal: Terminal) -> 
         await asyncio.to_thread(_prepare, file, new, paths)
     except (OSError, sqlite3.Error, tarfile.TarError) as error:
         new.unlink(missing_ok=True)
-        terminal.note(f"errand: {given} cannot be put in place: {error}. Nothing was changed.")
+        terminal.note(
+            tr("errand: {given} cannot be restored: {error}. Nothing was changed.").format(given=given, error=error)
+        )
         return EXIT_ERROR
     finally:
         unpacked.unlink(missing_ok=True)
@@ -214,7 +216,10 @@ async def restore(options: RestoreOptions, paths: Paths, terminal: Terminal) -> 
         rest = _restore_files(given, paths) if is_backup else ""
     finally:
         lock.release()
-    terminal.line(f"Restored from {given}.{rest}" + (f" What was there before is kept: {kept}" if kept else ""))
+    terminal.line(
+        tr("Restored from {given}.{rest}").format(given=given, rest=rest)
+        + (tr(" The previous database is kept: {kept}").format(kept=kept) if kept else "")
+    )
     return 0
 
 
@@ -231,14 +236,16 @@ def _is_backup(file: Path) -> bool:
         with open_backup(file):
             return True
     except NotRegularFile as error:
-        raise UsageError(f"{file} cannot be restored: {error.strerror}.") from error
+        raise UsageError(
+            tr("{file} cannot be restored: {strerror}.").format(file=file, strerror=error.strerror)
+        ) from error
     except (OSError, tarfile.TarError):
         return False
 
 
 def _database_of(backup: Path, unpacked: Path) -> Path:
     if not unpack_database(backup, unpacked):
-        raise UsageError(f"{backup} is not a backup of Errand. Nothing was changed.")
+        raise UsageError(tr("{backup} is not an Errand backup. Nothing was changed.").format(backup=backup))
     return unpacked
 
 
@@ -248,13 +255,19 @@ def _restore_files(backup: Path, paths: Paths) -> str:
     try:
         contents = unpack_rest(backup, paths, kept)
     except (OSError, tarfile.TarError) as error:
-        return f" Not all of its pictures and settings could be restored: {error}."
-    pictures = f" {count(contents.pictures, 'picture')} that were missing were restored." if contents.pictures else ""
-    before = f" (those before: {kept})" if kept.exists() else ""
-    settings = f" The settings were restored{before}." if contents.has_settings else ""
+        return tr(" Some pictures or settings could not be restored: {error}.").format(error=error)
+    pictures = (
+        tr(" Restored {pictures}.").format(pictures=trn("{n} picture", "{n} pictures", contents.pictures))
+        if contents.pictures
+        else ""
+    )
+    before = tr(" (previous ones: {kept})").format(kept=kept) if kept.exists() else ""
+    settings = tr(" The settings were restored{before}.").format(before=before) if contents.has_settings else ""
     if contents.left_out:
         names = ", ".join(contents.left_out)
-        settings += f" The backup names other addresses than are set here; these were left as they are: {names}."
+        settings += tr(" The backup has other addresses than are set here; these were not changed: {names}.").format(
+            names=names
+        )
     return pictures + settings
 
 
@@ -296,7 +309,9 @@ async def _engine_lock(paths: Paths) -> FileLock:
     give_up_at = time.monotonic() + _ENDS_WITHIN_S
     while (lock := FileLock.acquire(paths.lock)) is None:
         if time.monotonic() > give_up_at:
-            raise UsageError("The engine does not end, or is started again. Close Errand's windows and try again.")
+            raise UsageError(
+                tr("The engine does not end, or was started again. Close all Errand windows and try again.")
+            )
         await asyncio.sleep(0.005)  # a lock of another process sets no event
     return lock
 
@@ -304,25 +319,33 @@ async def _engine_lock(paths: Paths) -> FileLock:
 def _checked(file: Path, given: Path, paths: Paths) -> Path:
     """UsageError for a file that must not replace the database; `given` is its name in messages."""
     if not file.is_file():
-        raise UsageError(f"There is no file {given}. The copies that there are: {paths.copies}")
+        raise UsageError(tr("There is no file {given}. Copies: {copies}").format(given=given, copies=paths.copies))
     if paths.database.exists() and file.samefile(paths.database):
-        raise UsageError(f"{given} is the database itself.")
+        raise UsageError(tr("{given} is the database itself.").format(given=given))
     try:
         schema = revision(file)
         wrong = find_fault(file) if schema is not None else ""
         present = revision(paths.database) if paths.database.exists() else None
     except sqlite3.Error as error:
-        if "malformed" not in str(error) and "not a database" not in str(error):
-            raise UsageError(f"{given} cannot be read: {error}. Nothing was changed.") from error
+        if "malformed" not in str(error) and tr("not a database") not in str(error):
+            raise UsageError(
+                tr("{given} cannot be read: {error}. Nothing was changed.").format(given=given, error=error)
+            ) from error
         schema, wrong, present = "", str(error), None
     if schema is None:
-        raise UsageError(f"{given} is not a database of Errand. Nothing was changed.")
+        raise UsageError(tr("{given} is not an Errand database. Nothing was changed.").format(given=given))
     if wrong:
-        raise UsageError(f"{given} is damaged: {wrong}. Nothing was changed. Try another copy from {paths.copies}")
+        raise UsageError(
+            tr("{given} is damaged: {wrong}. Nothing was changed. Try another copy from {copies}").format(
+                given=given, wrong=wrong, copies=paths.copies
+            )
+        )
     if present is not None and schema > present:
         raise UsageError(
-            f"{given} was written by a newer Errand (schema {schema}; the present database has {present}). "
-            "Nothing was changed. Install the newer version first."
+            tr(
+                "{given} was written by a newer version of Errand (schema {schema}; the current "
+                "database has {present}). Nothing was changed. Install the newer version first."
+            ).format(given=given, schema=schema, present=present)
         )
     return file
 

@@ -44,7 +44,7 @@ from errand.protocol.conversations import (
     Node,
 )
 from errand.protocol.tasks import TASK_RETRY, TASK_START, Task, TaskRetryParams
-from errand.translation import marked
+from errand.translation import marked, tr
 
 _PAGE = 100
 _MODEL_HELP = marked("model, such as openai/gpt-4.1 (default: the model of the agent)")
@@ -63,7 +63,7 @@ async def tree(options: TreeOptions, paths: Paths, terminal: Terminal) -> int:
         terminal.line(msgspec.json.encode(found).decode())
         return 0
     if not found.nodes:
-        terminal.line("Nothing was said here yet.")
+        terminal.line(tr("No messages yet."))
     for line in tree_lines(found, terminal.style, terminal.width):
         terminal.line(line)
     return 0
@@ -91,7 +91,11 @@ async def move(options: MoveOptions, paths: Paths, terminal: Terminal) -> int:
         terminal.line(msgspec.json.encode(agent).decode())
     else:
         end = short_id(agent.head_id or "")
-        terminal.line(f"{one_line(escape_hidden_line(agent.name), 60)} goes on from {end}, the end of that branch.")
+        terminal.line(
+            tr("{name} is now at {end}, the end of that branch.").format(
+                name=one_line(escape_hidden_line(agent.name), 60), end=end
+            )
+        )
     return 0
 
 
@@ -122,7 +126,11 @@ async def fork(options: ForkOptions, paths: Paths, terminal: Terminal) -> int:
         terminal.line(msgspec.json.encode(agent).decode())
     else:
         name = short_id(conversation.id)
-        terminal.line(f"What is said next goes on after {short_id(node.id)}: errand run --conversation {name} '…'")
+        terminal.line(
+            tr("The next message continues after {id}: errand run --conversation {name} '…'").format(
+                id=short_id(node.id), name=name
+            )
+        )
     return 0
 
 
@@ -151,7 +159,7 @@ async def edit(options: EditOptions, paths: Paths, terminal: Terminal) -> int:
         conversation = await find_conversation(connection, options.conversation)
         node = await _node(connection, conversation, options.at, lambda one: one.is_from_person)
         if node is None or not node.is_from_person:
-            raise UsageError("Only a message of yours can be edited. Its id is in: errand show")
+            raise UsageError(tr("Only your own messages can be edited. errand show prints their ids."))
         text = text or await _edited(node, terminal)
         start = await _start(
             connection, conversation, text, options, options.task, terminal, model=options.model, edited=node
@@ -181,7 +189,7 @@ async def retry(options: RetryOptions, paths: Paths, terminal: Terminal) -> int:
         conversation = await find_conversation(connection, options.conversation)
         node = await _node(connection, conversation, options.at, lambda one: one.role == "assistant")
         if node is None:
-            raise UsageError("No agent has replied here yet.")
+            raise UsageError(tr("No agent has replied here yet."))
         if options.at is None:
             node = await _first_reply(connection, conversation, node)
         params = TaskRetryParams(node_id=node.id, model=options.model)
@@ -228,11 +236,11 @@ async def _edited(node: Node, terminal: Terminal) -> str:
     """The text as the person changes it at the prompt; raises `UsageError` if they leave it."""
     old = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
     if not terminal.interactive:
-        raise UsageError("Say what the message is to be: errand edit ID 'new text', or - for standard input")
+        raise UsageError(tr("Give the new text: errand edit ID 'new text', or - for standard input"))
     try:
         return read_prompt(await terminal.ask("> ", old))
     except (KeyboardInterrupt, EOFError):
-        raise UsageError("Nothing was sent; the message is as it was.") from None
+        raise UsageError(tr("Nothing was sent; the message is unchanged.")) from None
 
 
 async def _start(
@@ -280,6 +288,6 @@ async def _set_head(
     agents = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation.id))).agents
     agent = find_agent(agents, name) if name is not None else first_agent(agents)
     if agent is None:
-        raise UsageError("This conversation has no agent. Add one: errand agents add " + short_id(conversation.id))
+        raise UsageError(tr("This conversation has no agent. Add one: errand agents add ") + short_id(conversation.id))
     params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=to_leaf)
     return (await connection.call(AGENT_SET_HEAD, params)).agent

@@ -13,7 +13,7 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, one_line, short_id, short_path
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.client.number_format import count, file_size
+from errand.client.number_format import file_size
 from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams
 from errand.protocol.data import (
@@ -29,6 +29,7 @@ from errand.protocol.data import (
     OrphansParams,
     OrphansResult,
 )
+from errand.translation import tr, trn
 
 _MOST = 500
 
@@ -67,10 +68,19 @@ async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> in
     if options.json:
         terminal.line(msgspec.json.encode(done).decode())
         return 0
-    what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
-    terminal.line(f"{what} written to {done.path} ({file_size(done.bytes)})")
+    what = tr("{conversations} with {messages}").format(
+        conversations=trn("{n} conversation", "{n} conversations", done.conversations),
+        messages=trn("{n} message", "{n} messages", done.nodes),
+    )
+    terminal.line(
+        tr("{what} written to {path} ({bytes})").format(what=what, path=done.path, bytes=file_size(done.bytes))
+    )
     if done.removed:
-        terminal.line(f"keys were removed from {count(done.removed, 'text')}; --keep-secrets keeps them")
+        terminal.line(
+            tr("secrets were redacted in {texts}; --keep-secrets keeps them").format(
+                texts=trn("{n} text", "{n} texts", done.removed)
+            )
+        )
     return 0
 
 
@@ -89,10 +99,14 @@ async def prune(options: PruneOptions, paths: Paths, terminal: Terminal) -> int:
     if options.json:
         terminal.line(msgspec.json.encode(done).decode())
         return 0
-    what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')} ({file_size(done.bytes)})"
-    terminal.line(f"{what} {'deleted' if options.yes else 'would be deleted'}")
+    what = tr("{conversations} with {messages} ({bytes})").format(
+        conversations=trn("{n} conversation", "{n} conversations", done.conversations),
+        messages=trn("{n} message", "{n} messages", done.nodes),
+        bytes=file_size(done.bytes),
+    )
+    terminal.line((tr("{what} deleted") if options.yes else tr("{what} would be deleted")).format(what=what))
     if not options.yes and done.conversations:
-        terminal.note("errand: this cannot be undone. Add --yes to delete them, or export them first.")
+        terminal.note(tr("errand: this cannot be undone. Add --yes to delete them, or export them first."))
     return 0
 
 
@@ -107,16 +121,20 @@ class DeleteOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def delete(options: DeleteOptions, paths: Paths, terminal: Terminal) -> int:
     if options.json and not options.yes:
-        raise UsageError("--json answers no question. Add --yes to delete it; it cannot be undone.")
+        raise UsageError(tr("With --json nothing is asked. Add --yes to delete it; this cannot be undone."))
     async with await connect(paths, "errand delete") as connection:
         conversation = await find_conversation(connection, options.conversation_id, exactly=True)
         if not conversation.archived:
             name = short_id(conversation.id)
-            raise UsageError(f"{name} is not archived: {_title(conversation)}. Archive it first: errand archive {name}")
+            raise UsageError(
+                tr("{name} is not archived: {conversation}. Archive it first: errand archive {name}").format(
+                    name=name, conversation=_title(conversation)
+                )
+            )
         if not options.yes:
             await _confirm(conversation, terminal)
         await connection.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation.id))
-    text = f"{short_id(conversation.id)} was deleted: {_title(conversation)}"
+    text = tr("Deleted {id}: {conversation}").format(id=short_id(conversation.id), conversation=_title(conversation))
     terminal.line(msgspec.json.encode(conversation).decode() if options.json else text)
     return 0
 
@@ -127,20 +145,25 @@ DELETE = Command(DeleteOptions, delete)
 async def _confirm(conversation: Conversation, terminal: Terminal) -> None:
     """Raises `UsageError` if the person declines, or if nobody can be asked."""
     changed, style = conversation.updated_at.astimezone(), terminal.style
-    facts = style.join(f"last changed {changed:%Y-%m-%d %H:%M}", escape_hidden_line(short_path(conversation.workspace)))
+    facts = style.join(
+        tr("last changed {changed:%Y-%m-%d %H:%M}").format(changed=changed),
+        escape_hidden_line(short_path(conversation.workspace)),
+    )
     terminal.line(f"{short_id(conversation.id)}  {_title(conversation)}  {style.dim(facts)}")
     if not terminal.interactive:
-        raise UsageError("Nothing was deleted. It cannot be undone: repeat the command with --yes.")
+        raise UsageError(tr("Nothing was deleted. This cannot be undone; repeat the command with --yes to delete."))
     try:
-        reply = await terminal.ask("Delete it with all it holds? It cannot be undone. y for yes, Enter for no: ")
+        reply = await terminal.ask(
+            tr("Delete it and everything in it? This cannot be undone. y for yes, Enter for no: ")
+        )
     except (EOFError, KeyboardInterrupt):
         reply = ""
     if reply.strip().casefold() not in ("y", "yes"):
-        raise UsageError("Nothing was deleted.")
+        raise UsageError(tr("Nothing was deleted."))
 
 
 def _title(conversation: Conversation) -> str:
-    return one_line(escape_hidden_line(conversation.title), 60) or "(without a title)"
+    return one_line(escape_hidden_line(conversation.title), 60) or tr("(untitled)")
 
 
 class OrphansOptions(CommandOptions, frozen=True, kw_only=True):
@@ -161,9 +184,10 @@ async def orphans(options: OrphansOptions, paths: Paths, terminal: Terminal) -> 
             terminal.note(f"errand: {_orphans_text(found)}")
         if options.archive or (options.delete and options.yes):
             await _archive_or_delete(connection, found, delete=options.delete)
-            terminal.note(f"errand: {'deleted' if options.delete else 'archived'}: {len(found.orphans):,}")
+            done = tr("errand: deleted {count}") if options.delete else tr("errand: archived {count}")
+            terminal.note(done.format(count=f"{len(found.orphans):,}"))
         elif options.delete and found.orphans:
-            terminal.note("errand: this cannot be undone. Add --yes to delete them, or export them first.")
+            terminal.note(tr("errand: this cannot be undone. Add --yes to delete them, or export them first."))
     return 0
 
 
@@ -173,16 +197,18 @@ ORPHANS = Command(OrphansOptions, orphans)
 def format_orphan(orphan: Orphan, style: Style) -> str:
     """Id, size, messages, title."""
     conversation = orphan.conversation
-    archived = style.dim("  archived") if conversation.archived else ""
-    facts = f"{file_size(orphan.bytes):>10}  {count(orphan.nodes, 'message'):>14}"
+    archived = style.dim(tr("  archived")) if conversation.archived else ""
+    facts = f"{file_size(orphan.bytes):>10}  {trn('{n} message', '{n} messages', orphan.nodes):>14}"
     return f"{conversation.id}  {facts}  {one_line(conversation.title, 60)}{archived}"
 
 
 def _orphans_text(found: OrphansResult) -> str:
     if not found.count:
-        return "every conversation has an agent"
-    more = f"; the {_MOST} largest are shown" if found.count > _MOST else ""
-    return f"{count(found.count, 'conversation')} without any agent, {file_size(found.bytes)} in all{more}"
+        return tr("every conversation has an agent")
+    more = tr("; the {_MOST} largest are shown").format(_MOST=_MOST) if found.count > _MOST else ""
+    return tr("{conversations} without an agent, {bytes} in total{more}").format(
+        conversations=trn("{n} conversation", "{n} conversations", found.count), bytes=file_size(found.bytes), more=more
+    )
 
 
 async def _archive_or_delete(connection: Connection, found: OrphansResult, *, delete: bool) -> None:

@@ -17,15 +17,18 @@ from errand.client.connection import Connection
 from errand.client.display_text import found_counts_text, import_text
 from errand.client.errors import CallError
 from errand.client.launch import connect
-from errand.client.number_format import count, file_size
+from errand.client.number_format import file_size
 from errand.paths import Paths
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import DATA_FIND, DATA_IMPORT, DataFindResult, DataImportParams, FoundSessions
+from errand.translation import tr, trn
 
-_EPILOG = (
-    "Without a path it shows the sessions of Codex, Claude Code, OpenCode, gemini-cli and pi on this machine and asks "
-    "which to take. Known are also the exports of ChatGPT and Claude (the zip or its conversations.json), of OpenCode "
-    "and of goose. Conversations that are here stay as they are; those of other programs get what was written since."
+_EPILOG = tr(
+    "Without a path, errand import shows the sessions of Codex, Claude Code, OpenCode, "
+    "gemini-cli and pi on this machine and asks which ones to import. It also reads the "
+    "exports of ChatGPT and Claude (the zip or its conversations.json), OpenCode and "
+    "goose. Existing conversations stay as they are; those of other programs get their "
+    "new messages."
 )
 _Program = Literal["codex", "claude-code", "opencode", "gemini-cli", "pi"]
 
@@ -53,7 +56,7 @@ async def import_conversations(options: ImportOptions, paths: Paths, terminal: T
         if options.path is not None:
             await _take(connection, absolute_path(options.path), options, terminal)
             return 0
-        terminal.status("Looking for sessions of other programs …")
+        terminal.status(tr("Looking for sessions of other programs …"))
         result = await connection.call(DATA_FIND, EmptyParams())
         terminal.clear_status()
         found = [one for one in result.found if not options.programs or program_name(one) in options.programs]
@@ -70,14 +73,19 @@ async def import_conversations(options: ImportOptions, paths: Paths, terminal: T
                     terminal.line(line)
         takeable = [one for one in found if one.new or one.grown]
         if not takeable:
-            terminal.note("All that can be read is here already.")
+            terminal.note(tr("Everything found has already been imported."))
             return 0
         if not options.yes and not terminal.interactive:
-            terminal.note("errand: nothing was taken. Take what is new with --yes, of one program with --program NAME.")
+            terminal.note(
+                tr(
+                    "errand: nothing was imported. Import what is new with --yes, or only one program "
+                    "with --program NAME."
+                )
+            )
             return 0
         chosen = takeable if options.yes else await _chosen(found, takeable, terminal)
         if chosen is None:
-            terminal.line("Nothing was taken.")
+            terminal.line(tr("Nothing was imported."))
             return EXIT_STOPPED
         return await _take_all(connection, chosen, options, terminal)
 
@@ -94,23 +102,35 @@ def found_lines(number: int, found: FoundSessions, width: int, style: Style) -> 
     """The program with its counts, then its folder and what could not be looked at."""
     age = ""
     if found.newest_at is not None:
-        age = f"newest {time_ago((datetime.now(UTC) - found.newest_at).total_seconds())}"
-    about = style.join(count(found.sessions, "session"), found_counts_text(found), file_size(found.bytes), age)
+        age = tr("newest {total_seconds}").format(
+            total_seconds=time_ago((datetime.now(UTC) - found.newest_at).total_seconds())
+        )
+    about = style.join(
+        trn("{n} session", "{n} sessions", found.sessions), found_counts_text(found), file_size(found.bytes), age
+    )
     lines = [f"{number}  {style.bold(f'{plain(found.program):<12}')} {about}"]
     lines.append(f"   {style.dim(plain(short_path(found.path)))}")
     if found.not_looked_at:
-        lines.append(style.amber(f"   {count(found.not_looked_at, 'older file')} could not be looked at in time"))
+        lines.append(
+            style.amber(
+                tr("   {older_files} could not be read in time").format(
+                    older_files=trn("{n} older file", "{n} older files", found.not_looked_at)
+                )
+            )
+        )
     if found.problem:
         lines.append(style.amber(wrapped(f"   {plain(found.problem)}", width)))
     return lines
 
 
 def _say_nothing_found(result: DataFindResult, options: ImportOptions, terminal: Terminal) -> None:
-    which = f" of {' or '.join(options.programs)}" if options.programs else " of other programs"
-    terminal.line(f"No sessions{which} were found on this machine. These places were looked into:")
+    which = (
+        tr(" of {names}").format(names=" or ".join(options.programs)) if options.programs else tr(" of other programs")
+    )
+    terminal.line(tr("No sessions{which} were found on this machine. Searched:").format(which=which))
     for place in result.searched:
         terminal.line(f"  {plain(short_path(place))}")
-    terminal.line("To take in a file or another folder: errand import PATH")
+    terminal.line(tr("To import a file or another folder: errand import PATH"))
 
 
 async def _chosen(
@@ -119,7 +139,9 @@ async def _chosen(
     """What the person wants; None for nothing."""
     while True:
         try:
-            typed = (await terminal.ask("take all that is new? Enter for yes, numbers such as 1,3, or n > ")).strip()
+            typed = (
+                await terminal.ask(tr("import everything new? Enter for yes, numbers such as 1,3, or n > "))
+            ).strip()
         except (EOFError, KeyboardInterrupt):
             return None
         if typed.lower() in ("", "y", "yes", "all"):
@@ -134,7 +156,7 @@ async def _chosen(
         unknown = [word for word in words if word not in names]
         if not unknown:
             return [names[word] for word in dict.fromkeys(words)]
-        terminal.line(terminal.style.amber(f"There is no {plain(unknown[0])!r} in the list."))
+        terminal.line(terminal.style.amber(tr("{unknown!r} is not in the list.").format(unknown=plain(unknown[0]))))
 
 
 async def _take_all(
@@ -143,7 +165,7 @@ async def _take_all(
     """Each after the other; the fault of one stops no other."""
     code = 0
     for one in chosen:
-        terminal.status(f"Reading {one.program} …")
+        terminal.status(tr("Reading {program} …").format(program=one.program))
         try:
             await _take(connection, one.path, options, terminal)
         except CallError as error:
@@ -155,9 +177,7 @@ async def _take_all(
 
 async def _take(connection: Connection, path: str, options: ImportOptions, terminal: Terminal) -> None:
     if options.path is not None and (options.programs or options.yes):
-        raise UsageError(
-            "--program and --yes are for what is found on this machine: leave PATH out, or leave them out."
-        )
+        raise UsageError(tr("--program and --yes cannot be used with PATH."))
     done = await connection.call(DATA_IMPORT, DataImportParams(path=path))
     terminal.clear_status()
     if options.json:

@@ -28,19 +28,19 @@ from errand.protocol.conversations import (
     ConversationListParams,
 )
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+from errand.translation import tr
 
 _PAGE = 500  # the engine's maximum
 _WIDEST_FOLDER = 30
 _NARROWEST_FOLDER = 12
 _NARROWEST_TITLE = 16
 _AT_WORK = ("running", "thinking", "tool_executing")
-_EXAMPLES = """\
-examples:
-  errand list                the newest of all folders, pinned ones first
-  errand list parser --here  those of this folder with "parser" in their title
-  errand list --active       those with a task at work, or that waits for you
-  errand show 3f2a           the one whose id has this part
-"""
+_EXAMPLES = tr(
+    "examples:\n  errand list                conversations of all folders, pinned ones "
+    'first\n  errand list parser --here  those in this folder with "parser" in their '
+    "title\n  errand list --active       those with a running task, or one that waits for "
+    "you\n  errand show 3f2a           the one with this part in its id\n"
+)
 
 
 class ListOptions(CommandOptions, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ async def list_conversations(options: ListOptions, paths: Paths, terminal: Termi
     for one in shown:
         terminal.line(format_conversation(one, tasks.get(one.id), terminal.width, terminal.style))
     if len(found) > len(shown):
-        terminal.note(f"errand: there are more; --limit {options.limit * 5} shows some of them")
+        terminal.note(tr("errand: there are more; --limit {limit} shows more of them").format(limit=options.limit * 5))
     return 0
 
 
@@ -133,14 +133,20 @@ async def _has_any(connection: Connection) -> bool:
 
 def _nothing_text(options: ListOptions, folder: str | None, *, has_any: bool) -> str:
     if not has_any:
-        return "No conversations yet. Start one: errand run 'what to do', or errand chat"
+        return tr("No conversations yet. Start one: errand run 'what to do', or errand chat")
     kind = f"{'archived ' if options.archived else ''}{'pinned ' if options.pinned else ''}"
-    limits = [f"with {one_line(options.title, 40)!r} in its title"] if options.title else []
-    limits += [f"of the folder {escape_hidden_line(short_path(folder))}"] if folder is not None else []
-    limits += ["with a task under way"] if options.active else []
+    limits = [tr("with {title!r} in its title").format(title=one_line(options.title, 40))] if options.title else []
+    limits += (
+        [tr("in the folder {folder}").format(folder=escape_hidden_line(short_path(folder)))]
+        if folder is not None
+        else []
+    )
+    limits += [tr("with a running task")] if options.active else []
     if not kind and not limits:
-        return "All conversations are archived. See them with: errand list --archived"
-    return f"There is no {kind}{' '.join(['conversation', *limits])}. See all with: errand list"
+        return tr("All conversations are archived. List them: errand list --archived")
+    return tr("There is no {kind}{names}. List all: errand list").format(
+        kind=kind, names=" ".join(["conversation", *limits])
+    )
 
 
 def format_conversation(conversation: Conversation, task: Task | None, width: int, style: Style) -> str:
@@ -152,7 +158,7 @@ def format_conversation(conversation: Conversation, task: Task | None, width: in
     pin = "pinned" if conversation.pinned else ""
     tail = style.join(*filter(None, (pin, folder)))
     room = max(_NARROWEST_TITLE, width - columns(head) - columns(tail) - 2)
-    title = one_line(escape_hidden_line(conversation.title), room) or "(without a title)"
+    title = one_line(escape_hidden_line(conversation.title), room) or tr("(untitled)")
     gap = " " * max(1, width - columns(head) - columns(title) - columns(tail))
     painted = colored(task, head, style) if task is not None else head
     return f"{painted}{title}{gap}{style.dim(tail)}".rstrip()
@@ -163,8 +169,8 @@ def conversation_state(task: Task | None) -> str:
     if task is None:
         return ""
     if task.status in _AT_WORK and task.retry_at is None:
-        return "at work"
-    return "waits for you" if task.status == "waiting_user" else status_text(task)
+        return tr("running")
+    return tr("waiting for you") if task.status == "waiting_user" else status_text(task)
 
 
 class ArchiveOptions(CommandOptions, frozen=True, kw_only=True):
@@ -174,13 +180,13 @@ class ArchiveOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def archive(options: ArchiveOptions, paths: Paths, terminal: Terminal) -> int:
-    done = "is back in the list" if options.undo else "is archived"
+    done = tr("was restored") if options.undo else tr("was archived")
     async with await connect(paths, "errand archive") as connection:
         for one in await _each(connection, options.conversation_ids):
             changed = await _changed(connection, one, archived=not options.undo)
             _report(changed, f"{done}: {_name(changed)}", terminal, as_json=options.json)
     if not options.undo and not options.json:
-        terminal.note("errand: back with errand archive --undo ID; seen with errand list --archived")
+        terminal.note(tr("errand: restore with errand archive --undo ID; list with errand list --archived"))
     return 0
 
 
@@ -194,7 +200,7 @@ class PinOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def pin(options: PinOptions, paths: Paths, terminal: Terminal) -> int:
-    done = "is not pinned any more" if options.undo else "is pinned"
+    done = tr("was unpinned") if options.undo else tr("was pinned")
     async with await connect(paths, "errand pin") as connection:
         for one in await _each(connection, options.conversation_ids):
             changed = await _changed(connection, one, pinned=not options.undo)
@@ -215,7 +221,7 @@ async def rename(options: RenameOptions, paths: Paths, terminal: Terminal) -> in
     async with await connect(paths, "errand rename") as connection:
         one = await find_conversation(connection, options.conversation)
         changed = await _changed(connection, one, title=options.title)
-    _report(changed, f"is now called: {_name(changed)}", terminal, as_json=options.json)
+    _report(changed, tr("was renamed to: {changed}").format(changed=_name(changed)), terminal, as_json=options.json)
     return 0
 
 
@@ -225,7 +231,7 @@ RENAME = Command(RenameOptions, rename)
 async def _each(connection: Connection, parts: Sequence[str]) -> list[Conversation]:
     """All of them before any is changed."""
     if not parts:
-        raise UsageError("Say which conversations: their ids are listed by errand list")
+        raise UsageError(tr("Give one or more conversations; errand list shows their ids"))
     return [await find_conversation(connection, part) for part in parts]
 
 
@@ -247,4 +253,4 @@ def _report(conversation: Conversation, text: str, terminal: Terminal, *, as_jso
 
 
 def _name(conversation: Conversation) -> str:
-    return one_line(escape_hidden_line(conversation.title), 60) or "(without a title)"
+    return one_line(escape_hidden_line(conversation.title), 60) or tr("(untitled)")

@@ -13,11 +13,13 @@ from errand.cli.terminal.text import one_line
 from errand.client.launch import connect
 from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_SEARCH, ConversationSearchParams, SearchHit
+from errand.translation import tr
 
 _START, _END = "\u2068", "\u2069"
-_OPERATORS = (
-    "A search can be narrowed, with words or without: from:user, from:agent or from:NAME, in:TITLE or in:ID, "
-    "tool:shell, after:2026-11-01 and before:2026-12 (days, months or years). Values with blanks stand in quotes."
+_OPERATORS = tr(
+    "Narrow a search with from:user, from:agent or from:NAME, in:TITLE or in:ID, "
+    "tool:shell, after:2026-11-01 and before:2026-12 (days, months or years), with or "
+    "without words. Put values with spaces in quotes."
 )
 
 
@@ -35,7 +37,7 @@ async def search(options: SearchOptions, paths: Paths, terminal: Terminal) -> in
     if found.advice:
         raise UsageError(found.advice)
     if not found.hits and not options.json:
-        terminal.note(f"errand: nothing was found for {options.text!r}")
+        terminal.note(tr("errand: no results for {text!r}").format(text=options.text))
     for hit in found.hits:
         terminal.line(msgspec.json.encode(hit).decode() if options.json else hit_lines(hit, terminal.style))
     return 0
@@ -47,7 +49,10 @@ SEARCH = Command(SearchOptions, search, epilog=_OPERATORS)
 def hit_lines(hit: SearchHit, style: Style) -> str:
     """Day, conversation, position and snippet with the matching words in bold, then the adjacent messages."""
     day = hit.created_at.astimezone().strftime("%Y-%m-%d %H:%M")
-    title, place = one_line(hit.conversation_title, 40), style.dim(f"{hit.place:,} of {hit.of:,}")
+    title, place = (
+        one_line(hit.conversation_title, 40),
+        style.dim(tr("{place:,} of {of:,}").format(place=hit.place, of=hit.of)),
+    )
     lines = [style.join(f"{style.dim(day)}  {style.bold(title)}  {place}", highlight_hits(hit.snippet, style))]
     around = (("before", hit.before), ("after", hit.after))
     lines += [style.dim(f"    {word}: {one_line(text, 100)}") for word, text in around if text]

@@ -14,19 +14,17 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id, short_path
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.client.number_format import count, moment_text
+from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden_line
 from errand.paths import Paths
 from errand.protocol.agents import AGENT_LIST, AgentListParams
 from errand.protocol.conversations import CONVERSATION_NODES, Conversation, ConversationNodesParams, Node
 from errand.protocol.events import AgentUpdate
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+from errand.translation import tr, trn
 
 _PAGE = 500  # the engine's maximum
-_MARKS = """\
-The line above a message says who wrote it and ends with its id: errand edit,
-retry, fork and move take it.
-"""
+_MARKS = tr("The line above a message names its author and ends with its id, for errand edit,\nretry, fork and move.\n")
 
 
 class ShowOptions(CommandOptions, frozen=True, kw_only=True):
@@ -56,11 +54,13 @@ async def show(options: ShowOptions, paths: Paths, terminal: Terminal) -> int:
     for line in _about(conversation, tasks, terminal):
         terminal.line(line)
     if has_more:
-        terminal.line(terminal.style.dim("… what came before is left out"))
+        terminal.line(terminal.style.dim(tr("… earlier messages are not shown")))
     for event in history(nodes, tasks):
         terminal.write(transcript.event(event))
     if not nodes:
-        terminal.line(f"Nothing was said here yet. Begin: errand run --conversation {short_id(conversation.id)} '…'")
+        terminal.line(
+            tr("No messages yet. Start: errand run --conversation {id} '…'").format(id=short_id(conversation.id))
+        )
     for task in tasks:
         if task.ended_at is None and task.parent_id is None:
             _under_way(task, terminal)
@@ -100,13 +100,13 @@ async def _tasks(connection: Connection, conversation_id: str) -> list[Task]:
 def _about(conversation: Conversation, tasks: list[Task], terminal: Terminal) -> list[str]:
     style = terminal.style
     own = [task for task in tasks if task.parent_id is None]
-    title = one_line(escape_hidden_line(conversation.title), terminal.width) or "(without a title)"
+    title = one_line(escape_hidden_line(conversation.title), terminal.width) or tr("(untitled)")
     facts = style.join(
         conversation.id,
         conversation_state(own[0] if own else None),
         escape_hidden_line(short_path(conversation.workspace)),
-        f"since {moment_text(conversation.created_at)}",
-        count(len(own), "task") if own else "",
+        tr("since {created_at}").format(created_at=moment_text(conversation.created_at)),
+        trn("{n} task", "{n} tasks", len(own)) if own else "",
         "archived" if conversation.archived else "",
     )
     return [style.bold(title), style.dim(facts), ""]
@@ -117,9 +117,9 @@ def _under_way(task: Task, terminal: Terminal) -> None:
     terminal.line()
     match task.status:
         case "waiting_user":
-            text = f"Task {name} waits for you. Answer it: errand answer {name}"
+            text = tr("Task {name} is waiting for you. Answer it: errand answer {name}").format(name=name)
         case "interrupted" | "paused":
-            text = f"Task {name} is {task.status}. Go on with it: errand resume {name}"
+            text = tr("Task {name} is {status}. Resume it: errand resume {name}").format(name=name, status=task.status)
         case _:
-            text = f"Task {name} is at work. Follow it: errand attach {name}"
+            text = tr("Task {name} is running. Follow it: errand attach {name}").format(name=name)
     terminal.line(terminal.style.amber(text))

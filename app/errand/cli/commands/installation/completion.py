@@ -14,10 +14,12 @@ from errand.cli.terminal.terminal import Terminal
 from errand.paths import Paths
 from errand.translation import tr
 
-_EPILOG = """To have it in every new shell:
-  errand completion bash > ~/.local/share/bash-completion/completions/errand
-  errand completion zsh > ~/.zfunc/_errand      (with fpath+=~/.zfunc in .zshrc)
-  errand completion fish > ~/.config/fish/completions/errand.fish"""
+_EPILOG = tr(
+    "Install it for every new shell:\n  errand completion bash > "
+    "~/.local/share/bash-completion/completions/errand\n  errand completion zsh > "
+    "~/.zfunc/_errand      (with fpath+=~/.zfunc in .zshrc)\n  errand completion fish > "
+    "~/.config/fish/completions/errand.fish"
+)
 
 _Shell = Literal["bash", "zsh", "fish"]
 

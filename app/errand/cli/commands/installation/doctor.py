@@ -24,7 +24,7 @@ from errand.cli.terminal.terminal import Terminal
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from errand.client.launch import connect, has_engine
-from errand.client.number_format import count, file_size
+from errand.client.number_format import file_size
 from errand.client.shutdown import shut_down
 from errand.paths import Paths
 from errand.protocol.base import EmptyParams
@@ -37,6 +37,7 @@ from errand.protocol.engine import (
     EngineStatusResult,
 )
 from errand.protocol.settings import MODEL_LIST, ModelListParams
+from errand.translation import tr, trn
 
 _STALL_REPORTED_S = 7 * 86_400
 _LONGEST_LINE = 500
@@ -63,7 +64,7 @@ class DoctorOptions(CommandOptions, frozen=True, kw_only=True):
 async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> int:
     """Print the findings; returns 1 if something required is missing. With `repair` mend the database instead."""
     if options.repair and options.json:
-        raise UsageError("--json prints what was found; --repair says in words what it does. Leave out one of them.")
+        raise UsageError(tr("--json and --repair cannot be used together."))
     if options.repair:
         return await repair(options.how, paths, terminal)
     findings: list[Finding] = []
@@ -77,7 +78,7 @@ async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> in
     if options.json:
         return 1 if bad else 0
     terminal.line()
-    terminal.line("Everything that is needed is there." if not bad else f"{bad} of these must be put right.")
+    terminal.line(tr("Everything is set up.") if not bad else tr("{bad} of these must be fixed.").format(bad=bad))
     return 1 if bad else 0
 
 
@@ -106,15 +107,19 @@ def _local_findings(paths: Paths) -> Iterator[Finding]:
     url = server_url(paths)
     yield Finding(*(check_server(url) if url else check_database(paths.database, paths.copies)))
     yield _keyring()
-    yield _program("git", "could_be_better", "Install git: agents look at changes with it.")
-    yield _program("bash", "bad" if sys.platform != "win32" else "could_be_better", "Install bash: commands run in it.")
+    yield _program("git", "could_be_better", tr("Install git: agents use it to look at changes."))
+    yield _program(
+        "bash", "bad" if sys.platform != "win32" else "could_be_better", tr("Install bash: commands run in it.")
+    )
     if sys.platform == "linux":
-        yield _program("bwrap", "could_be_better", "Install bubblewrap: commands of agents run in its sandbox.")
-    yield _program("rg", "could_be_better", "Install ripgrep: agents search faster with it.")
+        yield _program("bwrap", "could_be_better", tr("Install bubblewrap: commands of agents run in its sandbox."))
+    yield _program("rg", "could_be_better", tr("Install ripgrep: agents search faster with it."))
 
 
 def _python() -> Finding:
-    return Finding("good", "Python", f"{sys.version.split()[0]} at {sys.executable}")
+    return Finding(
+        "good", "Python", tr("{split} at {executable}").format(split=sys.version.split()[0], executable=sys.executable)
+    )
 
 
 def _packages() -> Finding:
@@ -122,12 +127,20 @@ def _packages() -> Finding:
     try:
         declared = [line.split(";")[0] for line in requires("errand-desktop") or () if "extra ==" not in line]
     except PackageNotFoundError:
-        return Finding("bad", "packages", "Errand itself is not installed here", "Run: make setup")
+        return Finding("bad", "packages", tr("Errand is not installed here"), tr("Run: make setup"))
     names = [_name(line) for line in declared]
     missing = [name for name in names if not _is_installed(name)]
     if missing:
-        return Finding("bad", "packages", f"missing: {', '.join(missing)}", "Run: make setup")
-    return Finding("good", "packages", f"errand-desktop {version('errand-desktop')} and the {len(names)} it needs")
+        return Finding(
+            "bad", "packages", tr("missing: {names}").format(names=", ".join(missing)), tr("Run: make setup")
+        )
+    return Finding(
+        "good",
+        "packages",
+        tr("errand-desktop {value} and its {names} dependencies").format(
+            value=version("errand-desktop"), names=len(names)
+        ),
+    )
 
 
 def _name(requirement: str) -> str:
@@ -149,18 +162,25 @@ def _folder(home: Path) -> Finding:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
-        return Finding("bad", "data", f"{home}: {error.strerror}", "Make it writable, or set ERRAND_HOME to a folder.")
+        return Finding(
+            "bad", "data", f"{home}: {error.strerror}", tr("Make it writable, or set ERRAND_HOME to a folder.")
+        )
     if sys.platform != "win32" and home.stat().st_mode & 0o077:
-        return Finding("could_be_better", "data", f"{home} can be read by others", f"Run: chmod 700 {home}")
+        return Finding(
+            "could_be_better",
+            "data",
+            tr("{home} can be read by other users").format(home=home),
+            tr("Run: chmod 700 {home}").format(home=home),
+        )
     free = shutil.disk_usage(home).free
-    text = f"{home}, {free / 1e9:.1f} GB free"
+    text = tr("{home}, {free:.1f} GB free").format(home=home, free=free / 1e9)
     if free < 500_000_000:
-        return Finding("could_be_better", "data", text, "Make room: less than 0.5 GB is left.")
+        return Finding("could_be_better", "data", text, tr("Free up disk space: less than 0.5 GB is left."))
     return Finding("good", "data", text)
 
 
 def _keyring() -> Finding:
-    none = Finding("could_be_better", "keyring", "none; stored keys go to an encrypted file in the data directory")
+    none = Finding("could_be_better", "keyring", tr("none; stored keys go to an encrypted file in the data directory"))
     if sys.platform == "linux" and not {"DBUS_SESSION_BUS_ADDRESS", "PYTHON_KEYRING_BACKEND"} & os.environ.keys():
         return none  # nothing could answer, and to look for all kinds of keyrings takes 0.2 s
     import keyring
@@ -174,7 +194,7 @@ def _keyring() -> Finding:
 
 def _program(name: str, if_missing: FindingState, advice: str) -> Finding:
     place = shutil.which(name)
-    return Finding("good", name, place) if place else Finding(if_missing, name, "not found", advice)
+    return Finding("good", name, place) if place else Finding(if_missing, name, tr("not found"), advice)
 
 
 async def _engine(paths: Paths) -> list[Finding]:
@@ -182,15 +202,17 @@ async def _engine(paths: Paths) -> list[Finding]:
     try:
         connection, was_running = await _connect(paths)
     except LaunchError as error:
-        return [Finding("bad", "engine", error.reason, error.details or f"Its log is in {paths.logs}.")]
+        return [
+            Finding("bad", "engine", error.reason, error.details or tr("Its log is in {logs}.").format(logs=paths.logs))
+        ]
     except ConnectionLost as error:
-        return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
+        return [Finding("bad", "engine", str(error), tr("Its log is in {logs}.").format(logs=paths.logs))]
     try:
         status = await connection.call(ENGINE_STATUS, EmptyParams())
         records = await _records_on_server(connection) if server_url(paths) else []
         return [_engine_finding(status, was_running), *records, _sandbox_finding(status), await _models(connection)]
     except (CallError, ConnectionLost) as error:
-        return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
+        return [Finding("bad", "engine", str(error), tr("Its log is in {logs}.").format(logs=paths.logs))]
     finally:
         if not was_running:
             await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
@@ -206,7 +228,12 @@ def _last_stall(paths: Paths) -> Iterator[Finding]:
     except OSError:
         return
     if age_s < _STALL_REPORTED_S:
-        yield Finding("could_be_better", "stall", text, f"Please report it, with {paths.last_stall}.")
+        yield Finding(
+            "could_be_better",
+            "stall",
+            text,
+            tr("Please report it, with {last_stall}.").format(last_stall=paths.last_stall),
+        )
 
 
 async def _connect(paths: Paths) -> tuple[Connection, bool]:
@@ -225,14 +252,24 @@ def _sandbox_finding(status: EngineStatusResult) -> Finding:
 def _engine_finding(status: EngineStatusResult, was_running: bool) -> Finding:
     memory = f"{status.memory_bytes / 1e6:.0f} MB"
     if not was_running:
-        return Finding("good", "engine", f"not running; it starts and answers ({memory})")
-    return Finding("good", "engine", f"running, pid {status.pid}, {memory}, {count(status.running_tasks, 'task')}")
+        return Finding("good", "engine", tr("not running; it starts and responds ({memory})").format(memory=memory))
+    return Finding(
+        "good",
+        "engine",
+        tr("running, pid {pid}, {memory}, {tasks}").format(
+            pid=status.pid, memory=memory, tasks=trn("{n} task", "{n} tasks", status.running_tasks)
+        ),
+    )
 
 
 async def _records_on_server(connection: Connection) -> list[Finding]:
     parts = (await connection.call(DATA_SUMMARY, EmptyParams())).parts
     return [
-        Finding("good", "records", f"{file_size(part.bytes)} in the database {part.server}")
+        Finding(
+            "good",
+            "records",
+            tr("{bytes} in the database {server}").format(bytes=file_size(part.bytes), server=part.server),
+        )
         for part in parts
         if part.server
     ]
@@ -242,8 +279,10 @@ async def _models(connection: Connection) -> Finding:
     """Names of variables and addresses only: a key is never shown."""
     found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
     if found.default is None:
-        return Finding("could_be_better", "models", "none set up", NO_MODELS_TEXT)
-    return Finding("good", "models", f"default {found.default}", "\n".join(format_ready(found, PLAIN)))
+        return Finding("could_be_better", "models", tr("none set up"), NO_MODELS_TEXT)
+    return Finding(
+        "good", "models", tr("default {default}").format(default=found.default), "\n".join(format_ready(found, PLAIN))
+    )
 
 
 class EngineOptions(CommandOptions, frozen=True, kw_only=True):
@@ -260,25 +299,25 @@ async def manage_engine(options: EngineOptions, paths: Paths, terminal: Terminal
 
 async def _rotate_token(paths: Paths, terminal: Terminal) -> int:
     if not has_engine(paths):
-        terminal.line("No engine is running: the next one has a new token.")
+        terminal.line(tr("No engine is running. The next one gets a new token."))
         return 0
     async with await connect(paths, "errand engine --rotate-token") as connection:
         await connection.call(ENGINE_ROTATE_TOKEN, EmptyParams())
-    terminal.line("The engine has a new access token. Every other client was disconnected and has to read it.")
+    terminal.line(tr("The engine has a new access token. All other clients were disconnected and must read it again."))
     return 0
 
 
 async def _stop(paths: Paths, terminal: Terminal) -> int:
     match await shut_down(paths, "errand engine --stop"):
         case "none":
-            terminal.line("No engine is running.")
+            terminal.line(tr("No engine is running."))
         case "ended":
-            terminal.line("The engine has ended.")
+            terminal.line(tr("The engine has ended."))
         case "killed":
-            terminal.line("The engine did not answer: its process was killed. What it had under way can be resumed.")
+            terminal.line(tr("The engine did not respond and was killed. Its tasks can be resumed."))
         case "left":
             terminal.note(
-                "errand: The engine does not answer and cannot be killed: it waits for a disk or the network."
+                tr("errand: the engine does not respond and cannot be killed: it waits for a disk or the network.")
             )
             return 1
     return 0

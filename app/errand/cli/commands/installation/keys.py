@@ -18,6 +18,7 @@ from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.paths import Paths
 from errand.protocol.settings import KEY_SET, MODEL_LIST, KeySetParams, ModelListParams, Provider
+from errand.translation import tr
 
 _ACTIONS = (
     Action("list", "show where the key of each provider comes from (the default)"),
@@ -26,10 +27,10 @@ _ACTIONS = (
     ),
     Action("remove PROVIDER", "remove the stored key; environment variables are not changed", first="provider"),
 )
-_EPILOG = (
-    "A key is never an argument, since other programs can read those. It goes into the system's keyring, or where "
-    "there is none into an encrypted file. A key in a variable of your environment is used first. Keys of MCP servers: "
-    "errand mcp set-key."
+_EPILOG = tr(
+    "Keys are never given as arguments, which other programs can read. They are stored in "
+    "the system keyring, or in an encrypted file if there is none. A key in an "
+    "environment variable takes precedence. Keys of MCP servers: errand mcp set-key."
 )
 _LONGEST_KEY = 10_000
 # Takes a key, but has no models: the server of the setting vector_server.
@@ -45,8 +46,10 @@ async def keys(options: KeysOptions, paths: Paths, terminal: Terminal) -> int:
     match options.words:
         case ["set", _, _, *_]:
             raise UsageError(
-                "A key is not given as an argument: the list of processes and the shell's history would keep it. "
-                f"Type it when asked, or: errand keys set {options.words[1]} < FILE"
+                tr(
+                    "Do not give a key as an argument: the process list and your shell history would show "
+                    "it. Type it when asked, or: errand keys set {words} < FILE"
+                ).format(words=options.words[1])
             )
         case _:
             pass
@@ -77,18 +80,20 @@ def _list(providers: Sequence[Provider], options: KeysOptions, terminal: Termina
     for provider in with_key:
         terminal.line(key_line(provider, terminal.style))
     if not with_key:
-        terminal.line("There is no key. To store one: errand keys set PROVIDER")
+        terminal.line(tr("No keys yet. Store one: errand keys set PROVIDER"))
     without = [provider.name for provider in takes_key if provider.key_source == "none"]
     if without:
-        terminal.line(terminal.style.dim(wrapped(f"without a key: {', '.join(without)}", terminal.width)))
+        terminal.line(
+            terminal.style.dim(wrapped(tr("without a key: {names}").format(names=", ".join(without)), terminal.width))
+        )
 
 
 def key_line(provider: Provider, style: Style) -> str:
     """The provider's name, its title and the source of its key."""
     where = {
-        "environment": f"from the variable {provider.key_variable}",
-        "keyring": "in the system's keyring",
-        "file": "in Errand's encrypted file",
+        "environment": tr("from the variable {key_variable}").format(key_variable=provider.key_variable),
+        "keyring": tr("in the system keyring"),
+        "file": tr("in Errand's encrypted file"),
     }
     source = where.get(provider.key_source, provider.key_source)
     return f"{style.bold(f'{plain(provider.name):<20}')} {style.join(plain(source), plain(provider.title))}"
@@ -103,7 +108,7 @@ def _named(providers: Sequence[Provider], name: str) -> Provider | str:
     if wanted in _WITHOUT_MODELS:
         return wanted
     near = did_you_mean(wanted, [one.name for one in providers])
-    raise UsageError(f"There is no provider {name!r}.{near} See them with: errand keys")
+    raise UsageError(tr("There is no provider {name!r}.{near} List them: errand keys").format(name=name, near=near))
 
 
 def _name_of(provider: Provider | str) -> str:
@@ -114,28 +119,36 @@ async def _set(connection: Connection, provider: Provider | str, terminal: Termi
     name = _name_of(provider)
     if terminal.interactive:
         try:
-            key = await terminal.ask(f"key of {plain(name)}, not shown: ", hidden=True)
+            key = await terminal.ask(tr("API key for {name} (not shown): ").format(name=plain(name)), hidden=True)
         except (EOFError, KeyboardInterrupt):
-            terminal.line("Nothing was stored.")
+            terminal.line(tr("Nothing was stored."))
             return EXIT_STOPPED
     else:
         key = sys.stdin.buffer.read(_LONGEST_KEY + 1).decode("utf-8", "replace")
     if not key.strip():
-        raise UsageError("No key was given, so nothing was stored.")
+        raise UsageError(tr("No key was given, so nothing was stored."))
     if len(key) > _LONGEST_KEY:
-        raise UsageError("That is too long for a key; nothing was stored.")
+        raise UsageError(tr("That is too long for a key; nothing was stored."))
     told = await connection.call(KEY_SET, KeySetParams(provider=name, key=key.strip()))
     terminal.line(plain(told.notice))
     if isinstance(provider, Provider) and provider.key_source == "environment":
-        terminal.note(f"errand: {provider.key_variable} is set in your environment and is used before the stored key.")
+        terminal.note(
+            tr("errand: {key_variable} is set in your environment and takes precedence over the stored key.").format(
+                key_variable=provider.key_variable
+            )
+        )
     return 0
 
 
 async def _remove(connection: Connection, provider: Provider | str, terminal: Terminal) -> None:
     told = await connection.call(KEY_SET, KeySetParams(provider=_name_of(provider), key=""))
     if isinstance(provider, Provider) and provider.key_source == "none":
-        terminal.line(f"No key of {plain(provider.name)} was stored.")
+        terminal.line(tr("There was no stored key for {name}.").format(name=plain(provider.name)))
         return
     terminal.line(plain(told.notice))
     if isinstance(provider, Provider) and provider.key_source == "environment":
-        terminal.note(f"errand: the key in {provider.key_variable} stays in use until the engine ends.")
+        terminal.note(
+            tr("errand: the key in {key_variable} stays in use until the engine ends.").format(
+                key_variable=provider.key_variable
+            )
+        )

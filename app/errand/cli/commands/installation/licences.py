@@ -11,6 +11,7 @@ from errand.cli.options import Argument, CommandOptions, Flag
 from errand.cli.terminal.terminal import Terminal
 from errand.licences import Library, libraries
 from errand.paths import Paths
+from errand.translation import tr
 
 
 class LicencesOptions(CommandOptions, frozen=True, kw_only=True):
@@ -28,13 +29,13 @@ async def _licences(options: LicencesOptions, paths: Paths, terminal: Terminal) 
     elif options.name:
         (one,) = found
         terminal.line(_line(one, 0))
-        for text in one.texts or ("It comes without a text of its licence.",):
+        for text in one.texts or (tr("It has no licence text."),):
             terminal.line(f"\n{text}")
     else:
         width = max(len(f"{one.name} {one.version}") for one in found)
         for one in found:
             terminal.line(_line(one, width))
-        terminal.line("\nThe text of one: errand licences NAME")
+        terminal.line(tr("\nShow the text of one: errand licences NAME"))
     return 0
 
 
@@ -42,11 +43,11 @@ def _named(name: str, found: tuple[Library, ...]) -> Library:
     for one in found:
         if one.name.lower().replace("_", "-") == name.lower().replace("_", "-"):
             return one
-    raise UsageError(f"Errand has no library {name!r}. errand licences lists them.")
+    raise UsageError(tr("There is no library {name!r}. List them: errand licences").format(name=name))
 
 
 def _line(one: Library, width: int) -> str:
-    return f"{f'{one.name} {one.version}'.strip():{width}}  {one.licence or 'see its text'}"
+    return f"{f'{one.name} {one.version}'.strip():{width}}  {one.licence or tr('see its text')}"
 
 
 LICENCES = Command(LicencesOptions, _licences)

@@ -41,7 +41,7 @@ async def show_help(options: HelpOptions, paths: Paths, terminal: Terminal) -> i
     entry = next((entry for entry in TABLE.entries if entry.name == options.command), None)
     if entry is None:
         near = did_you_mean(options.command, [entry.name for entry in TABLE.entries])
-        raise UsageError(f"There is no command {options.command!r}.{near}")
+        raise UsageError(tr("There is no command {command!r}.{near}").format(command=options.command, near=near))
     terminal.write(parser_of(entry, entry.load(), help_width()).format_help())
     return 0
 
@@ -60,7 +60,7 @@ async def manual(options: ManualOptions, paths: Paths, terminal: Terminal) -> in
         terminal.write_raw(page())
         return 0
     if program is None:
-        terminal.note("errand: the program man is not installed here, so this is the help of all commands.")
+        terminal.note(tr("errand: man is not installed, so this is the help for all commands."))
         terminal.write(general_help(TABLE, help_width()))
         return 0
     with tempfile.NamedTemporaryFile("w", suffix=".1", prefix="errand-", encoding="utf-8") as file:

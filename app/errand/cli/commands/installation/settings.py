@@ -25,6 +25,7 @@ from errand.protocol.settings import (
     SettingsSetParams,
 )
 from errand.redaction import redact
+from errand.translation import tr
 
 _ACTIONS = (
     Action("list", "list all settings with their values and defaults (the default)"),
@@ -69,7 +70,9 @@ def _named(every: Sequence[Setting], name: str) -> Setting:
     found = next((setting for setting in every if setting.name == wanted), None)
     if found is None:
         near = did_you_mean(wanted, [setting.name for setting in every])
-        raise UsageError(f"There is no setting {name!r}.{near} See them with: errand settings")
+        raise UsageError(
+            tr("There is no setting {name!r}.{near} List them: errand settings").format(name=name, near=near)
+        )
     return found
 
 
@@ -89,14 +92,24 @@ def typed_value(setting: Setting, text: str) -> JsonValue:
             return None
         case _:
             near = did_you_mean(word, setting.choices)
-            raise UsageError(f"{setting.name} takes {_takes(setting)}, not {text[:80]!r}.{near}")
+            raise UsageError(
+                tr("{name} takes {setting}, not {text!r}.{near}").format(
+                    name=setting.name, setting=_takes(setting), text=text[:80], near=near
+                )
+            )
 
 
 def _takes(setting: Setting) -> str:
     if setting.choices:
-        return f"one of {', '.join(setting.choices)}"
-    what = {"boolean": "yes or no", "integer": "a whole number", "number": "a number", "string": "a text", "null": "–"}
-    least = f" from {setting.minimum:g} up" if setting.minimum is not None else ""
+        return tr("one of {names}").format(names=", ".join(setting.choices))
+    what = {
+        "boolean": tr("yes or no"),
+        "integer": tr("a whole number"),
+        "number": tr("a number"),
+        "string": tr("a text"),
+        "null": "–",
+    }
+    least = tr(" of at least {minimum:g}").format(minimum=setting.minimum) if setting.minimum is not None else ""
     return f"{what[setting.kind]}{least}"
 
 
@@ -109,8 +122,10 @@ async def _set(
     if options.json:
         _print_json(now, terminal)
         return
-    before = f" (before: {_text(setting.value)})" if now.value != setting.value else " (as before)"
-    terminal.line(plain(f"{now.name} is {_text(now.value)}{before}"))
+    before = (
+        tr(" (was: {value})").format(value=_text(setting.value)) if now.value != setting.value else tr(" (unchanged)")
+    )
+    terminal.line(plain(tr("{name} is {value}{before}").format(name=now.name, value=_text(now.value), before=before)))
 
 
 def _list(every: Sequence[Setting], options: SettingsOptions, terminal: Terminal) -> None:
@@ -122,7 +137,7 @@ def _list(every: Sequence[Setting], options: SettingsOptions, terminal: Terminal
     for setting in shown:
         terminal.line(setting_line(setting, terminal.width, terminal.style))
     if not shown:
-        terminal.line("Every setting is at its default. See them with: errand settings")
+        terminal.line(tr("All settings are at their defaults. List them: errand settings"))
 
 
 def setting_line(setting: Setting, width: int, style: Style) -> str:
@@ -130,7 +145,7 @@ def setting_line(setting: Setting, width: int, style: Style) -> str:
     value = _text(setting.value)
     if setting.value == setting.default:
         return style.dim(f"{setting.name:<24} {one_line(value, max(12, width - 26))}")
-    default = style.dim(f"  default: {_text(setting.default)}")
+    default = style.dim(tr("  default: {default}").format(default=_text(setting.default)))
     return f"{style.bold(f'{setting.name:<24}')} {one_line(value, max(12, width - 44))}{default}"
 
 
@@ -141,7 +156,13 @@ def _show(setting: Setting, options: SettingsOptions, terminal: Terminal) -> Non
     style = terminal.style
     terminal.line(setting_line(setting, terminal.width, style))
     terminal.line(wrapped(f"{setting.title}: {plain(setting.help)}", terminal.width))
-    terminal.line(style.dim(f"It takes {_takes(setting)}. To change it: errand settings set {setting.name} VALUE"))
+    terminal.line(
+        style.dim(
+            tr("Takes {setting}. Change it: errand settings set {name} VALUE").format(
+                setting=_takes(setting), name=setting.name
+            )
+        )
+    )
 
 
 def _text(value: JsonValue) -> str:

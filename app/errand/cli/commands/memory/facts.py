@@ -26,6 +26,7 @@ from errand.protocol.facts import (
     MemoryUnpinParams,
 )
 from errand.protocol.memory import MEMORY_LOG, MemoryLogEntry, MemoryLogParams
+from errand.translation import tr
 
 _ACTIONS = (
     Action("facts", "list pinned and proposed facts (the default)"),
@@ -52,7 +53,7 @@ _ACTIONS = (
     Action("rebuild", "rebuild the indexes from the stored conversations"),
     Action("download", "download the embedding model now"),
 )
-_SCOPES: dict[FactScope, str] = {"always": "always", "me": "about you", "folder": "in"}
+_SCOPES: dict[FactScope, str] = {"always": "always", "me": tr("about you"), "folder": "in"}
 
 
 class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
@@ -101,7 +102,7 @@ async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> in
             case ["accept", part, *words]:
                 fact = await _matching(connection, part)
                 if fact.status == "pinned" and not words:
-                    terminal.note("It was accepted before.")
+                    terminal.note(tr("Already accepted."))
                 await _pin(connection, _place(_change(fact, words), options), options, terminal)
             case ["unpin", part]:
                 await _unpin(connection, await _matching(connection, part), options, terminal)
@@ -139,7 +140,9 @@ async def _list(connection: Connection, options: MemoryOptions, terminal: Termin
         _show(fact, options, terminal)
     if found or options.json:
         return
-    terminal.note("No fact is pinned. Every task is told what you pin: errand memory pin 'Answer in German.'")
+    terminal.note(
+        tr("No pinned facts. Every task is told the facts that you pin: errand memory pin 'Answer in German.'")
+    )
 
 
 def _change(fact: Fact, words: list[str]) -> MemoryPinParams:
@@ -149,7 +152,7 @@ def _change(fact: Fact, words: list[str]) -> MemoryPinParams:
 def _place(params: MemoryPinParams, options: MemoryOptions) -> MemoryPinParams:
     """The fact with what `--scope` and `--folder` say it is about."""
     if options.folder is not None and options.scope not in (None, "folder"):
-        raise UsageError(f"--folder names what a fact is about, and so does --scope {options.scope}. Give one of them.")
+        raise UsageError(tr("--folder and --scope {scope} cannot be used together.").format(scope=options.scope))
     if options.folder is None and options.scope != "folder":
         return msgspec.structs.replace(params, scope=options.scope)
     return msgspec.structs.replace(params, scope="folder", folder=workspace_path(options.folder))
@@ -162,7 +165,7 @@ async def _pin(connection: Connection, params: MemoryPinParams, options: MemoryO
 async def _unpin(connection: Connection, fact: Fact, options: MemoryOptions, terminal: Terminal) -> None:
     await connection.call(MEMORY_UNPIN, MemoryUnpinParams(id=fact.id))
     _show(fact, options, terminal)
-    terminal.note("It was removed." if fact.status == "pinned" else "It was declined.")
+    terminal.note(tr("Removed.") if fact.status == "pinned" else tr("Declined."))
 
 
 def _show(fact: Fact, options: MemoryOptions, terminal: Terminal) -> None:
@@ -172,7 +175,7 @@ def _show(fact: Fact, options: MemoryOptions, terminal: Terminal) -> None:
     style, folder = terminal.style, f" {escape_hidden_line(fact.folder)}" if fact.folder else ""
     proposed = f"{style.amber('proposed')}  " if fact.status == "proposed" else ""
     terminal.line(f"{style.bold(short_id(fact.id))}  {proposed}{escape_hidden_line(fact.text)}")
-    by = f" by {escape_hidden_line(fact.by)}" if fact.by else ""
+    by = tr(" by {by}").format(by=escape_hidden_line(fact.by)) if fact.by else ""
     about = f"{_SCOPES[fact.scope]}{folder} · {fact.at.astimezone():%d %b %Y}{by}"
     terminal.line(f"{'':<10}{style.dim(about)}")
 
@@ -181,7 +184,7 @@ async def _matching(connection: Connection, part: str) -> Fact:
     """By any part of its id; raises `UsageError` for none and for several."""
     matching = [fact for fact in await _facts(connection) if part and part in fact.id]
     if not matching:
-        raise UsageError(f"No fact has the id {part!r}. See them with: errand memory facts")
+        raise UsageError(tr("No fact has the id {part!r}. List them: errand memory facts").format(part=part))
     return only_match(part, matching, "facts", lambda fact: fact.text)
 
 
@@ -192,11 +195,13 @@ async def _log(connection: Connection, options: MemoryOptions, terminal: Termina
     if options.json:
         return
     if not found.entries:
-        terminal.note("Nothing was done with memory yet.")
+        terminal.note(tr("The log is empty."))
     elif found.has_more:
-        terminal.note(f"These are the newest {len(found.entries)}; more with --limit.")
+        terminal.note(tr("These are the newest {entries}. Show more with --limit.").format(entries=len(found.entries)))
 
 
 def _log_line(entry: MemoryLogEntry) -> str:
     by, about = escape_hidden_line(entry.by), escape_hidden_line(entry.about)
-    return f"{entry.at.astimezone():%Y-%m-%d %H:%M}  {entry.action:<9}  {about}  by {by}"
+    return tr("{astimezone:%Y-%m-%d %H:%M}  {action:<9}  {about}  by {by}").format(
+        astimezone=entry.at.astimezone(), action=entry.action, about=about, by=by
+    )

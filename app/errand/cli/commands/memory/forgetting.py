@@ -10,7 +10,6 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden, one_line
 from errand.client.connection import Connection
 from errand.client.forget_text import forgotten_text, remarks, removed_parts
-from errand.client.number_format import count
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import (
     MEMORY_FORGET,
@@ -19,6 +18,7 @@ from errand.protocol.memory import (
     MemoryForgetParams,
     MemoryPreviewForgetParams,
 )
+from errand.translation import tr, trn
 
 _SHOWN = 20
 _WHOSE: dict[MemoryRole, str] = {"user": "you", "agent": "agent", "tool": "tool", "task": "engine"}
@@ -32,7 +32,7 @@ async def forget(
     Raises `UsageError` if the person declines, or if nobody can be asked.
     """
     if asks and as_json:
-        raise UsageError("--json answers no question. Add --yes to forget; it cannot be undone.")
+        raise UsageError(tr("With --json nothing is asked. Add --yes to forget; this cannot be undone."))
     node_ids = tuple([(await find_message(connection, part)).id for part in parts])
     if asks:
         await _confirm(connection, node_ids, terminal)
@@ -52,18 +52,20 @@ async def _confirm(connection: Connection, node_ids: tuple[str, ...], terminal: 
     for node in shown.nodes[:_SHOWN]:
         terminal.line(_line(node, terminal))
     if (more := shown.removes.nodes - len(shown.nodes[:_SHOWN])) > 0:
-        terminal.line(f"and {count(more, 'other text')}")
+        terminal.line(tr("and {other_texts}").format(other_texts=trn("{n} other text", "{n} other texts", more)))
     terminal.line(
-        f"This removes for good: {', '.join(removed_parts(shown.removes))}, and what memory and the search have of it."
+        tr("This permanently removes: {names}, also from memory and the search index.").format(
+            names=", ".join(removed_parts(shown.removes))
+        )
     )
     if not terminal.interactive:
-        raise UsageError("Nothing was forgotten. It cannot be undone: repeat the command with --yes.")
+        raise UsageError(tr("Nothing was forgotten. This cannot be undone; repeat the command with --yes."))
     try:
-        reply = await terminal.ask("Forget this? It cannot be undone. y for yes, Enter for no: ")
+        reply = await terminal.ask(tr("Forget this? This cannot be undone. y for yes, Enter for no: "))
     except (EOFError, KeyboardInterrupt):
         reply = ""
     if reply.strip().casefold() not in ("y", "yes"):
-        raise UsageError("Nothing was forgotten.")
+        raise UsageError(tr("Nothing was forgotten."))
 
 
 def _line(node: ForgettableNode, terminal: Terminal) -> str:
@@ -71,4 +73,5 @@ def _line(node: ForgettableNode, terminal: Terminal) -> str:
     title = one_line(escape_hidden(node.conversation_title), 40)
     head = f"{node.at.astimezone():%Y-%m-%d %H:%M}  {_WHOSE[node.role]:<6}"
     text = one_line(escape_hidden(node.text), max(20, terminal.width - 30))
-    return f"{style.dim(head)}  {text}\n{'':<18}{style.dim(f'in {title} · {node.node_id}')}"
+    where = tr("in {title} · {node_id}").format(title=title, node_id=node.node_id)
+    return f"{style.dim(head)}  {text}\n{'':<18}{style.dim(where)}"

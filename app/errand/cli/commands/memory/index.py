@@ -14,7 +14,7 @@ from errand.cli.arguments import UsageError, past_moment, workspace_path
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden, escape_hidden_line, indent, one_line, short_id, wrapped
 from errand.client.connection import Connection
-from errand.client.number_format import count, file_size
+from errand.client.number_format import file_size
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import (
     MEMORY_GET,
@@ -33,6 +33,7 @@ from errand.protocol.memory import (
     MemoryStatsParams,
     MemoryStatsResult,
 )
+from errand.translation import tr, trn
 
 EntryKind = Literal["messages", "replies", "results", "tasks"]
 """The words of the tool `search_memory`."""
@@ -93,14 +94,16 @@ async def _search(connection: Connection, text: str, order: Order, terminal: Ter
     if found.remark and not as_json:
         terminal.note(found.remark)
     if not found.hits and not as_json:
-        fewer = " Try other words, or fewer conditions." if where != MemoryFilter() else ""
-        terminal.note(f"Nothing was found in the conversations that are remembered.{fewer}")
+        fewer = tr(" Try other words or fewer filters.") if where != MemoryFilter() else ""
+        terminal.note(tr("No results in remembered conversations.{fewer}").format(fewer=fewer))
 
 
 async def _show(connection: Connection, number: str, terminal: Terminal, *, as_json: bool) -> None:
     """One entry with its whole text. Raises `UsageError` for what is no number."""
     if not number.isdecimal():
-        raise UsageError(f"{number!r} is no number of an entry. `errand memory search` shows them.")
+        raise UsageError(
+            tr("{number!r} is not the number of an entry. errand memory search shows them.").format(number=number)
+        )
     item = (await connection.call(MEMORY_GET, MemoryGetParams(number=int(number)))).item
     if as_json:
         terminal.line(msgspec.json.encode(item).decode())
@@ -129,12 +132,20 @@ async def _prune(connection: Connection, words: list[str], terminal: Terminal, *
         elif word.isdecimal():
             params = msgspec.structs.replace(params, keep=int(word))
         else:
-            raise UsageError(f"{word!r}: give an age such as 90d, or how many entries keep their vectors.")
+            raise UsageError(
+                tr("{word!r}: use an age such as 90d, or the number of entries that keep their vectors.").format(
+                    word=word
+                )
+            )
     done = await connection.call(MEMORY_PRUNE, params)
     if as_json:
         terminal.line(msgspec.json.encode(done).decode())
         return
-    terminal.line(f"{count(done.removed, 'vector')} removed. The entries can still be found by their words.")
+    terminal.line(
+        tr("{vectors} removed. The entries can still be found by their words.").format(
+            vectors=trn("{n} vector", "{n} vectors", done.removed)
+        )
+    )
 
 
 async def _rebuild(connection: Connection, terminal: Terminal, *, as_json: bool) -> None:
@@ -143,7 +154,9 @@ async def _rebuild(connection: Connection, terminal: Terminal, *, as_json: bool)
     found = await connection.call(MEMORY_STATS, MemoryStatsParams())
     stands_until = time.monotonic() + _STANDS_S
     while found.to_index and time.monotonic() < stands_until:
-        terminal.status(f"indexing: {count(found.to_index, 'message')} left")
+        terminal.status(
+            tr("indexing: {messages} left").format(messages=trn("{n} message", "{n} messages", found.to_index))
+        )
         await asyncio.sleep(_POLL_S)
         before, found = found, await connection.call(MEMORY_STATS, MemoryStatsParams())
         if found.to_index != before.to_index:
@@ -152,24 +165,28 @@ async def _rebuild(connection: Connection, terminal: Terminal, *, as_json: bool)
     if as_json:
         terminal.line(msgspec.json.encode(found).decode())
     else:
-        terminal.line(f"Made again: {count(found.entries, 'entry', 'entries')}.")
+        terminal.line(tr("Rebuilt: {entrys}.").format(entrys=trn("{n} entry", "{n} entries", found.entries)))
         if found.problem:
             terminal.note(found.problem)
         elif found.to_embed and found.model.status == "ready":
-            terminal.note(f"{count(found.to_embed, 'vector')} follow in the background.")
+            terminal.note(
+                tr("{vectors} follow in the background.").format(
+                    vectors=trn("{n} vector", "{n} vectors", found.to_embed)
+                )
+            )
 
 
 async def _download(connection: Connection, terminal: Terminal) -> int:
     """Download the embedding model and show the progress; 1 if it fails. An interrupt leaves it going on."""
     await connection.call(MEMORY_MODEL, MemoryModelParams())
     while (model := (await connection.call(MEMORY_STATS, MemoryStatsParams())).model).status == "downloading":
-        terminal.status(f"{file_size(model.done)} of {file_size(model.total)}")
+        terminal.status(tr("{done} of {total}").format(done=file_size(model.done), total=file_size(model.total)))
         await asyncio.sleep(_POLL_S)
     terminal.clear_status()
     if model.status == "ready":
-        terminal.line(f"The embedding model is in {model.folder}.")
+        terminal.line(tr("The embedding model is in {folder}.").format(folder=model.folder))
         return 0
-    terminal.note(model.reason or "The download has ended.")
+    terminal.note(model.reason or tr("The download has ended."))
     return 1
 
 
@@ -181,7 +198,7 @@ def _hit(hit: MemoryItem, terminal: Terminal) -> str:
 
 def _head(item: MemoryItem, terminal: Terminal) -> str:
     style = terminal.style
-    title = escape_hidden_line(item.conversation_title) or "without a title"
+    title = escape_hidden_line(item.conversation_title) or tr("untitled")
     score = f" · {item.score:.2f}" if item.score else ""
     where = f"{item.at.astimezone():%d %b %Y %H:%M} · {title} · {short_id(item.node_id)}{score}"
     return f"{style.bold(str(item.number))}  {escape_hidden_line(item.speaker)}  {style.dim(where)}"
@@ -191,18 +208,20 @@ def _rows(found: MemoryStatsResult) -> list[tuple[str, str]]:
     model = found.model
     state = {
         "ready": f"in {escape_hidden_line(str(Path(model.folder)))}",
-        "downloading": f"{file_size(model.done)} of {file_size(model.total)} downloaded",
-        "missing": model.reason or "not downloaded yet",
+        "downloading": tr("{done} of {total} downloaded").format(
+            done=file_size(model.done), total=file_size(model.total)
+        ),
+        "missing": model.reason or tr("not downloaded yet"),
         "failed": model.reason,
     }[model.status]
     rows = [
         ("entries", f"{found.entries:,}"),
-        ("found by meaning", f"{found.vectors:,}"),
-        ("to index", f"{found.to_index:,}" if found.to_index else ""),
-        ("to embed", f"{found.to_embed:,}" if found.to_embed else ""),
+        (tr("found by meaning"), f"{found.vectors:,}"),
+        (tr("to index"), f"{found.to_index:,}" if found.to_index else ""),
+        (tr("to embed"), f"{found.to_embed:,}" if found.to_embed else ""),
         ("pruned", f"{found.pruned:,}" if found.pruned else ""),
         ("words", file_size(found.index_bytes)),
         ("vectors", file_size(found.vector_bytes)),
-        ("embedding model", state),
+        (tr("embedding model"), state),
     ]
     return [(name, text) for name, text in rows if text]
