@@ -64,12 +64,12 @@ def test_a_failure_is_written_below_and_only_the_state_is_coloured() -> None:
 
 def test_personalities_are_named_only_if_not_all_have_a_tool() -> None:
     at = datetime(2026, 11, 23, 7, 51, tzinfo=UTC)
-    used = f"used {at.astimezone():%d %b %H:%M}"
+    used = f"last used {at.astimezone():%Y-%m-%d %H:%M}"
     assert tool_line(tool("shell", "coder", "assistant", used=at), EVERYONE, PLAIN) == f"{'shell':<18}  run · {used}"
-    assert tool_line(tool("python", "coder"), EVERYONE, PLAIN).endswith("run · not used recently · had by coder")
-    assert tool_line(tool("task"), EVERYONE, PLAIN).endswith("had by nobody")
+    assert tool_line(tool("python", "coder"), EVERYONE, PLAIN).endswith("run · not used recently · available to coder")
+    assert tool_line(tool("task"), EVERYONE, PLAIN).endswith("available to nobody")
     changed = tool_line(tool("time__now", *EVERYONE, origin="time", changed=True), EVERYONE, PLAIN)
-    assert changed.endswith("run · of time · not used recently · description changed: permissions do not apply")
+    assert changed.endswith("run · from time · not used recently · description changed: permissions do not apply")
 
 
 def test_names_are_aligned_with_colours_too() -> None:

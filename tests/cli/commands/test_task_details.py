@@ -25,7 +25,7 @@ def test_parts_and_largest_entries_are_aligned_and_fit_the_terminal() -> None:
     )
     lines = format_context(explained(*items), PLAIN, 60)
     assert lines[:4] == [
-        "Turn 3: 50,000 tokens of 200,000 that a/b can read, 25 %",
+        "Turn 3: 50,000 tokens of 200,000 of the context window of a/b, 25 %",
         "   1,000  Instructions",
         "   9,000  Summary",
         "  40,000  Messages (12 messages)",

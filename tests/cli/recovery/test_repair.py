@@ -179,5 +179,5 @@ async def test_lost_beginning_without_a_copy_is_reported_and_the_file_is_unchang
     paths.database.write_bytes(data)
     code, said = await mended(paths)
     assert code == 1
-    assert "It cannot be repaired" in said and "There is no copy of it either" in said
+    assert "It cannot be repaired" in said and "There is no copy either" in said
     assert paths.database.read_bytes() == data

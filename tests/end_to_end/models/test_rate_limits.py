@@ -37,7 +37,7 @@ async def test_a_wait_is_said_once_without_a_terminal(errand: Errand) -> None:
         assert process.returncode == 0, err
         assert "Here it is." in out.decode()
         assert err.decode().count("rate limit until ") == 1
-        assert err.decode().count("the task goes on by itself then") == 1
+        assert err.decode().count("the task continues by itself after that") == 1
 
 
 async def test_each_short_wait_is_said_once_without_a_terminal(errand: Errand) -> None:

@@ -44,7 +44,7 @@ async def test_a_task_whose_terminal_was_killed_is_answered_from_another_one(err
         watched = await rest(onlooker)
         told = server.requests[2].messages[-1]["content"]
     assert (code, told) == (0, "friendly")
-    assert f"the task waits for an answer; give it in a terminal: errand answer {task_id[-8:]}" in noted
+    assert f"the task waits for an answer. Answer it in a terminal: errand answer {task_id[-8:]}" in noted
     assert (watched.code, watched.lines[-1]["stopReason"]) == (0, "completed")
 
 
@@ -57,7 +57,7 @@ async def test_ctrl_c_leaves_a_task_that_is_followed_at_work(errand: Errand) -> 
         async with terminal(errand, "attach", task_id) as screen:
             await screen.shows("thinking")
             screen.interrupt()
-            await screen.shows(f"left; the task goes on. Back to it: errand attach {task_id[-8:]}")
+            await screen.shows(f"detached; the task keeps running. Follow it again: errand attach {task_id[-8:]}")
             code = await screen.ended()
         gate.set()
         done = await rest(running)
@@ -80,7 +80,7 @@ async def test_what_is_typed_to_a_followed_task_steers_it(errand: Errand) -> Non
             await screen.shows("What you type steers the task")
             await screen.shows("thinking", then="make it blue\r")
             await screen.shows("the agent reads this next", then="/nope\r")
-            await screen.shows("There is no command /nope here.", then="then say goodbye\x1b\r")
+            await screen.shows("There is no command /nope.", then="then say goodbye\x1b\r")
             await screen.shows("queued until the current work is done", then="/app\ted\t\r")
             await screen.shows("Accept edits: ")
             gate.set()
@@ -108,7 +108,7 @@ async def test_a_streaming_reply_is_not_cut_by_what_is_typed_to_a_followed_task(
     end = screen.seen.index("task complete") if "task complete" in screen.seen else len(screen.seen)
     first = screen.seen[:end]
     assert first.index("word29") < first.rindex("> note this")
-    assert "this was not sent: half a li" in screen.seen
+    assert "not sent: half a li" in screen.seen
 
 
 async def test_a_followed_task_is_held_and_stopped_by_what_is_typed(errand: Errand) -> None:
@@ -158,7 +158,7 @@ async def test_ctrl_c_at_a_question_of_a_followed_task_leaves_it_waiting(errand:
         task_id = (await errand.task("waiting_user")).id
         async with terminal(errand, "attach", task_id) as screen:
             await screen.shows("answer >", then="\x03")
-            await screen.shows("the task goes on")
+            await screen.shows("the task keeps running")
             code = await screen.ended()
         assert (await errand.task("waiting_user")).id == task_id
     assert code == 130

@@ -77,8 +77,8 @@ async def test_without_a_person_a_question_goes_back_to_the_model(errand: Errand
         answer = server.requests[1].messages[-1]["content"]
     assert done.code == 0
     assert answer == "(no one is there to answer; decide yourself and say what you assumed)"
-    assert "nobody was there to ask" not in done.err
-    assert "nobody is there to answer 'Which tone?'" in done.err
+    assert "nobody could be asked" not in done.err
+    assert "nobody can answer 'Which tone?' here" in done.err
 
 
 async def test_without_a_person_what_needs_approval_does_not_run(errand: Errand, workspace: Path) -> None:
@@ -86,7 +86,7 @@ async def test_without_a_person_what_needs_approval_does_not_run(errand: Errand,
     async with ModelServer(replies=replies) as server:
         done = await errand.run("run", *MODEL, server.url, "make a file")
     assert done.code == 4
-    assert "nobody was there to ask" in done.err and "errand grants allow" in done.err
+    assert "nobody could be asked" in done.err and "errand grants allow" in done.err
     assert not (workspace / "made").exists()
 
 

@@ -58,7 +58,7 @@ async def test_what_an_agent_proposes_is_accepted_or_declined(own_errand: Errand
 
 async def test_wrong_use_says_what_is_right(own_errand: Errand) -> None:
     for words, said in (
-        (("pin",), "Say what to do"),
+        (("pin",), "Usage:"),
         (("unpin", "x"), "No fact has the id 'x'"),
         (("pin", "x" * 501), "more than 500 characters"),
         (("pin", "a", "--scope", "me", "--folder", "."), "cannot be used together"),

@@ -106,7 +106,7 @@ async def test_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand) ->
         await screen.shows("'2' is not a model id", then="leave me at work\r")
         await server.request(0)
         await screen.shows("thinking", then="\x04")
-        await screen.shows("A task is still working.", then="l\r")
+        await screen.shows("A task is still running.", then="l\r")
         code = await screen.ended()
         left = await errand.task("thinking")
     assert code == 0
@@ -142,7 +142,7 @@ async def test_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
         await screen.shows("answer >", then="\r")
         await screen.shows("Nothing was answered.", then="/etc\r")
         await screen.shows("There is no command /etc.", then="\x04")
-        await screen.shows("A task is still working.", then="x\r")
+        await screen.shows("A task is still running.", then="x\r")
         await screen.shows("There is no 'x' to choose.", then="\r")
         await screen.shows("answer >", then="/etc/hosts\r")
         await screen.shows("answered in chat mode", then="\x04")

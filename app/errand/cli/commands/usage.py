@@ -16,7 +16,7 @@ from errand.paths import Paths
 from errand.protocol.usage import USAGE_REPORT, UsageKey, UsageReportResult, UsageRow
 from errand.translation import tr
 
-_HEADS = ("money", tr("input tokens"), "out", "cached", "turns", "tasks")
+_HEADS = ("money", tr("tokens in"), "out", "cached", "turns", "tasks")
 _LONGEST_NAME = 44
 
 

@@ -36,10 +36,12 @@ _NARROWEST_FOLDER = 12
 _NARROWEST_TITLE = 16
 _AT_WORK = ("running", "thinking", "tool_executing")
 _EXAMPLES = tr(
-    "examples:\n  errand list                conversations of all folders, pinned ones "
-    'first\n  errand list parser --here  those in this folder with "parser" in their '
-    "title\n  errand list --active       those with a running task, or one that waits for "
-    "you\n  errand show 3f2a           the one with this part in its id\n"
+    """examples:
+  errand list                conversations of all folders, pinned ones first
+  errand list parser --here  those in this folder with "parser" in their title
+  errand list --active       those with a task that runs or waits for you
+  errand show 3f2a           the one with this part in its id
+"""
 )
 
 
