@@ -38,7 +38,7 @@ async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, w
     assert rows == [(second[-8:], "completed"), (first[-8:], "completed")]
     assert all("work" in line for line in listed.out.splitlines()), "the folder"
     nothing = await own_errand.run("list", "gamma", "--pinned")
-    assert nothing.out == "There is no pinned conversation with 'gamma' in its title. See all with: errand list\n"
+    assert nothing.out == "There is no pinned conversation with 'gamma' in its title. List all: errand list\n"
 
     several = await own_errand.run("rename", "conv_", "Gamma")
     assert several.code == 2

@@ -15,7 +15,7 @@ async def ids(errand: Errand) -> list[str]:
 
 async def test_a_pinned_fact_is_told_to_tasks_until_it_is_removed(own_errand: Errand, workspace: Path) -> None:
     nothing = await own_errand.run("memory")
-    assert nothing.code == 0 and "No fact is pinned" in nothing.err
+    assert nothing.code == 0 and "No pinned facts" in nothing.err
     pinned = await own_errand.run("memory", "pin", "Answer", "in German.")
     assert "Answer in German.\n" in pinned.out and "always · " in pinned.out and "Errand for" not in pinned.err
     here = await own_errand.run("memory", "pin", "Tests need Docker.", "--scope", "folder")

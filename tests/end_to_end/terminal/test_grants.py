@@ -18,7 +18,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 async def test_a_grant_is_listed_revoked_and_asked_about_again(own_errand: Errand, workspace: Path) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "touch first"}),)), Reply(text="Done.")]
-    assert "Nothing is allowed" in (await own_errand.run("grants")).err
+    assert "No saved permissions" in (await own_errand.run("grants")).err
     async with (
         ModelServer(turns=replies) as server,
         PseudoTerminal(("run", *MODEL, server.url, "make"), own_errand.folder, own_errand.environment) as screen,
@@ -175,7 +175,7 @@ async def test_a_rule_that_cannot_be_is_refused_in_a_sentence(own_errand: Errand
         (("allow", "--service", "*/*"), "is no tool of another program"),
         (("allow", "--host", "example.org", "--code"), "Usage:"),
         (("deny", "--tool", "ask_user"), "no task could end without it"),
-        (("allow", "pytest", "--expires", "soon"), "is no time"),
+        (("allow", "pytest", "--expires", "soon"), "is not a time"),
         (("allow", "pytest", "--expires", "2020-01-01"), "expired"),
         (("covered", "nothing-like-it"), "No permission has the id"),
     ):

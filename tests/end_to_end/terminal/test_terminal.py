@@ -143,7 +143,7 @@ async def test_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
         await screen.shows("Nothing was answered.", then="/etc\r")
         await screen.shows("There is no command /etc.", then="\x04")
         await screen.shows("A task is still running.", then="x\r")
-        await screen.shows("There is no 'x' to choose.", then="\r")
+        await screen.shows("'x' is not a choice.", then="\r")
         await screen.shows("answer >", then="/etc/hosts\r")
         await screen.shows("answered in chat mode", then="\x04")
         assert await screen.ended() == 0, screen.seen
