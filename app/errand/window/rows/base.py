@@ -198,6 +198,10 @@ class RowView(QWidget, Generic[R]):
     def set_open(self, is_open: bool) -> None:
         """Expand or collapse; for rows that can be expanded."""
 
+    def close_part(self) -> bool:
+        """Close an open part of a card that waits for a person; False if there is none."""
+        return False
+
     def show_hit_count(self, count: int) -> None:
         """The number of search hits in the collapsed part; 0 for none. For rows that can be expanded."""
 

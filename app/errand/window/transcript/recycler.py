@@ -72,7 +72,7 @@ class RowViewRecycler(QObject):
         self._pool = RowViewPool(theme, actions, parent)
         self._views: dict[int, RowView[Row]] = {}
         self._stale: set[int] = set()  # rows that changed since their view was updated
-        self.open_keys: set[str] = set()  # rows whose cards the user expanded
+        self.open_keys: dict[str, None] = {}  # rows whose cards the user expanded, the last one at the end
         self._connected: set[RowView[Row]] = set()
 
     def reset(self) -> None:
@@ -152,11 +152,29 @@ class RowViewRecycler(QObject):
         """Expand this row's card, like a click on it."""
         row = self._rows.row(index)
         if row.key not in self.open_keys:
-            self.open_keys.add(row.key)
-            view = self.view(index)
-            view.set_open(True)
-            view.set_row(row)
-            self.heights.forget(index)
+            self.open_keys[row.key] = None
+            self._show_open(index, is_open=True)
+
+    def close_last_opened(self, rows: range) -> bool:
+        """Collapse that of these rows which was expanded last; False if none is."""
+        indexes = {self._rows.row(index).key: index for index in rows}
+        key = next((key for key in reversed(self.open_keys) if key in indexes), None)
+        if key is None:
+            return False
+        del self.open_keys[key]
+        self._show_open(indexes[key], is_open=False)
+        self.resized.emit(indexes[key])
+        return True
+
+    def close_part(self, rows: range) -> bool:
+        """Close an open part of a card that waits for a person in these rows; False if there is none."""
+        return any(view.close_part() for _, view in self.views(rows))
+
+    def _show_open(self, index: int, *, is_open: bool) -> None:
+        view = self.view(index)
+        view.set_open(is_open)
+        view.set_row(self._rows.row(index))
+        self.heights.forget(index)
 
     def prepare(self, index: int) -> bool:
         """Create and measure the view of an invisible row; False if it is ready, or changed while invisible."""
@@ -205,7 +223,9 @@ class RowViewRecycler(QObject):
         index = self._index_of(view)
         if index is not None:
             key = self._rows.row(index).key
-            (self.open_keys.add if is_open else self.open_keys.discard)(key)
+            self.open_keys.pop(key, None)
+            if is_open:
+                self.open_keys[key] = None
 
     def _index_of(self, view: RowView[Row]) -> int | None:
         return next((index for index, one in self._views.items() if one is view), None)

@@ -83,9 +83,17 @@ class TranscriptView(QAbstractScrollArea):
         return self._placement.shown
 
     @property
-    def open_keys(self) -> set[str]:
-        """The rows whose cards a person expanded."""
+    def open_keys(self) -> dict[str, None]:
+        """The rows whose cards a person expanded, the last one at the end."""
         return self._recycler.open_keys
+
+    def close_part(self) -> bool:
+        """Close an open part of a visible card, such as the field for a reason; False if there is none."""
+        return self._recycler.close_part(self.shown)
+
+    def close_last_opened(self) -> bool:
+        """Collapse the visible row that was expanded last; False if there is none."""
+        return self._recycler.close_last_opened(self.shown)
 
     def to_end(self) -> None:
         """Scroll to the newest row and stay at the end."""

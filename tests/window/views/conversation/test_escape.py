@@ -8,9 +8,13 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QMenu, QWidget
 
 from errand.protocol.settings import Model
+from errand.window.rows.asks.approval import ApprovalCard
+from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.edit import MessageEditField
+from errand.window.rows.row import ThinkingRow
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.theme import Theme
@@ -126,9 +130,16 @@ OVERLAYS = (
 )
 
 
-async def test_esc_closes_what_is_open_and_stops_no_task(at_work: Office) -> None:
+@pytest.mark.parametrize("is_apart", [False, True])
+async def test_esc_closes_what_is_open_and_stops_no_task(at_work: Office, is_apart: bool) -> None:
+    """In the main window, and in the window of a conversation of its own."""
     findings: list[str] = []
     view = at_work.front
+    if is_apart:
+        at_work.window.commands.trigger("own_window")
+        at_work.front.composer.field.setFocus()
+        QApplication.processEvents()
+        assert (view.window() is not at_work.window, at_work.front) == (True, view)
     for overlay in OVERLAYS:
         view.composer.field.setFocus()
         opened = overlay.open(at_work)
@@ -139,9 +150,84 @@ async def test_esc_closes_what_is_open_and_stops_no_task(at_work: Office) -> Non
             opened.close()
         if is_stopping(view) or reminds(view):
             findings.append(f"{overlay.name}: Esc went to the task")
-        at_work.window.activateWindow()
+        view.window().activateWindow()
         QApplication.processEvents()
     assert findings == []
+    view.composer.field.setFocus()
+    escape()
+    assert reminds(view), "nothing is open any more"
+    escape()
+    await until(lambda: is_stopping(view))
+
+
+async def test_esc_in_the_frame_of_a_conversation_window_goes_to_the_composer(at_work: Office) -> None:
+    view = at_work.front
+    at_work.window.commands.trigger("own_window")
+    view.window().activateWindow()
+    QApplication.processEvents()
+    view.transcript.setFocus()
+    QTest.keyClick(view.window(), ESCAPE)
+    assert view.composer.field.hasFocus() and not reminds(view)
+    view.transcript.setFocus()
+    QTest.keyClick(view.window(), Qt.Key.Key_H)
+    assert (view.composer.field.hasFocus(), view.composer.text) == (True, "h")
+
+
+async def test_esc_in_the_composer_closes_an_editor_of_the_queue_and_keeps_the_task(at_work: Office) -> None:
+    view = at_work.front
+    row = view.input_panel.queue.rows[0]
+    row.edit()
+    view.composer.field.setFocus()
+    escape()
+    assert not row.is_editing and view.composer.field.hasFocus()
+    assert not reminds(view) and not is_stopping(view)
+
+
+async def test_esc_in_the_composer_ends_the_edit_of_a_message_and_keeps_what_was_typed(at_work: Office) -> None:
+    view = await at_work.open(at_work.told)
+    view.store.branches.edit_last()
+    await until(lambda: bool(view.findChildren(MessageEditField)))
+    (field,) = view.findChildren(MessageEditField)
+    field.setPlainText("Write a longer poem")
+    view.composer.field.setFocus()
+    escape()
+    assert not view.store.branch.is_edited
+    view.store.branches.edit_last()
+    await until(lambda: view.store.branch.is_edited)
+    view.transcript.lay_out()
+    (field,) = (one for one in view.findChildren(MessageEditField) if one.isVisible())
+    assert field.toPlainText() == "Write a longer poem"
+
+
+async def test_esc_closes_the_opened_rows_one_by_one_the_last_one_first(at_work: Office) -> None:
+    again = await at_work.engine.parts.start("And one more", conversation_id=at_work.told)
+    await at_work.engine.parts.watcher.end(again.id)
+    view = await at_work.open(at_work.told)
+    await until(lambda: sum(isinstance(view.store.row(at), ThinkingRow) for at in range(view.store.count())) == 2)
+    view.transcript.lay_out()
+    lines = [line for line in view.findChildren(DisclosureButton) if line.isVisible()]
+    assert len(lines) == 2
+    for line in (lines[1], lines[0]):
+        QTest.mouseClick(line, Qt.MouseButton.LeftButton)
+    view.composer.field.setFocus()
+    escape()
+    assert [line.isChecked() for line in lines[:2]] == [False, True]
+    lines[1].setFocus()
+    escape()
+    assert [line.isChecked() for line in lines[:2]] == [False, False]
+    assert view.transcript.open_keys == {}
+
+
+async def test_esc_in_the_composer_closes_an_open_part_of_an_approval_and_answers_nothing(at_work: Office) -> None:
+    view = await at_work.open(at_work.approving)
+    press(view, "Deny and say why …")
+    (card,) = view.findChildren(ApprovalCard)
+    assert any(field.isVisible() for field in card.findChildren(QLineEdit))
+    view.composer.field.setFocus()
+    escape()
+    assert not any(field.isVisible() for field in card.findChildren(QLineEdit))
+    assert view.composer.field.hasFocus() and view.store.requests.waiting
+    assert not reminds(view) and not is_stopping(view)
 
 
 async def test_esc_closes_one_thing_at_a_time(at_work: Office) -> None:

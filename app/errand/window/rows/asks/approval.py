@@ -4,7 +4,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.effect_text import effect_of
 from errand.client.patch import patch_of_diff
@@ -144,17 +144,26 @@ class ApprovalCard(AskCard):
         self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc closes an open part of the card; only without one it can stop the task."""
-        opened = self._open_part_button()
-        if event.key() == Qt.Key.Key_Escape and opened is not None:
-            opened.click()
-            opened.setFocus()
+        """Esc in the card closes its own open part before what is above the transcript."""
+        if event.key() == Qt.Key.Key_Escape and self.close_part():
             return
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if is_enter and event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.controls.isVisible():
             self._on_allowed_once()
             return
         super().keyPressEvent(event)
+
+    def close_part(self) -> bool:
+        """The focus goes from the part to its button."""
+        opened = self._open_part_button()
+        if opened is None:
+            return False
+        focused = QApplication.focusWidget()
+        had_focus = focused is not None and self.isAncestorOf(focused)
+        opened.click()
+        if had_focus:
+            opened.setFocus()
+        return True
 
     def _open_part_button(self) -> QPushButton | None:
         """The button of the open part."""

@@ -241,6 +241,9 @@ class AskView(DisclosureRowView[AskRow]):
             if not card.isHidden():
                 card.take_focus()
 
+    def close_part(self) -> bool:
+        return any(card.close_part() for card in self._cards.values() if not card.isHidden())
+
     def _card(self, kind: AskKind) -> AskCard:
         if kind not in self._cards:
             card = self._create_card(kind)

@@ -79,6 +79,10 @@ class AskCard(Card):
         """Focus the first control used to answer."""
         raise NotImplementedError
 
+    def close_part(self) -> bool:
+        """Close an open part; False if there is none."""
+        return False
+
     @property
     def choices(self) -> Sequence[QAbstractButton]:
         """The buttons that answer, in the order of their digits."""

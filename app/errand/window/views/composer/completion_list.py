@@ -75,6 +75,14 @@ class CompletionListView(QFrame):
         self.list.setCurrentRow(0)
         self._place()
 
+    def dismiss(self) -> bool:
+        """Close the list until another completion begins; False if it is closed."""
+        if not self.isVisible():
+            return False
+        self._left = self.start()
+        self.hide()
+        return True
+
     def _handle_key(self, event: QKeyEvent) -> bool:
         key = Qt.Key(event.key())
         if event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
@@ -85,8 +93,7 @@ class CompletionListView(QFrame):
         elif key in _ACCEPT_KEYS:
             self.choose(self.list.currentItem())
         elif key == Qt.Key.Key_Escape:
-            self._left = self.start()
-            self.hide()
+            self.dismiss()
         else:
             return False
         return True

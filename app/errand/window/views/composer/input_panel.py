@@ -145,6 +145,10 @@ class InputPanelView(QWidget):
         steers = self._store.requests.steers
         self.composer.show_state(ComposerState(active, steers, stopping, question, connected, task is not None))
 
+    def close_completion(self) -> bool:
+        """Close the list of what can be completed; False if there is none."""
+        return any(found.dismiss() for found in (self.mentions, self.prompts) if found is not None)
+
     def attach_content(self, mime: QMimeData) -> None:
         """Attach dropped or pasted content."""
         payload = drop_payload(mime)

@@ -121,7 +121,7 @@ class QueuedMessageView(QFrame):
             self._show_parts()
         if watched is self._field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() == Qt.Key.Key_Escape:
-                self._on_cancelled()
+                self.cancel_edit()
                 return True
             return False
         return super().eventFilter(watched, event)
@@ -168,7 +168,7 @@ class QueuedMessageView(QFrame):
         self._down.clicked.connect(self._on_down_clicked)
         self._remove.clicked.connect(self.remove_requested)
         self._save.clicked.connect(self._on_saved)
-        self._cancel.clicked.connect(self._on_cancelled)
+        self._cancel.clicked.connect(self.cancel_edit)
         self._field.submitted.connect(self._on_saved)
         self._field.textChanged.connect(self.resized)
         self._field.content_dropped.connect(self._on_content_dropped)
@@ -199,7 +199,7 @@ class QueuedMessageView(QFrame):
 
     def _on_saved(self) -> None:
         text = self.changed_text
-        self._on_cancelled()
+        self.cancel_edit()
         if text is not None:
             self.edited.emit(text)
 
@@ -207,9 +207,11 @@ class QueuedMessageView(QFrame):
         """The attachments of a queued message cannot change: insert the paths into its text."""
         self._field.insertPlainText("\n".join(drop_payload(mime).paths))
 
-    def _on_cancelled(self) -> None:
+    def cancel_edit(self) -> None:
+        had_focus = self._field.hasFocus()
         self._field.hide()
-        self.setFocus()
+        if had_focus:
+            self.setFocus()
         self._show_parts()
 
     def _on_theme_changed(self) -> None:
@@ -245,6 +247,13 @@ class QueueView(QScrollArea):
     def rows(self) -> tuple[QueuedMessageView, ...]:
         """From the top."""
         return tuple(self._rows.values())
+
+    def cancel_edit(self) -> bool:
+        """Close an open editor; False if there is none."""
+        editing = next((row for row in self.rows if row.is_editing), None)
+        if editing is not None:
+            editing.cancel_edit()
+        return editing is not None
 
     def show_entries(self) -> None:
         """Show the current queue; a focused entry keeps the focus."""

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
@@ -26,6 +26,7 @@ from errand.window.views.composer.drop_payload import DropHintView, PastedFiles,
 from errand.window.views.composer.input_panel import InputPanelView
 from errand.window.views.composer.notices import NoticeKind, NoticeSlotView
 from errand.window.views.conversation.dialogs import ConversationDialogs
+from errand.window.views.conversation.escape import EscapeKey
 from errand.window.views.conversation.side_panels import SidePanel, SidePanelsView
 from errand.window.views.conversation.welcome import WelcomeView
 from errand.window.views.shared.row_actions import ConversationRowActions
@@ -42,9 +43,6 @@ _NO_MODEL = tr("No model is set up yet. Your message is kept here until then.")
 _INTERRUPTED = tr("The engine stopped during this task. Finished steps are kept and do not run again.")
 _TOURED = tr("This task was part of the tour.")
 _SET_UP, _START_IN_FOLDER = tr("Set up your own model"), tr("Start in a folder…")
-
-_PRESS_AGAIN = tr("Press Esc again to stop")
-_PRESS_AGAIN_WITHIN_MS = 1000
 
 _DROP = tr("Drop files and pictures to attach them")
 _DROP_NEW = tr("Drop files and pictures to attach them, or a folder to work in")
@@ -95,7 +93,8 @@ class ConversationView(QWidget):
         self._content = QWidget()
         self.panels = SidePanelsView(self._content, store, self.changes, stores.session, theme, clipboard.setText)
         self._drop_target = DropTarget(self, DropHintView(theme, self._stack))
-        self._unhandled_keys = UnhandledKeys(self)
+        self._escape = EscapeKey(store, self.transcript, self.input_panel, self.panels, self.notices)
+        self._unhandled_keys = UnhandledKeys(self, self._escape)
         self._lay_out()
         self._connect()
         self._show_rows()
@@ -227,6 +226,7 @@ class ConversationView(QWidget):
             find.failed.connect(self.store.failed)
             self._find_bar = FindBarView(find, self.transcript, self._theme)
             self._find_bar_layout.addWidget(self._find_bar)
+            self._escape.find_bar = self._find_bar
         return self._find_bar
 
     def type_text(self, text: str) -> None:
@@ -420,59 +420,27 @@ class DropTarget(QObject):
 
 
 class UnhandledKeys(QObject):
-    """Keys that no child of the conversation handled.
-
-    Text is typed into the composer. Esc closes what is open; a second press stops the task.
+    """Keys that no child of the conversation handled: text is typed into the composer, Esc is for `EscapeKey`.
 
     An event filter, not a shortcut: a shortcut would be handled before the dialogs above the conversation.
     """
 
-    def __init__(self, view: ConversationView) -> None:
+    def __init__(self, view: ConversationView, escape: EscapeKey) -> None:
         super().__init__(view)
         self._view = view
-        self._is_stop_armed = QTimer(self, singleShot=True, interval=_PRESS_AGAIN_WITHIN_MS)
-        self._is_stop_armed.timeout.connect(self._disarm_stop)
+        self._escape = escape
         view.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
             return False
         if event.key() == Qt.Key.Key_Escape and not event.modifiers():
-            self._escape(is_held=event.isAutoRepeat())
+            self._escape.press(is_held=event.isAutoRepeat())
             return True
         text = typed_text(event)
         if text:
             self._view.type_text(text)
         return bool(text)
-
-    def _escape(self, *, is_held: bool) -> None:
-        """Close the find bar or the review, else leave the tree, else clear the selection, else stop."""
-        view = self._view
-        if view.is_searching:
-            view.find_bar.close_search()
-        elif view.review.has_focus:
-            view.review.close()
-        elif view.tree.has_focus:
-            view.composer.setFocus()
-        elif view.transcript.selection.span() is not None:
-            view.transcript.selection.clear()
-        elif not is_held:
-            self._stop()
-
-    def _stop(self) -> None:
-        task = self._view.store.task
-        if task is None or not is_working(task) or task.stopping:
-            self._view.composer.setFocus()
-        elif self._is_stop_armed.isActive():
-            self._disarm_stop()
-            self._view.store.requests.stop()
-        else:
-            self._is_stop_armed.start()
-            self._view.notices.remind(_PRESS_AGAIN)
-
-    def _disarm_stop(self) -> None:
-        self._is_stop_armed.stop()
-        self._view.notices.remind("")
 
 
 def typed_text(event: QKeyEvent) -> str:

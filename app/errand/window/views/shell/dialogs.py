@@ -7,6 +7,7 @@ from PySide6.QtGui import QClipboard, QKeyEvent
 from PySide6.QtWidgets import QAbstractSlider, QDialog, QGridLayout, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
+from errand.translation import tr
 from errand.window.stores.stores import Stores
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
@@ -25,7 +26,8 @@ _COMPOSER_KEYS = (
     ("A new line", "Shift+Enter"),
     ("Queue for after the work at hand", "Alt+Enter"),
     ("Ask, accept edits, or plan: the next one, while you write", "Shift+Tab"),
-    ("Close what is open; stop the task by a second Esc", "Esc"),
+    (tr("Close what is open on top"), "Esc"),
+    (tr("Stop the task, if nothing is open"), tr("Esc twice")),
     ("Bring back the last message", "Up"),
     ("Go to a tab by its number", "Ctrl+1 … 9"),
 )

@@ -31,7 +31,7 @@ class OpenConversation(QObject):
         super().__init__()
         self._factory = factory
         self._view: ConversationView | None = None
-        self._open_cards: frozenset[str] = frozenset()
+        self._open_cards: dict[str, None] = {}
         self.conversation_id = conversation_id
         self.is_pinned = conversation_id in factory.state.settings.pinned
         known = factory.stores.conversations.get(conversation_id)
@@ -108,7 +108,7 @@ class OpenConversation(QObject):
         """Delete the view; it is made again when it is next asked for."""
         assert self._view is not None
         self.save_scroll_position()
-        self._open_cards = frozenset(self._view.transcript.open_keys)
+        self._open_cards = dict(self._view.transcript.open_keys)
         self._factory.stores.close(self._view.store)
         self._view.deleteLater()
         self._view = None

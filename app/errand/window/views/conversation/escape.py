@@ -1,0 +1,117 @@
+"""What Esc does in a conversation: it closes what is open on top, and only then, pressed twice, stops the task."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QApplication
+
+from errand.translation import tr
+from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.tasks import is_working
+from errand.window.transcript.view import TranscriptView
+from errand.window.views.composer.input_panel import InputPanelView
+from errand.window.views.composer.notices import NoticeSlotView
+from errand.window.views.conversation.side_panels import SidePanelsView
+
+if TYPE_CHECKING:
+    from errand.window.views.conversation.find_bar import FindBarView
+
+
+_PRESS_AGAIN = tr("Press Esc again to stop")
+_PRESS_AGAIN_WITHIN_MS = 1000
+
+
+class EscapeKey(QObject):
+    """The one order of what is on top. Menus, popovers and dialogs are above it: they get the key themselves.
+
+    `find_bar` is set once there is one.
+    """
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        transcript: TranscriptView,
+        input_panel: InputPanelView,
+        panels: SidePanelsView,
+        notices: NoticeSlotView,
+    ) -> None:
+        super().__init__(panels)
+        self.find_bar: FindBarView | None = None
+        self._store = store
+        self._transcript = transcript
+        self._input_panel = input_panel
+        self._panels = panels
+        self._notices = notices
+        self._stop_timer = QTimer(self, singleShot=True, interval=_PRESS_AGAIN_WITHIN_MS)
+        self._stop_timer.timeout.connect(self._disarm)
+        # Each closes its part and returns True, or does nothing.
+        self._layers = (
+            input_panel.close_completion,
+            self._close_find_bar,
+            transcript.close_part,
+            input_panel.queue.cancel_edit,
+            self._end_edit,
+            self._close_review,
+            self._leave_tree,
+            self._clear_selection,
+            transcript.close_last_opened,
+        )
+
+    def press(self, *, is_held: bool) -> None:
+        """A key that is held counts once for stopping."""
+        if any(close() for close in self._layers):
+            self._disarm()
+            self._keep_focus()
+        elif not is_held:
+            self._stop()
+
+    def _close_find_bar(self) -> bool:
+        if self.find_bar is None or not self.find_bar.isVisible():
+            return False
+        self.find_bar.close_search()
+        return True
+
+    def _end_edit(self) -> bool:
+        if not self._store.branch.is_edited:
+            return False
+        self._store.branches.end_edit()
+        return True
+
+    def _close_review(self) -> bool:
+        if not self._panels.review.has_focus:
+            return False
+        self._panels.review.close()
+        return True
+
+    def _leave_tree(self) -> bool:
+        if not self._panels.tree.has_focus:
+            return False
+        self._input_panel.composer.setFocus()
+        return True
+
+    def _clear_selection(self) -> bool:
+        if self._transcript.selection.span() is None:
+            return False
+        self._transcript.selection.clear()
+        return True
+
+    def _keep_focus(self) -> None:
+        """The keyboard never stays in what was closed."""
+        focused = QApplication.focusWidget()
+        if focused is None or not focused.isVisible():
+            self._input_panel.composer.setFocus()
+
+    def _stop(self) -> None:
+        task = self._store.task
+        if task is None or not is_working(task) or task.stopping:
+            self._input_panel.composer.setFocus()
+        elif self._stop_timer.isActive():
+            self._disarm()
+            self._store.requests.stop()
+        else:
+            self._stop_timer.start()
+            self._notices.remind(_PRESS_AGAIN)
+
+    def _disarm(self) -> None:
+        self._stop_timer.stop()
+        self._notices.remind("")
