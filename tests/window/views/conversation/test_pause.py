@@ -103,11 +103,12 @@ async def test_a_shortcut_and_the_palette_pause_and_resume(at_work: Paused) -> N
     at_work.go.touch()
     await until(lambda: at_work.task.ended_at is not None)
     at_work.window.commands.trigger("pause")
-    assert at_work.window.error_banner.accessibleName() == "No task is running here."
+    assert at_work.window.conversations.active.notices.text == "No task is running here."
 
 
 async def test_stop_ends_a_paused_task(at_work: Paused) -> None:
     QTest.mouseClick(at_work.button, Qt.MouseButton.LeftButton)
+    await until(lambda: at_work.task.pausing)
     at_work.go.touch()
     await until(lambda: at_work.task.status == "paused")
     at_work.window.commands.trigger("stop")
