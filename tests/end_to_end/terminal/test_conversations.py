@@ -46,7 +46,7 @@ async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, w
     assert f"  {first[-8:]}  Alpha, the first\n" in several.err
 
     assert "was renamed to: Gamma" in (await own_errand.run("rename", first[-8:], "Gamma")).out
-    assert "is pinned: Gamma" in (await own_errand.run("pin", "gamma")).out
+    assert "was pinned: Gamma" in (await own_errand.run("pin", "gamma")).out
     assert (await own_errand.run("list")).out.splitlines()[0].startswith(first[-8:]), "pinned ones come first"
     assert (await own_errand.run("archive", first[-6:], second[-6:])).code == 0
     assert (await own_errand.run("list")).out == "All conversations are archived. List them: errand list --archived\n"
