@@ -29,9 +29,9 @@ from errand.window.rows.row import TaskEndRow
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.stores.window_state import ThemeMode
 from errand.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
-from errand.window.views.branches.ask_models_dialog import AskModelsDialog
 from errand.window.views.branches.comparison import ComparisonDialog
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.window.views.conversation.ask_models_dialog import AskModelsDialog
 from errand.window.views.settings.dialog import PageName, SettingsDialog
 from errand.window.views.shared.picker import PickerDialog
 from errand.window.views.shell.dialogs import ShortcutsDialog

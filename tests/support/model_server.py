@@ -38,8 +38,9 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Text, thinking and arguments are cut into pieces of `piece_length` characters, one chunk each. `delay_s` comes
     before the first chunk, `piece_delay_s` before each further one; `gate` is awaited before the first chunk.
     `status` other than 200 sends `body` (or an error of OpenAI's form with `error`) and `headers`. `cut_after` closes
-    the socket after that many chunks, `stall_after` goes silent then until the client leaves. `raw` is sent as it is,
-    in place of chunks. `finish` overrides the finish reason; an empty text leaves it out. `done` sends [DONE].
+    the socket after that many chunks, `stall_after` goes silent then until `rest` is set or the client leaves. `raw` is
+    sent as it is, in place of chunks. `finish` overrides the finish reason; an empty text leaves it out. `done` sends
+    [DONE].
     """
 
     text: str = ""
@@ -55,6 +56,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headers: dict[str, str] = {}
     cut_after: int | None = None
     stall_after: int | None = None
+    rest: asyncio.Event | None = None
     raw: tuple[bytes, ...] | None = None
     finish: str | None = None
     done: bool = True
@@ -336,7 +338,7 @@ async def _send(request: web.Request, reply: Reply) -> web.StreamResponse:
             request.transport.abort()
             return response
         if number == reply.stall_after:
-            await asyncio.Event().wait()
+            await (reply.rest or asyncio.Event()).wait()
         if number and reply.piece_delay_s:
             await asyncio.sleep(reply.piece_delay_s)
         await response.write(piece)

@@ -33,6 +33,9 @@ class KeptBranches(QObject):
     def switch(self, node_id: str) -> None:
         self.asked.append(("switch", node_id))
 
+    def compare(self, node_ids: tuple[str, ...]) -> None:
+        self.asked.append(("compare", " ".join(node_ids)))
+
     def fork(self, node_id: str) -> None:
         self.asked.append(("fork", node_id))
 

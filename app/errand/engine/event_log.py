@@ -16,7 +16,7 @@ from errand.engine.storage.sqlite.journal import Journal, JournalChange
 from errand.engine.storage.sqlite.statements import Write
 from errand.engine.tools.call_display import event_with_displays
 from errand.listeners import Listeners
-from errand.protocol.blocks import ToolResultBlock
+from errand.protocol.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta, ToolOutput
 from errand.protocol.methods import Notice
@@ -104,6 +104,22 @@ class DeltaStream:
             for first, pieces in self._sent.values()
             if conversation_id in (None, first.conversation_id)
         ]
+
+    def with_text_so_far(self, node: Node) -> Node:
+        """A streaming node with the text that was sent of it: the deltas to come continue that text.
+
+        A call that is being written is an empty text, so that each block keeps its number.
+        """
+        last = max((block for node_id, block in self._sent if node_id == node.id), default=None)
+        if node.status != "streaming" or last is None:
+            return node
+        blocks: list[Block] = []
+        for number in range(last + 1):
+            first, pieces = self._sent.get((node.id, number), (None, ()))
+            text = "" if first is None or first.kind == "toolCall" else "".join(pieces)
+            is_thinking = first is not None and first.kind == "thinking"
+            blocks.append(ThinkingBlock(text=text) if is_thinking else TextBlock(text=text))
+        return msgspec.structs.replace(node, blocks=tuple(blocks))
 
     def finish(self, node: Node) -> None:
         """Drop the deltas of a node that is complete: the node itself has the text."""

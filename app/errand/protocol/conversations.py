@@ -145,13 +145,16 @@ class ConversationGetResult(Wire, frozen=True, kw_only=True):
 
 
 class ConversationNodesParams(Wire, frozen=True, kw_only=True):
-    """One page of a branch, read from `leaf_id` (default: the head of the first agent) towards the root.
+    """One page of a branch, read from `leaf_id` towards the root.
 
-    `before_id` continues above the oldest node of the previous page.
+    Without it the branch ends at the head of `agent_id`, by default of the first agent. With `to_leaf` it goes on to
+    the newest leaf below `leaf_id`. `before_id` continues above the oldest node of the previous page.
     """
 
     conversation_id: str
     leaf_id: str | None = None
+    agent_id: str | None = None
+    to_leaf: bool = False
     before_id: str | None = None
     limit: int = 50
 
@@ -167,7 +170,7 @@ class Fork(Wire, frozen=True, kw_only=True):
 
 
 class ConversationNodesResult(Wire, frozen=True, kw_only=True):
-    """Oldest first. `has_more` is true if older nodes exist.
+    """Oldest first. `has_more` is true if older nodes exist. A streaming node has the text that was sent so far.
 
     `forks` has an entry for each of these nodes that has siblings, and for the last one if more than one node
     follows it or it is not the end of its branch.

@@ -4,10 +4,12 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
+from errand.protocol.settings import Model
 from errand.window.stores.conversation.agents import NewAgent
+from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.views.agents.dialogs import RemoveAgentDialog
-from errand.window.views.branches.ask_models_dialog import AskModelsDialog
 from errand.window.views.branches.comparison import ComparisonDialog
+from errand.window.views.conversation.ask_models_dialog import AskModelsDialog
 from errand.window.views.conversation.conversation_view import ConversationView
 from tests.support.window import until
 from tests.window.accessibility.full_window import Office, top
@@ -27,7 +29,8 @@ async def asked(office: Office, ask: Callable[[ConversationView], None], kind: t
 
 
 async def models(office: Office) -> QWidget:
-    dialog = AskModelsDialog(office.theme, _MODELS, _MODELS[0], "Which is better?", office.window)
+    defaults = TaskOptionDefaults(models=tuple(Model(id=one, provider=one.partition("/")[0]) for one in _MODELS))
+    dialog = AskModelsDialog(office.theme, defaults, _MODELS[:1], "Which is better?", office.window)
     office.keep(dialog)
     dialog.show()
     return dialog

@@ -162,13 +162,14 @@ def test_the_end_of_a_branch_that_continues_elsewhere_offers_its_continuations(
     show: MakeRowView, actions: KeptActions
 ) -> None:
     row_view = show(BranchEndRow("n1/open", ("n2", "n3")))
-    assert names(row_view) == ["Branch 1", "Branch 2"]
+    assert names(row_view) == ["Branch 1", "Branch 2", "Compare"]
     button(row_view, "Branch 2").click()
+    button(row_view, "Compare").click()
     row_view.set_row(BranchEndRow("n1/open", ("n2",)))
     assert names(row_view) == ["Go back to it"]
     row_view.set_row(BranchEndRow("n1/open", tuple(f"n{number}" for number in range(40))))
-    assert names(row_view) == [f"Branch {number}" for number in range(35, 41)]
-    assert actions.branches.asked == [("switch", "n3")]
+    assert names(row_view) == [*(f"Branch {number}" for number in range(35, 41)), "Compare"]
+    assert actions.branches.asked == [("switch", "n3"), ("compare", "n2 n3")]
 
 
 def test_an_edited_message_can_be_sent_as_soon_as_the_task_ends(show: MakeRowView, actions: KeptActions) -> None:

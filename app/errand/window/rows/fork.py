@@ -5,6 +5,7 @@ from functools import partial
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.rows.row import BranchEndRow, BranchSwitchRow
 from errand.window.theme.style import push_button, set_tool_tip
@@ -23,25 +24,28 @@ class BranchSwitchView(RowView[BranchSwitchRow]):
         self._previous = IconButton(theme, "chevron-left", "Previous version")
         self._next = IconButton(theme, "chevron-right", "Next version")
         self._position = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._compare = IconButton(theme, "columns-2", tr("Compare versions"))
         self._line = QHBoxLayout(self)
         self._line.setContentsMargins(0, 0, 0, 0)
         self._line.setSpacing(theme.tokens.space_tight)
         self._line.addStretch()
-        for widget in (self._previous, self._position, self._next):
+        for widget in (self._previous, self._position, self._next, self._compare):
             self._line.addWidget(widget)
         self._line.addStretch()
         self._previous.clicked.connect(self._on_previous_clicked)
         self._next.clicked.connect(self._on_next_clicked)
+        self._compare.clicked.connect(self._on_compare_clicked)
 
     def set_row(self, row: BranchSwitchRow) -> None:
         self._row = row
         self._line.setStretch(0, 1 if row.is_user else 0)
-        self._line.setStretch(4, 0 if row.is_user else 1)
+        self._line.setStretch(5, 0 if row.is_user else 1)
         self._position.setText(f"{row.number}/{row.count}")
         words = f"Version {row.number} of {row.count}"
         self._position.setAccessibleName(words)
         set_tool_tip(self._position, words)
         self.setAccessibleName(words)
+        self._compare.setVisible(len(row.node_ids) > 1)
         self._show_target(self._previous, row.previous_id, "Previous version")
         self._show_target(self._next, row.next_id, "Next version")
 
@@ -66,6 +70,10 @@ class BranchSwitchView(RowView[BranchSwitchRow]):
         assert self._row is not None
         if self._row.next_id is not None:
             self._switch(self._row.next_id)
+
+    def _on_compare_clicked(self) -> None:
+        assert self._row is not None
+        self.row_actions.branches.compare(self._row.node_ids)
 
     def _switch(self, node_id: str) -> None:
         self.resized.emit()  # the rows below change: keeps the scroll position, also when scrolled to the end
@@ -101,6 +109,11 @@ class BranchEndView(RowView[BranchEndRow]):
             button.clicked.connect(partial(self.row_actions.branches.switch, node_id))
             self._buttons.addWidget(button)
             button.show()  # otherwise Qt shows it later, and the measured height lacks it
+        if len(row.child_ids) > 1:
+            compare = push_button(tr("Compare"), "quiet")
+            compare.clicked.connect(partial(self.row_actions.branches.compare, row.child_ids))
+            self._buttons.addWidget(compare)
+            compare.show()
 
     def _clear(self) -> None:
         while (item := self._buttons.takeAt(0)) is not None:

@@ -177,8 +177,8 @@ class EditMessageRow:
 class BranchSwitchRow:
     """The switch at a node with siblings: `number` of `count`, with the previous and the next sibling.
 
-    `is_user`: the switch is below a person's message, otherwise above a reply. While `locked` it is disabled, because
-    an agent is writing here.
+    `node_ids` are all siblings, oldest first. `is_user`: the switch is below a person's message, otherwise above a
+    reply. While `locked` it is disabled, because an agent is writing here.
     """
 
     key: str
@@ -188,6 +188,7 @@ class BranchSwitchRow:
     next_id: str | None
     is_user: bool
     locked: bool
+    node_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What the engine offers: models, personalities, declared settings, the sandbox."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
@@ -75,6 +75,14 @@ class ModelStore(QObject):
     def recent(self) -> tuple[str, ...]:
         """The models that were chosen last, the newest first."""
         return tuple(self._state.settings.recent_models)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The models that were last asked together."""
+        return tuple(self._state.settings.compared_models)
+
+    def set_compared(self, models: Sequence[str]) -> None:
+        self._state.set_compared_models(models)
 
     def set_favourite(self, model: str, is_favourite: bool) -> None:
         self._state.set_favourite_model(model, is_favourite=is_favourite)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,6 +47,7 @@ class WindowSettings(msgspec.Struct):
     unread ones. `quick_key` is
     true once the desktop has assigned a key for quick tasks: it is requested again at each start. `favourite_models`
     and `recent_models` have model ids, `recent_folders` the folders that tasks were started in; the newest first.
+    `compared_models` were last asked together.
     """
 
     tabs: list[str] = []
@@ -79,6 +81,7 @@ class WindowSettings(msgspec.Struct):
     recent_models: list[str] = []
     recent_folders: list[str] = []
     has_toured: bool = False
+    compared_models: list[str] = []
     unread: list[str] = []
     read_messages: dict[str, int] = {}
     seen_at: datetime = datetime.fromtimestamp(0, UTC)
@@ -145,6 +148,10 @@ class WindowStateStore(QObject):
 
     def forget_recent_folder(self, folder: str) -> None:
         self.settings.recent_folders = [known for known in self.settings.recent_folders if known != folder]
+        self.save_soon()
+
+    def set_compared_models(self, models: Sequence[str]) -> None:
+        self.settings.compared_models = list(models)
         self.save_soon()
 
     def set_favourite_model(self, model: str, *, is_favourite: bool) -> None:

@@ -1,12 +1,15 @@
-"""Two branches side by side, on a real engine: where they diverge, their usage, and live updates."""
+"""Branches side by side, on a real engine: where they diverge, live updates, stopping, and the choice of one."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from errand.window.rows.row import ReplyRow, TaskEndRow, UserRow
 from errand.window.stores.conversation.branch import ComparedBranch
-from errand.window.stores.conversation.comparison import ComparedBranchStore, ComparisonStore
+from errand.window.stores.conversation.branch_rows import BranchRows
+from errand.window.stores.conversation.comparison import ComparisonStore
+from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.processes import until
@@ -15,7 +18,7 @@ from tests.support.store_engine import StoreEngine, store_engine
 MODELS = tuple(f"openai_compatible/{name}" for name in ("one", "two", "three"))
 
 
-def said(side: ComparedBranchStore) -> list[str]:
+def said(side: BranchRows) -> list[str]:
     words: list[str] = []
     for index in range(side.count()):
         match side.row(index):
@@ -34,6 +37,45 @@ async def engine_of(stack: AsyncExitStack, home: Path, model: ModelServer) -> St
     return engine
 
 
+def comparison_of(engine: StoreEngine, store: ConversationStore, branches: Sequence[ComparedBranch]) -> ComparisonStore:
+    return ComparisonStore(store, engine.stores.session, engine.stores.tasks, branches)
+
+
+class Answering:
+    """Each model begins with "I am" when `begin` is called for it, and ends at `end`."""
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._gates: dict[str, tuple[asyncio.Event, asyncio.Event]] = {}
+        for model in MODELS:
+            self._gates[model.partition("/")[2]] = gates = (asyncio.Event(), asyncio.Event())
+            for gate in gates:
+                stack.callback(gate.set)
+
+    def answer(self, request: ReceivedRequest) -> Reply:
+        model = str(request.body["model"])
+        begin, rest = self._gates[model]
+        return Reply(text=f"I am {model}.", piece_length=5, gate=begin, stall_after=2, rest=rest)
+
+    def begin(self, model: str) -> None:
+        self._gates[model][0].set()
+
+    def end(self, model: str) -> None:
+        self.begin(model)
+        self._gates[model][1].set()
+
+
+async def asked_of(store: ConversationStore) -> tuple[ComparedBranch, ...]:
+    """The branches of the three models, after they were asked who they are."""
+    asked: list[tuple[ComparedBranch, ...]] = []
+    trouble: list[str] = []
+    store.requests.compared.connect(asked.append)
+    store.failed.connect(trouble.append)
+    store.requests.ask_models("who are you?", MODELS)
+    await until(lambda: bool(asked or trouble) and store.is_loaded)
+    assert trouble == []
+    return asked[0]
+
+
 async def test_both_sides_start_at_the_fork_and_show_the_totals_of_their_tasks(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         engine = await engine_of(stack, tmp_path, ModelServer([Reply(text=text) for text in ("A.", "B.", "C.")]))
@@ -50,7 +92,7 @@ async def test_both_sides_start_at_the_fork_and_show_the_totals_of_their_tasks(t
         store.requests.send("another way")
         await until(lambda: len(store.branch.ids) == 4 and store.branches.locked == "")
         right = store.branch.ids[-1]
-        comparison = ComparisonStore(store, engine.stores.session, ComparedBranch(left), ComparedBranch(right))
+        comparison = comparison_of(engine, store, (ComparedBranch(left), ComparedBranch(right)))
         stack.callback(comparison.close)
         loaded: list[bool] = []
         comparison.loaded.connect(lambda: loaded.append(True))
@@ -59,56 +101,136 @@ async def test_both_sides_start_at_the_fork_and_show_the_totals_of_their_tasks(t
         assert [said(side) for side in comparison.sides] == [["one way", "B.", "end"], ["another way", "C.", "end"]]
         assert comparison.common_text == "A."
         for side in comparison.sides:
-            assert side.figures.startswith("1 task · 120 tokens · ")
+            assert [task.usage.output_tokens for task in side.tasks] == [20]
             assert side.models == ("openai_compatible/test-model",)
+            assert (side.is_working, comparison.can_continue(side)) == (False, True)
         comparison.show_branch(1, ComparedBranch(fork))
         await until(lambda: len(loaded) == 2)
         assert [said(side) for side in comparison.sides] == [["one way", "B.", "end"], []]
-        assert comparison.sides[1].figures == "No task worked here"
-        store.agents.continue_with(left)
+        assert (comparison.sides[1].tasks, comparison.can_continue(comparison.sides[1])) == ((), False)
+        comparison.continue_with(comparison.sides[0])
         await until(lambda: store.branch.ids[-1] == left)
 
 
-async def test_several_models_answer_one_message_and_two_are_compared_live(tmp_path: Path) -> None:
-    gates = {model.split("/")[1]: asyncio.Event() for model in MODELS}
-
-    def answer(request: ReceivedRequest) -> Reply:
-        model = str(request.body["model"])
-        return Reply(text=f"I am {model}.", gate=gates[model])
-
+async def test_three_models_stream_side_by_side_and_one_is_chosen_while_the_others_write(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        engine = await engine_of(stack, tmp_path, ModelServer(answer=answer))
-        for gate in gates.values():
-            stack.callback(gate.set)
+        models = Answering(stack)
+        engine = await engine_of(stack, tmp_path, ModelServer(answer=models.answer))
         store = engine.stores.open(None)
-        asked: list[ComparedBranch] = []
-        trouble: list[str] = []
-
-        def keep(left: ComparedBranch, right: ComparedBranch) -> None:
-            asked.extend((left, right))
-
-        store.requests.compared.connect(keep)
-        store.failed.connect(trouble.append)
-        store.requests.ask_models("who are you?", MODELS)
-        await until(lambda: bool(asked or trouble) and store.is_loaded)
-        assert trouble == []
-        comparison = ComparisonStore(store, engine.stores.session, asked[0], asked[1])
+        comparison = comparison_of(engine, store, await asked_of(store))
         stack.callback(comparison.close)
         comparison.load()
         await until(lambda: comparison.is_loaded and len(store.agents.all) == 3)
+        one, two, three = comparison.sides
         assert comparison.common_text == "who are you?"
-        assert [said(side) for side in comparison.sides] == [[], []]
-        gates["two"].set()
-        await until(lambda: said(comparison.sides[1]) == ["I am two.", "end"])
-        assert said(comparison.sides[0]) == []
-        gates["one"].set()
-        await until(lambda: said(comparison.sides[0]) == ["I am one.", "end"])
-        store.requests.stop_all()
+        assert [side.models for side in comparison.sides] == [(model,) for model in MODELS], "before they have replied"
+        assert [(said(side), side.streams, comparison.can_continue(side)) for side in comparison.sides] == [
+            ([], "none", False)
+        ] * 3
+        models.begin("one")
+        models.begin("two")
+        await until(lambda: [said(one), said(two), said(three)] == [["I am "], ["I am "], []])
+        assert (two.streams, comparison.can_continue(two)) == ("reply", False), "its agent stays on its branch"
+        models.end("two")
+        await until(lambda: said(two) == ["I am two.", "end"])
+        assert comparison.can_continue(two)
+        chosen: list[bool] = []
+        comparison.chosen.connect(lambda: chosen.append(True))
+        comparison.continue_with(two)
+        await until(lambda: bool(chosen) and store.branch.ids[-1:] == [two.leaf_id])
         await until(lambda: not engine.stores.tasks.at_work(store.conversation_id or ""))
-        first = store.agents.shown
-        assert first is not None and first.beside is None
-        assert [row.markdown for row in map(store.row, range(store.count())) if isinstance(row, ReplyRow)] == [
-            "I am one."
-        ], "the conversation shows the branch of its own agent"
-        store.agents.continue_with(comparison.sides[1].leaf_id)
-        await until(lambda: store.branch.ids[-1] == comparison.sides[1].leaf_id)
+        assert [side.task.stop_reason for side in comparison.sides if side.task is not None] == [
+            "manual_stop",
+            "completed",
+            "manual_stop",
+        ]
+        shown = store.agents.shown
+        assert shown is not None and shown.beside is None, "the conversation's own agent goes on there"
+
+
+async def test_a_comparison_that_is_opened_later_shows_what_is_being_written(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        models = Answering(stack)
+        engine = await engine_of(stack, tmp_path, ModelServer(answer=models.answer))
+        store = engine.stores.open(None)
+        await asked_of(store)
+        models.begin("one")
+        models.end("two")
+        await until(lambda: len(store.branch.newest_fork()) == 2 and len(store.agents.all) == 3)
+        await until(lambda: said(store)[-1] == "I am ")
+        requested: list[tuple[ComparedBranch, ...]] = []
+        store.branches.compare_requested.connect(requested.append)
+        store.branches.compare_newest()
+        comparison = comparison_of(engine, store, requested[0])
+        stack.callback(comparison.close)
+        comparison.load()
+        await until(lambda: comparison.is_loaded)
+        assert sorted(said(side) for side in comparison.sides) == [[], ["I am "], ["I am two.", "end"]], (
+            "the third one has not replied, but it is asked"
+        )
+        models.end("one")
+        models.end("three")
+        await until(lambda: not any(side.is_working for side in comparison.sides))
+        assert sorted(said(side) for side in comparison.sides) == [
+            ["I am one.", "end"],
+            ["I am three.", "end"],
+            ["I am two.", "end"],
+        ]
+
+
+async def test_one_column_is_stopped_and_a_failed_one_says_why(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        models = Answering(stack)
+
+        def answer(request: ReceivedRequest) -> Reply:
+            if request.body["model"] == "three":
+                return Reply(status=400, error="this model is gone")
+            return models.answer(request)
+
+        engine = await engine_of(stack, tmp_path, ModelServer(answer=answer))
+        store = engine.stores.open(None)
+        comparison = comparison_of(engine, store, await asked_of(store))
+        stack.callback(comparison.close)
+        comparison.load()
+        one, two, three = comparison.sides
+        await until(lambda: three.task is not None and three.task.status == "error")
+        assert three.task is not None and "this model is gone" in (three.task.error or "")
+        models.begin("one")
+        models.begin("two")
+        await until(lambda: said(one) == said(two) == ["I am "])
+        comparison.stop(two)
+        await until(lambda: not two.is_working)
+        assert two.task is not None and two.task.stop_reason == "manual_stop" and one.is_working
+        assert comparison.can_continue(two), "what was written is kept"
+        comparison.stop_all()
+        await until(lambda: not comparison.is_working)
+
+
+async def test_more_versions_than_columns_can_be_shown_one_after_the_other(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        engine = await engine_of(stack, tmp_path, ModelServer([Reply(text=text) for text in "ABCDEF"]))
+        task = await engine.parts.start("begin", approve="all")
+        store, mirror = await engine.open(task.conversation_id)
+        store.requests.options = TaskOptions("openai_compatible/test-model")
+        for number in range(6):
+            await mirror.until("TaskEnd")
+            end = mirror.rows[-1]
+            assert isinstance(end, TaskEndRow) and end.retry_id is not None
+            if number < 5:
+                store.branches.retry(end.retry_id)
+                await until(lambda number=number: len(store.branch.newest_fork()) == number + 2)
+                await until(lambda: store.branches.locked == "")
+        requested: list[tuple[ComparedBranch, ...]] = []
+        store.branches.compare_requested.connect(requested.append)
+        store.branches.switch(store.branch.newest_fork()[0])
+        await until(lambda: "A" in [row.markdown for row in mirror.rows if isinstance(row, ReplyRow)])
+        store.branches.compare_newest()
+        comparison = comparison_of(engine, store, requested[0])
+        stack.callback(comparison.close)
+        comparison.load()
+        await until(lambda: comparison.is_loaded)
+        assert [said(side)[0] for side in comparison.sides] == ["A", "D", "E", "F"], "the shown one and the newest ones"
+        assert [branch.number for branch in comparison.others] == [2, 3]
+        comparison.show_branch(1, comparison.others[0])
+        await until(lambda: comparison.is_loaded and said(comparison.sides[1])[0] == "B")
+        assert [branch.number for branch in comparison.others] == [3, 4]

@@ -7,11 +7,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from errand.protocol.conversations import TurnTaking
+from errand.protocol.settings import Model
 from errand.window.stores.conversation.agents import NewAgent
+from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.theme import Theme
 from errand.window.views.agents.dialogs import AddAgentDialog, RemoveAgentDialog, TurnOrderDialog
-from errand.window.views.branches.ask_models_dialog import AskModelsDialog
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.window.views.conversation.ask_models_dialog import AskModelsDialog
 from tests.support.model_server import Call, Reply
 from tests.support.window import Desk, desk, press, until
 
@@ -169,29 +171,85 @@ async def test_going_to_another_agents_ask_switches_to_its_branch(
         assert store.agents.shown is not None and store.agents.shown.name == "Coder"
 
 
-def test_two_to_eight_models_can_be_asked(qapp: QApplication, theme: Theme) -> None:
+def test_two_to_four_models_are_ticked_by_a_click_on_their_names(qapp: QApplication, theme: Theme) -> None:
     parent = QWidget()
-    dialog = AskModelsDialog(theme, tuple(f"one/model-{number}" for number in range(10)), "one/model-3", "", parent)
-    assert dialog.chosen == ("one/model-3",)
-    dialog.show()
-    rows = [dialog.list.visualItemRect(dialog.list.item(row)) for row in range(10)]
-    assert rows[0].height() >= theme.tokens.icon_large and not rows[0].intersects(rows[1])
-    assert not dialog.ask.isEnabled()
-    dialog.list.item(0).setCheckState(Qt.CheckState.Checked)
+    dialog = ask_dialog(theme, 10, ("one/model-3",), "", parent)
+    assert (dialog.chosen, dialog.note) == (("one/model-3",), "model-3")
+    click_name(dialog, "model-0")
+    assert dialog.chosen == ("one/model-3", "one/model-0")
     assert not dialog.ask.isEnabled(), "nothing is asked yet"
     dialog.field.setPlainText("Which is better?")
     assert dialog.ask.isEnabled()
+    click_name(dialog, "model-0")
+    assert (dialog.chosen, dialog.ask.isEnabled()) == (("one/model-3",), False)
+    for name in ("model-0", "model-1", "model-2"):
+        click_name(dialog, name)
+    assert dialog.note == "model-3, model-0, model-1, model-2"
+    click_name(dialog, "model-7")
+    assert (len(dialog.chosen), dialog.note) == (4, "4 models at most. Untick one to choose another.")
+    assert dialog.ask.isEnabled()
+    parent.deleteLater()
+
+
+def test_models_are_ticked_with_the_keyboard_from_the_search(qapp: QApplication, theme: Theme) -> None:
+    parent = QWidget()
+    dialog = ask_dialog(theme, 10, ("one/gone", "one/model-3"), "Which is better?", parent)
+    assert dialog.chosen == ("one/model-3",), "a model that is no longer offered is not ticked"
+    QTest.keyClick(dialog.search, Qt.Key.Key_Return)
+    assert dialog.chosen == ("one/model-3",), "nothing is searched"
     QTest.keyClicks(dialog.search, "model-7")
-    shown = [dialog.list.item(row).text() for row in range(10) if not dialog.list.item(row).isHidden()]
-    assert shown == ["one/model-0", "one/model-3", "one/model-7"], "what is chosen stays in sight"
+    assert dialog.list.shown == ("model-7",)
+    QTest.keyClick(dialog.search, Qt.Key.Key_Return)
+    assert dialog.chosen == ("one/model-3", "one/model-7")
     QTest.keyClick(dialog.search, Qt.Key.Key_Down)
     assert dialog.focusWidget() is dialog.list
+    QTest.keyClick(dialog.list, Qt.Key.Key_Space)
+    assert dialog.chosen == ("one/model-3",)
+    QTest.keyClicks(dialog.search, "x")
+    assert dialog.list.shown == ()
+    dialog.search.clear()
+    QTest.keyClicks(dialog.search, "one/own-model")
+    QTest.keyClick(dialog.search, Qt.Key.Key_Return)
+    assert dialog.chosen == ("one/model-3", "one/own-model"), "a typed id is accepted"
     QTest.keyClick(dialog.search, Qt.Key.Key_Escape)
     assert (dialog.search.text(), dialog.isVisible()) == ("", True)
-    for row in range(9):
-        dialog.list.item(row).setCheckState(Qt.CheckState.Checked)
-    assert not dialog.ask.isEnabled()
+    row = dialog.list.index_of("model-3")
+    assert row.data(Qt.ItemDataRole.AccessibleTextRole) == "model-3, ticked, One"
+    asked: list[tuple[str, tuple[str, ...]]] = []
+
+    def keep(text: str, models: tuple[str, ...]) -> None:
+        asked.append((text, models))
+
+    dialog.asked.connect(keep)
+    QTest.keyClick(dialog.search, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert asked == [("Which is better?", ("one/model-3", "one/own-model"))]
     parent.deleteLater()
+
+
+def test_a_single_model_cannot_be_compared(qapp: QApplication, theme: Theme) -> None:
+    parent = QWidget()
+    dialog = ask_dialog(theme, 1, (), "Which is better?", parent)
+    assert (dialog.note, dialog.ask.isEnabled()) == (
+        "Only one model is set up. Add another provider in the settings to compare.",
+        False,
+    )
+    parent.deleteLater()
+
+
+def ask_dialog(theme: Theme, count: int, ticked: tuple[str, ...], text: str, parent: QWidget) -> AskModelsDialog:
+    models = tuple(Model(id=f"one/model-{number}", provider="one") for number in range(count))
+    defaults = TaskOptionDefaults(models=models, providers=(("one", "One"),))
+    dialog = AskModelsDialog(theme, defaults, ticked, text, parent)
+    dialog.show()
+    dialog.activateWindow()  # shortcuts work in the active window alone
+    QApplication.processEvents()
+    return dialog
+
+
+def click_name(dialog: AskModelsDialog, name: str) -> None:
+    dialog.list.scrollTo(dialog.list.index_of(name))
+    place = dialog.list.visualRect(dialog.list.index_of(name))
+    QTest.mouseClick(dialog.list.viewport(), Qt.MouseButton.LeftButton, pos=place.center())
 
 
 def answer(text: str) -> None:

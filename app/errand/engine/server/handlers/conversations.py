@@ -82,12 +82,15 @@ async def nodes(services: Services, session: ClientSession, params: Conversation
     for node_id in (params.leaf_id, params.before_id):
         if node_id is not None:
             await _check_node(services, params.conversation_id, node_id)
-    leaf_id = params.leaf_id or await _first_head(services, params.conversation_id)
+    leaf_id = params.leaf_id or await _head(services, params)
     if leaf_id is None:
         return ConversationNodesResult(nodes=(), has_more=False)
+    if params.to_leaf:
+        leaf_id = await services.database.trees.newest_leaf(leaf_id)
     page, has_more = await services.database.nodes.branch(leaf_id, limit, params.before_id)
     forks = await services.database.trees.forks(page)
-    return ConversationNodesResult(nodes=tuple(map(with_displays, page)), has_more=has_more, forks=forks)
+    shown = (with_displays(services.log.deltas.with_text_so_far(node)) for node in page)
+    return ConversationNodesResult(nodes=tuple(shown), has_more=has_more, forks=forks)
 
 
 async def tree(services: Services, session: ClientSession, params: ConversationTreeParams) -> ConversationTreeResult:
@@ -184,10 +187,16 @@ async def _check_node(services: Services, conversation_id: str, node_id: str) ->
         raise NotFound(f"There is no node {node_id!r} in conversation {conversation_id!r}.")
 
 
-async def _first_head(services: Services, conversation_id: str) -> str | None:
-    """The head of the first agent; in a tree without agents the newest node."""
-    agent = first_agent(await services.database.agents.list(conversation_id))
-    return agent.head_id if agent is not None else await services.database.nodes.newest(conversation_id)
+async def _head(services: Services, params: ConversationNodesParams) -> str | None:
+    """The head of the named agent, else of the first one; in a tree without agents the newest node."""
+    agents = await services.database.agents.list(params.conversation_id)
+    if params.agent_id is not None:
+        named = next((agent for agent in agents if agent.id == params.agent_id), None)
+        if named is None:
+            raise NotFound(f"There is no agent {params.agent_id!r} in this conversation.")
+        return named.head_id
+    agent = first_agent(agents)
+    return agent.head_id if agent is not None else await services.database.nodes.newest(params.conversation_id)
 
 
 async def _check_turns(services: Services, conversation_id: str, rule: TurnTaking) -> None:

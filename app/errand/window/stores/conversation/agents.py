@@ -21,6 +21,7 @@ from errand.protocol.conversations import (
     Conversation,
     ConversationChangeParams,
     FormerAgent,
+    Node,
     TurnTaking,
 )
 from errand.window.rows.row import Speaker
@@ -53,6 +54,7 @@ class AgentStore(QObject):
         self._agents: dict[str, Agent] = {}
         self._chosen: str | None = None
         self._former: tuple[FormerAgent, ...] = ()
+        self._written: dict[str, str] = {}
         self.turns = TurnTaking()
 
     @property
@@ -95,6 +97,15 @@ class AgentStore(QObject):
         present = {agent.id: Speaker(agent.name, agent.color, agent.model) for agent in self.all}
         speakers = former | present
         return speakers if len(speakers) > 1 else {}
+
+    def note_node(self, node: Node) -> None:
+        """A node was written; its agent is told of only at the end of the turn."""
+        if node.author in self._agents:
+            self._written[node.author] = node.id
+
+    def position(self, agent: Agent) -> str | None:
+        """Where an agent writes: its head, or the newest node that it has written since."""
+        return self._written.get(agent.id, agent.head_id)
 
     def get(self, agent_id: str) -> Agent | None:
         return self._agents.get(agent_id)
@@ -174,6 +185,7 @@ class AgentStore(QObject):
         known = {agent.id: agent for agent in agents}
         if self._chosen not in known:
             self._chosen = None
+        self._written.clear()
         if known != self._agents:
             self._agents = known
             self.changed.emit()
@@ -184,6 +196,7 @@ class AgentStore(QObject):
         if before is not None and agent.version < before.version:
             return False
         self._agents[agent.id] = agent
+        self._written.pop(agent.id, None)
         if before != agent:
             self.changed.emit()
         return True

@@ -1,6 +1,6 @@
 """The loaded part of the shown branch: nodes in order, forks, and the calls, asks and tasks of each node."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -168,6 +168,19 @@ class LoadedBranch:
         since = takewhile(lambda node: not node.is_from_person, (self._nodes[each] for each in reversed(self._order)))
         return len({node.task_id for node in since if node.role == "assistant"})
 
+    def newest_fork(self, places: Collection[str] = ()) -> tuple[str, ...]:
+        """The siblings at the newest fork of the loaded nodes, the end of the branch included; empty without one.
+
+        A node of `places` counts as a fork, though another branch has yet to begin there.
+        """
+        if self._order and len(below := self._forks.children_of(self._order[-1])) > 1:
+            return below
+        for node_id in reversed(self._order):
+            siblings = self._forks.siblings(self._nodes[node_id])
+            if siblings or self._nodes[node_id].parent_id in places:
+                return siblings or (node_id,)
+        return ()
+
     def last_message(self) -> str | None:
         """The user's last loaded message."""
         return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].is_from_person), None)
@@ -325,9 +338,18 @@ def _edited_row(row: Row, *, locked: bool) -> Row:
     return EditMessageRow(f"{row.node.id}/edit", row.node, row.text, locked=locked) if isinstance(row, UserRow) else row
 
 
+MAX_COMPARED = 4
+"""The number of branches that a comparison shows side by side."""
+
+
 @dataclass(frozen=True, slots=True)
 class ComparedBranch:
-    """A branch, identified by its last node. With an agent there, its new nodes extend the branch."""
+    """A branch, identified by its last node; with `to_leaf` it goes on to the newest leaf below that node.
+
+    With an agent there, its new nodes extend the branch. `number` is its position in a fork, 0 if it is not known.
+    """
 
     leaf_id: str
     agent_id: str | None = None
+    to_leaf: bool = False
+    number: int = 0

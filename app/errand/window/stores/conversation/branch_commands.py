@@ -23,15 +23,19 @@ from errand.protocol.conversations import (
     Node,
 )
 from errand.protocol.tasks import TASK_GET, TASK_RETRY, TASK_START, TaskIdParams, TaskRetryParams, TaskStartParams
+from errand.translation import tr
 from errand.window.stores.conversation.agents import AgentStore
-from errand.window.stores.conversation.branch import LoadedBranch
+from errand.window.stores.conversation.branch import MAX_COMPARED, ComparedBranch, LoadedBranch
 from errand.window.stores.conversation.commands import TaskCommands
 from errand.window.stores.session import EngineSession
 from errand.window.stores.task_options import new_task_id
 from errand.window.stores.tasks import is_working
 
+_PAGE = 500  # the engine's maximum
+
 _LOCKED = "The agent is at work here. Stop it or wait until it is done, then try again."
 
+_ONE_BRANCH = tr("There is nothing to compare yet. Ask several models, retry a reply or edit a message first.")
 _AT_WORK = "The agent is at work. Wait until it is done, or stop it."
 _NOTHING = "Nothing was said here yet."
 
@@ -40,11 +44,13 @@ class BranchCommands(QObject):
     """Commands on branches. Only one runs at a time; another one is ignored meanwhile.
 
     Emits `forked` if the next message starts a new branch, `lock_changed` when `locked` changes, and `edit_requested`
-    with the id of the message to edit inline, None to end editing. `drafts` are texts typed into rows.
+    with the id of the message to edit inline, None to end editing, and `compare_requested` with a tuple of branches
+    (`ComparedBranch`): the first four are to be shown side by side. `drafts` are texts typed into rows.
     `requests.failed` reports a refused command.
     """
 
     forked = Signal()
+    compare_requested = Signal(object)
     edit_requested = Signal(object)
     _lock_changed = Signal()
 
@@ -92,6 +98,26 @@ class BranchCommands(QObject):
             self._is_busy = True
             self._session.spawn(self._run(self._switch(node_id)), self._requests.failed.emit)
 
+    def compare(self, node_ids: tuple[str, ...]) -> None:
+        """Show the branches through these siblings side by side, and those of models that have not replied yet."""
+        branches = self._branches_through(node_ids)
+        if len(branches) > 1:
+            self.compare_requested.emit(branches)
+        else:
+            self._requests.failed.emit(_ONE_BRANCH)
+
+    def compare_newest(self) -> None:
+        """Show the branches of the newest fork of the shown branch side by side."""
+        conversation_id = self._requests.conversation_id
+        beside = (self._agents.position(agent) for agent in self._agents.all if agent.beside is not None)
+        siblings = self._branch.newest_fork({place for place in beside if place is not None})
+        if len(self._branches_through(())) > 1:
+            self.compare(())
+        elif siblings or conversation_id is None or not self._branch.has_older:
+            self.compare(siblings)
+        else:
+            self._session.spawn(self._compare_older(conversation_id), self._requests.failed.emit)
+
     def fork(self, node_id: str) -> None:
         """Move the head to this node."""
         self._set_head(node_id, to_leaf=False)
@@ -126,6 +152,46 @@ class BranchCommands(QObject):
         agent_id, conversation_id = self._agents.chosen_id, self._requests.conversation_id
         params = options.start(text, conversation_id, sibling_of=node.id, attachments=files, agent_id=agent_id)
         self._run_alone(self._resend(node.id, params))
+
+    def _branches_through(self, node_ids: tuple[str, ...]) -> tuple[ComparedBranch, ...]:
+        """The branches through these siblings, and those of agents that begin where they do; the shown one first four.
+
+        Without siblings, the branches that begin at the end of the shown branch.
+        """
+        shown_id = next((node_id for node_id in node_ids if self._branch.holds(node_id)), None)
+        ids = self._branch.ids
+        parent_id = self._branch.node(shown_id).parent_id if shown_id is not None else ids[-1] if ids else None
+        branches = [
+            ComparedBranch(node_id, to_leaf=True, number=number) for number, node_id in enumerate(node_ids, start=1)
+        ]
+        shown = self._agents.shown
+        for agent in self._agents.all:
+            begins = agent.beside is not None or (agent == shown and bool(self.locked))
+            if parent_id is not None and self._agents.position(agent) == parent_id and begins:
+                branches.append(ComparedBranch(parent_id, agent.id))
+        first = [branch for branch in branches if branch.leaf_id == shown_id and branch.agent_id is None]
+        others = [branch for branch in branches if branch not in first]
+        newest = others[len(first) - MAX_COMPARED :]
+        chosen = [branch for branch in branches if branch in first or branch in newest]
+        return (*chosen, *(branch for branch in branches if branch not in chosen))
+
+    async def _compare_older(self, conversation_id: str) -> None:
+        """Look for a fork above the loaded nodes."""
+        before_id, leaf_id = self._branch.ids[0], self._branch.ids[-1]
+        while True:
+            params = ConversationNodesParams(
+                conversation_id=conversation_id, leaf_id=leaf_id, before_id=before_id, limit=_PAGE
+            )
+            page = await self._session.call(CONVERSATION_NODES, params)
+            ids = {node.id for node in page.nodes}
+            for fork in reversed(page.forks):
+                if len(fork.child_ids) > 1 and not ids.isdisjoint(fork.child_ids):
+                    self.compare(fork.child_ids)
+                    return
+            if not page.has_more:
+                self._requests.failed.emit(_ONE_BRANCH)
+                return
+            before_id = page.nodes[0].id
 
     def _set_head(self, node_id: str, *, to_leaf: bool) -> None:
         agent = self._agents.shown

@@ -62,6 +62,11 @@ class ForkIndex:
         after = children[index + 1] if index + 1 < len(children) else None
         return ForkPosition(parent_id, index + 1, len(children), before, after)
 
+    def siblings(self, node: Node) -> tuple[str, ...]:
+        """A node and its siblings, oldest first; empty without any."""
+        children = self._children.get(node.parent_id, ())
+        return children if len(children) > 1 and node.id in children else ()
+
     def switch_row(self, node: Node, *, locked: bool) -> BranchSwitchRow | None:
         """The branch switch of a node; None without siblings."""
         position = self.position(node.parent_id, node.id)
@@ -75,6 +80,7 @@ class ForkIndex:
             position.next_id,
             is_user=node.is_from_person,
             locked=locked,
+            node_ids=self._children[node.parent_id],
         )
 
 

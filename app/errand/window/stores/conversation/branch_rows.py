@@ -1,14 +1,17 @@
 """The rows of a loaded branch as a row source, kept current while its nodes change."""
 
 from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
 
 from PySide6.QtCore import QObject, Signal
 
 from errand.protocol.asks import Ask
 from errand.protocol.events import TextDelta, ToolOutput
-from errand.window.rows.row import Row
+from errand.window.rows.row import ReplyRow, Row, ThinkingRow
 from errand.window.stores.conversation.branch import LoadedBranch
 from errand.window.stores.conversation.row_list import RowList, RowSection
+
+StreamedText: TypeAlias = Literal["none", "thinking", "reply"]
 
 
 class BranchRows(QObject):
@@ -33,6 +36,17 @@ class BranchRows(QObject):
     @property
     def has_older(self) -> bool:
         return self.branch.has_older
+
+    @property
+    def streams(self) -> StreamedText:
+        """What the last row streams at the moment."""
+        match self.row(self.count() - 1) if self.count() else None:
+            case ThinkingRow(streaming=True):
+                return "thinking"
+            case ReplyRow(streaming=True):
+                return "reply"
+            case _:
+                return "none"
 
     def count(self) -> int:
         return len(self.rows)

@@ -73,12 +73,12 @@ class TaskCommands(QObject):
     """Emits `stored` with the id of a new conversation when its first task has started.
 
     Emits `unsent` with a text that was not accepted and the paths of its attachments, and `failed` with the reason;
-    `compared` with the branches (`ComparedBranch`) of the first two models that were asked; `workspace_requested` with
+    `compared` with a tuple of the branches (`ComparedBranch`) of the models that were asked; `workspace_requested` with
     a `WorkspaceQuestion` before the first task of an imported conversation that names a folder.
     """
 
     stored = Signal(str)
-    compared = Signal(object, object)
+    compared = Signal(object)
     workspace_requested = Signal(object)
     unsent = Signal(str, object)
     failed = Signal(str)
@@ -294,8 +294,7 @@ class TaskCommands(QObject):
             params = TaskCompareModelsParams(models=models, start=start)
             result = await self._session.call(TASK_COMPARE_MODELS, params)
             self._adopt_conversation(result.tasks[0])
-        left, right = (ComparedBranch(result.node_id, task.agent_id) for task in result.tasks[:2])
-        self.compared.emit(left, right)
+        self.compared.emit(tuple(ComparedBranch(result.node_id, task.agent_id) for task in result.tasks))
 
     def _adopt_conversation(self, task: Task) -> None:
         """Take over the id of a new conversation from its first task."""

@@ -1,184 +1,191 @@
-"""Two branches side by side: read once, then kept current by events."""
+"""Two to four branches side by side: read once, then kept current by events and deltas."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 
-from errand.client.number_format import count, duration, elapsed, money
-from errand.protocol.blocks import TextBlock
-from errand.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams, ConversationNodesResult, Node
-from errand.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate
-from errand.protocol.tasks import Task
-from errand.protocol.usage import Usage
-from errand.window.rows.row import Speaker
-from errand.window.stores.conversation.branch import ComparedBranch
-from errand.window.stores.conversation.branch_rows import BranchRows
+from errand.protocol.conversations import Node
+from errand.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate, TextDelta, ToolOutput
+from errand.protocol.tasks import TASK_STOP, Task, TaskIdParams
+from errand.window.stores.conversation.branch import MAX_COMPARED, ComparedBranch
+from errand.window.stores.conversation.branch_path import BranchPath, read_to_fork
+from errand.window.stores.conversation.compared_branch import ComparedBranchStore
 from errand.window.stores.conversation.paging import SettledLoader
-from errand.window.stores.conversation.row_list import RowSection
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.session import EngineSession
-from errand.window.stores.tasks import is_working
+from errand.window.stores.tasks import TaskStore, is_working
 
-_BATCH = 50
-
-_PAGE = 500  # the engine's maximum
-_MAX_TEXT = 200
-
-
-class ComparedBranchStore(BranchRows):
-    """One side of a comparison. Emits `figures_changed` when its figures change."""
-
-    figures_changed = Signal()
-
-    def __init__(self, compared: ComparedBranch) -> None:
-        super().__init__(is_current=True)
-        self.compared = compared
-        self._base_id: str | None = None
-        self.branch.lock(True)  # a comparison offers no branch switches or forks
-
-    @property
-    def leaf_id(self) -> str:
-        """The current last node."""
-        return self.branch.ids[-1] if self.branch.ids else self.compared.leaf_id
-
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        return self.branch.tasks.all
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The models of the branch's tasks, without duplicates."""
-        return tuple(dict.fromkeys(task.model for task in self.tasks))
-
-    @property
-    def figures(self) -> str:
-        """Number, tokens, cost and time of the tasks; cost only if every price is known."""
-        tasks = self.tasks
-        used = sum(task.usage.input_tokens + task.usage.output_tokens for task in tasks)
-        costs = [task.usage.cost_usd for task in tasks if task.usage.cost_usd is not None]
-        parts = (
-            count(len(tasks), "task") if tasks else "",
-            count(used, "token") if used else "",
-            money(Usage(cost_usd=sum(costs))) if costs and len(costs) == len(tasks) else "",
-            duration(sum(map(elapsed, tasks))) if tasks else "",
-            "at work" if any(map(is_working, tasks)) else "",
-        )
-        return " · ".join(part for part in parts if part) or "No task worked here"
-
-    async def show(self, nodes: Sequence[Node], base_id: str | None, speakers: Mapping[str, Speaker]) -> None:
-        """Show the branch of these nodes below `base_id`, whose tasks and asks are loaded already.
-
-        Builds the rows in batches: building those of a thousand nodes at once would block the window.
-        """
-        self._base_id = base_id
-        self.branch.show(nodes, False, ())
-        self.branch.set_speakers(speakers)
-        sections: list[RowSection] = []
-        for number, node_id in enumerate(tuple(self.branch.ids), start=1):
-            sections.append((node_id, self.branch.rows(node_id)))
-            if number % _BATCH == 0:
-                await asyncio.sleep(0)
-        self.fill(sections)
-        self.figures_changed.emit()
-
-    def set_speakers(self, speakers: Mapping[str, Speaker]) -> None:
-        self.touch(self.branch.set_speakers(speakers))
-
-    def put_node(self, node: Node, *, joins: bool) -> None:
-        begins = joins and node.parent_id == self._base_id
-        if self.branch.ids or begins:
-            self.touch(self.branch.put(node, joins=joins))
-            self.figures_changed.emit()
-
-    def put_task(self, task: Task) -> None:
-        self.touch(self.branch.put_task(task))
-        if task in self.branch.tasks.all:
-            self.figures_changed.emit()
+# A column never holds more: what is compared are the ends of long branches.
+_MAX_NODES = 2_000
 
 
 class ComparisonStore(QObject):
-    """Emits `loaded` when both sides are shown, and `failed` with a text if loading fails.
+    """Emits `loaded` when all branches are shown, `failed` with a text if something fails.
 
+    Emits `chosen` when the conversation continues with one of them.
     `common_text` is the last text before the branches diverge, "" if they have nothing in common.
     """
 
     loaded = Signal()
+    chosen = Signal()
     failed = Signal(str)
 
     def __init__(
-        self, store: ConversationStore, session: EngineSession, left: ComparedBranch, right: ComparedBranch
+        self, store: ConversationStore, session: EngineSession, tasks: TaskStore, branches: Sequence[ComparedBranch]
     ) -> None:
         super().__init__()
         self.store = store
-        self.sides = (ComparedBranchStore(left), ComparedBranchStore(right))
+        self._branches = tuple(branches)
+        self.sides = tuple(ComparedBranchStore(branch, tasks) for branch in branches[:MAX_COMPARED])
         self.common_text = ""
         self.is_loaded = False
         self._session = session
-        self._deferred: list[Event] = []
+        self._tasks = tasks
+        self._deferred: list[Event | Delta] = []
         self._load_number = 0
+        self._chosen: ComparedBranchStore | None = None
         session.event_received.connect(self._on_event)
         session.delta_received.connect(self._on_delta)
         session.resync.connect(self.load)
         store.agents.changed.connect(self._on_agents_changed)
+        tasks.taskUpdate.connect(self._on_task_update)
+
+    @property
+    def is_working(self) -> bool:
+        return any(side.is_working for side in self.sides)
+
+    @property
+    def others(self) -> tuple[ComparedBranch, ...]:
+        """The branches that no side shows, those of agents included."""
+        shown = [side.compared for side in self.sides]
+        agents, leaves = {one.agent_id for one in shown}, {side.leaf_id for side in self.sides}
+        known = sorted((one for one in self._branches if one not in shown), key=lambda branch: branch.number)
+        agents |= {branch.agent_id for branch in known}
+        return (
+            *known,
+            *(
+                ComparedBranch(agent.head_id, agent.id)
+                for agent in self.store.agents.all
+                if agent.head_id is not None and agent.id not in agents and agent.head_id not in leaves
+            ),
+        )
 
     def load(self) -> None:
-        """Load both sides, initially or again."""
+        """Load all sides, initially or again, once the events of the conversation arrive."""
+        if not self.store.is_followed:
+            self.store.followed.connect(self.load, Qt.ConnectionType.SingleShotConnection)
+            return
         self._load_number += 1
         self.is_loaded = False
         self._deferred.clear()
         self._session.spawn(self._load(self._load_number), self.failed.emit)
 
-    def show_branch(self, number: int, compared: ComparedBranch) -> None:
+    def show_branch(self, number: int, branch: ComparedBranch) -> None:
         """Show another branch on one side."""
-        self.sides[number].compared = compared
+        self.sides[number].compared = branch
         self.load()
 
     def close(self) -> None:
-        """Disconnect from all events; the sides cannot be used afterwards."""
+        """Stop following; the comparison cannot be used afterwards."""
         self._load_number += 1
+        self.is_loaded = False
         self._session.event_received.disconnect(self._on_event)
         self._session.delta_received.disconnect(self._on_delta)
         self._session.resync.disconnect(self.load)
         self.store.agents.changed.disconnect(self._on_agents_changed)
+        self._tasks.taskUpdate.disconnect(self._on_task_update)
+
+    def stop(self, side: ComparedBranchStore) -> None:
+        """Stop the tasks of one side."""
+        for task in side.tasks:
+            self._stop(task)
+
+    def stop_all(self) -> None:
+        for side in self.sides:
+            self.stop(side)
+
+    def can_continue(self, side: ComparedBranchStore) -> bool:
+        """False while there is nothing to continue, or while an agent writes there that stays on its own branch."""
+        return bool(side.branch.ids) and (not side.is_working or self._is_active(side)) and self._chosen is None
+
+    def continue_with(self, side: ComparedBranchStore) -> None:
+        """Continue the conversation with one branch; the others that are still written are stopped."""
+        if not self.can_continue(side):
+            return
+        self._chosen = side
+        for other in self.sides:
+            if other is not side:
+                self.stop(other)
+        self._continue_once_idle()
+
+    def _continue_once_idle(self) -> None:
+        """The head of an agent cannot move before its task has ended."""
+        side, active = self._chosen, self.store.agents.active
+        if side is None or active is None:
+            return
+        if not self._is_active(side):
+            task = self._tasks.of_agent(active.id)
+            if task is not None and is_working(task):
+                return
+            self.store.agents.continue_with(side.leaf_id)
+        elif self.store.agents.shown != active:
+            self.store.agents.show_agent(active.id)
+        self._chosen = None
+        self.chosen.emit()
+
+    def _is_active(self, side: ComparedBranchStore) -> bool:
+        """True for the branch on which the conversation is already."""
+        active = self.store.agents.active
+        return active is not None and side.compared.agent_id == active.id
+
+    def _stop(self, task: Task) -> None:
+        if is_working(task) and not task.stopping:
+            self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
 
     async def _load(self, number: int) -> None:
-        left, right = [_BranchPath(self._session, self._conversation_id, self._end_of(side)) for side in self.sides]
-        for path in (left, right):
-            await path.read_more()
-        while (fork_id := left.newest_common(right)) is None and (left.has_more or right.has_more):
-            for path in (left, right):
-                await path.read_more()
-        paths = (left.below(fork_id), right.below(fork_id))
-        for side, nodes in zip(self.sides, paths, strict=True):
+        paths = [BranchPath(self._session, self._conversation_id, self._current(side)) for side in self.sides]
+        fork_id = await read_to_fork(paths)
+        below = [path.below(fork_id) for path in paths]
+        shown = [nodes[-_MAX_NODES:] for nodes in below]
+        for side, nodes in zip(self.sides, shown, strict=True):
             await SettledLoader(self._session, side.branch).load(self._conversation_id, nodes)
-        for side, nodes in zip(self.sides, paths, strict=True):
+        for side, nodes, whole in zip(self.sides, shown, below, strict=True):
             if number == self._load_number:  # otherwise a later load has started
-                await side.show(nodes, fork_id, self.store.agents.speakers)
+                await side.show(nodes, fork_id, self.store.agents.speakers, len(whole) - len(nodes))
         if number != self._load_number:
             return
-        self.common_text = _last_text(left.until(fork_id))
+        self.common_text = paths[0].last_text(fork_id)
         self.is_loaded = True
         for event in self._deferred:
             self._put(event)
+        self._deferred.clear()
         self.loaded.emit()
 
-    def _end_of(self, side: ComparedBranchStore) -> str:
-        """The end of a side's branch, with the current head of its agent."""
-        agent = self.store.agents.get(side.compared.agent_id or "")
-        return agent.head_id if agent is not None and agent.head_id is not None else side.compared.leaf_id
+    def _current(self, side: ComparedBranchStore) -> ComparedBranch:
+        """A side's branch; without its agent, if that was removed."""
+        if self.store.agents.get(side.compared.agent_id or "") is not None:
+            return side.compared
+        return replace(side.compared, agent_id=None)
 
     @property
     def _conversation_id(self) -> str:
         return self.store.conversation_id or ""
 
     def _on_event(self, event: Event) -> None:
+        self._take(event)
+
+    def _on_delta(self, delta: Delta) -> None:
+        self._take(delta)
+
+    def _take(self, event: Event | Delta) -> None:
+        """Events and deltas keep their order: a delta continues a node of an event or of the pages that are read."""
         if self.is_loaded:
             self._put(event)
         else:
             self._deferred.append(event)
 
-    def _put(self, event: Event) -> None:
+    def _put(self, event: Event | Delta) -> None:
         match event:
             case TaskMessage(node=node) if node.conversation_id == self._conversation_id:
                 for side in self.sides:
@@ -189,68 +196,22 @@ class ComparisonStore(QObject):
             case AskUpdate(ask=ask) if ask.conversation_id == self._conversation_id:
                 for side in self.sides:
                     side.put_ask(ask)
+            case TextDelta() | ToolOutput() if event.conversation_id == self._conversation_id:
+                for side in self.sides:
+                    side.put_delta(event)
             case _:
                 pass
 
     def _agent_of(self, node: Node) -> str | None:
         """The agent whose task a node belongs to: results and notices have no author of their own."""
-        task = self.sides[0].branch.tasks.get(node.task_id) or self.sides[1].branch.tasks.get(node.task_id)
+        task = self._tasks.get(node.task_id or "")
         return task.agent_id if task is not None else None
-
-    def _on_delta(self, delta: Delta) -> None:
-        if self.is_loaded and delta.conversation_id == self._conversation_id:
-            for side in self.sides:
-                side.put_delta(delta)
 
     def _on_agents_changed(self) -> None:
         if self.is_loaded:
             for side in self.sides:
                 side.set_speakers(self.store.agents.speakers)
 
-
-class _BranchPath:
-    """The loaded part of a branch, from its end towards the root."""
-
-    def __init__(self, session: EngineSession, conversation_id: str, leaf_id: str) -> None:
-        self._session = session
-        self._conversation_id = conversation_id
-        self._leaf_id = leaf_id
-        self._nodes: list[Node] = []
-        self._positions: dict[str, int] = {}  # index from the end, which never changes
-        self.has_more = True
-
-    async def read_more(self) -> None:
-        if not self.has_more:
-            return
-        page = await self._page(self._nodes[0].id if self._nodes else None)
-        for node in reversed(page.nodes):
-            self._positions[node.id] = len(self._positions)
-        self._nodes = [*page.nodes, *self._nodes]
-        self.has_more = page.has_more
-
-    def newest_common(self, other: "_BranchPath") -> str | None:
-        """The newest common node."""
-        return next((node.id for node in reversed(self._nodes) if other.has(node.id)), None)
-
-    def has(self, node_id: str) -> bool:
-        return node_id in self._positions
-
-    def below(self, node_id: str | None) -> list[Node]:
-        if node_id is None:
-            return self._nodes
-        return self._nodes[len(self._nodes) - self._positions[node_id] :]
-
-    def until(self, node_id: str | None) -> list[Node]:
-        return self._nodes[: len(self._nodes) - self._positions[node_id]] if node_id is not None else []
-
-    async def _page(self, before_id: str | None) -> ConversationNodesResult:
-        params = ConversationNodesParams(
-            conversation_id=self._conversation_id, leaf_id=self._leaf_id, before_id=before_id, limit=_PAGE
-        )
-        return await self._session.call(CONVERSATION_NODES, params)
-
-
-def _last_text(nodes: list[Node]) -> str:
-    """The beginning of the last text."""
-    texts = (block.text for node in reversed(nodes) for block in node.blocks if isinstance(block, TextBlock))
-    return " ".join(next((text for text in texts if text.strip()), "")[:_MAX_TEXT].split())
+    def _on_task_update(self, task: Task) -> None:
+        if task.conversation_id == self._conversation_id:
+            self._continue_once_idle()

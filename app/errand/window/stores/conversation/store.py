@@ -1,7 +1,5 @@
 """One open conversation: its rows, kept current, and its parts (agents, commands, queue). Start here."""
 
-from typing import Literal, TypeAlias
-
 from PySide6.QtCore import Signal
 
 from errand.protocol.agents import Agent
@@ -9,7 +7,6 @@ from errand.protocol.asks import Ask
 from errand.protocol.conversations import Conversation, ConversationNodesResult, Node
 from errand.protocol.engine import Snapshot
 from errand.protocol.tasks import Task
-from errand.window.rows.row import ReplyRow, ThinkingRow
 from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.background import BackgroundStore
@@ -23,8 +20,6 @@ from errand.window.stores.tasks import TaskStore, is_working
 
 NEW_TITLE = "New conversation"
 
-StreamedText: TypeAlias = Literal["none", "thinking", "reply"]
-
 _PAGE = 50
 _SEEKING_PAGE = 500  # the engine's maximum
 
@@ -32,12 +27,14 @@ _SEEKING_PAGE = 500  # the engine's maximum
 class ConversationStore(BranchRows):
     """An open conversation. Made by `Stores.open`.
 
-    `reached` and `missed` answer `seeker.seek`. `edit_started` has the row of a message that became an edit field.
-    `failed` has the text of an error. `source_requested` has the conversation and the node that a person wants to see,
-    `forget_requested` a node to be forgotten.
+    `followed` is emitted when its events begin to arrive, then `is_followed` is true. `reached` and `missed` answer
+    `seeker.seek`. `edit_started` has the row of a message that became an edit field. `failed` has the text of an error.
+    `source_requested` has the conversation and the node that a person wants to see, `forget_requested` a node to be
+    forgotten.
     """
 
     taskUpdate = Signal(object)
+    followed = Signal()
     title_changed = Signal()
     approve_changed = Signal()
     loaded = Signal()
@@ -64,6 +61,7 @@ class ConversationStore(BranchRows):
         self._settled_loader = SettledLoader(session, self.branch)
         self._older_loader = OlderPageLoader(session, self.branch, self._settled_loader)
         self._is_loaded = conversation_id is None
+        self.is_followed = False
         self.seeker = RowSeeker(self, self.branches, self.load_older, self.reached.emit, self.missed.emit)
         self._older_loader.loaded.connect(self._on_older_loaded)
         self._older_loader.outdated.connect(self.seeker.on_page_loaded)
@@ -98,17 +96,6 @@ class ConversationStore(BranchRows):
         """The running task of the selected agent; else the last task of the shown branch."""
         newest = self.requests.task
         return newest if newest is not None and is_working(newest) else self.branch.last_task() or newest
-
-    @property
-    def streams(self) -> StreamedText:
-        """What the last row streams at the moment."""
-        match self.row(self.count() - 1) if self.count() else None:
-            case ThinkingRow(streaming=True):
-                return "thinking"
-            case ReplyRow(streaming=True):
-                return "reply"
-            case _:
-                return "none"
 
     @property
     def next_ask(self) -> Ask | None:
@@ -156,6 +143,7 @@ class ConversationStore(BranchRows):
         self.taskUpdate.emit(task)
 
     def put_node(self, node: Node) -> None:
+        self.agents.note_node(node)
         self.touch(self.branch.put(node, joins=self._extends_branch(node)))
         if self._is_written_elsewhere(node):
             self.load()
@@ -229,6 +217,8 @@ class ConversationStore(BranchRows):
         snapshot = result.snapshot
         assert snapshot is not None, "following without a place to go on from gives a snapshot"
         self._take_snapshot(snapshot)
+        self.is_followed = True
+        self.followed.emit()
         self.background.load(conversation_id)
         # The rows wait for past tasks and asks, so that they do not jump when these arrive.
         self.is_current = False

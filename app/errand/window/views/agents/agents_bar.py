@@ -106,9 +106,9 @@ def turn_rule_label(turns: TurnTaking, spelled_out: int) -> str:
 
 
 class AgentsBarView(QWidget):
-    """Hidden while there is only one agent. The owner shows the two branches of `compare_requested`."""
+    """Hidden while there is only one agent. The owner shows the branches of `compare_requested`."""
 
-    compare_requested = Signal(object, object)
+    compare_requested = Signal(object)
 
     def __init__(self, store: ConversationStore, stores: Stores, models: ModelStore, theme: Theme) -> None:
         super().__init__()
@@ -200,7 +200,7 @@ class AgentsBarView(QWidget):
         agent, shown = self._store.agents.get(agent_id), self._store.agents.shown
         if agent is not None and shown is not None and agent.head_id and shown.head_id:
             self.compare_requested.emit(
-                ComparedBranch(shown.head_id, shown.id), ComparedBranch(agent.head_id, agent.id)
+                (ComparedBranch(shown.head_id, shown.id), ComparedBranch(agent.head_id, agent.id))
             )
 
     def _on_menu_requested(self, agent_id: str, position: QPoint) -> None:

@@ -1,245 +1,208 @@
-"""Two branches side by side from their fork on: text, usage, and the button that continues with one."""
+"""The window that compares two to four branches of a conversation side by side, live."""
 
 from functools import partial
 
-from PySide6.QtCore import QObject, Qt, Signal, SignalInstance
-from PySide6.QtGui import QClipboard
-from PySide6.QtWidgets import QComboBox, QDialog, QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtGui import QClipboard, QHideEvent, QKeyEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QTabBar, QVBoxLayout, QWidget
 
-from errand.protocol.agents import Agent
-from errand.protocol.conversations import Node
+from errand.translation import tr, trn
 from errand.window.stores.catalog import ModelStore
-from errand.window.stores.conversation.agents import AgentStore
-from errand.window.stores.conversation.branch import ComparedBranch
-from errand.window.stores.conversation.comparison import ComparedBranchStore, ComparisonStore
-from errand.window.theme.style import push_button
+from errand.window.stores.conversation.comparison import ComparisonStore
+from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
-from errand.window.transcript.view import TranscriptView
+from errand.window.views.branches.compared_branch import (
+    LEAST_WIDTH,
+    ComparedBranchView,
+    ComparisonActions,
+    NoChangeActions,
+)
 from errand.window.views.shared.row_actions import ConversationRowActions
 from errand.window.widgets.banner import BannerView
 from errand.window.widgets.dialogs import resize_on_screen
-from errand.window.widgets.labels import ElidedLabel, TextLabel
+from errand.window.widgets.labels import ElidedLabel
+from errand.window.widgets.pulse import PulseTimer
 
-_WHY = "Go on with one of the two first: then it can be changed in the conversation."
-
-_THIS = "This branch"
-_EMPTY = "Nothing was written here: this branch ends where the other one goes on."
-
-_READING = "Reading both branches…"
-_APART = "They have no beginning in common."
+_READING = tr("Loading the branches…")
+_APART = tr("These branches have nothing in common.")
+# A narrower window shows one branch at a time.
+_NARROW = 700
+_TICK_MS = 1000
 
 
-class ReadOnlyBranchActions(QObject):
-    """Branch actions of a read-only view: each one only emits `refused` with the reason."""
+class ComparisonColumns(QWidget):
+    """The branches side by side, with a scroll bar if they do not fit; one at a time, with tabs, in a narrow window."""
 
-    refused = Signal(str)
-    _lock_changed = Signal()
-
-    def __init__(self) -> None:
+    def __init__(self, views: tuple[ComparedBranchView, ...], theme: Theme) -> None:
         super().__init__()
-        self.drafts: dict[str, str] = {}
-
-    @property
-    def lock_changed(self) -> SignalInstance:
-        return self._lock_changed
-
-    @property
-    def locked(self) -> str:
-        return _WHY
-
-    def switch(self, node_id: str) -> None:
-        self.refused.emit(_WHY)
-
-    def fork(self, node_id: str) -> None:
-        self.refused.emit(_WHY)
-
-    def retry(self, node_id: str, model: str | None = None) -> None:
-        self.refused.emit(_WHY)
-
-    def edit(self, node_id: str) -> None:
-        self.refused.emit(_WHY)
-
-    def end_edit(self) -> None:
-        """Nothing to do: no message can be edited here."""
-
-    def resend(self, node: Node, text: str) -> None:
-        self.refused.emit(_WHY)
-
-
-class NoChangeActions(QObject):
-    """A comparison does not review files: its panel is beside the conversation."""
-
-    _changed = Signal()
-
-    @property
-    def changed(self) -> SignalInstance:
-        return self._changed
-
-    def count(self, task_id: str) -> int:
-        return 0
-
-    def review(self, task_id: str, name: str = "") -> None:
-        """Nothing to do."""
-
-
-class ComparisonActions:
-    """Row actions of a compared branch; `conversation` handles those that do not concern branches."""
-
-    def __init__(self, conversation: ConversationRowActions) -> None:
-        self.branches = ReadOnlyBranchActions()
-        self.context = conversation.context
-        self.changes = conversation.changes
-        self.open_link = conversation.open_link
-        self.copy = conversation.copy
-        self.copy_picture = conversation.copy_picture
-        self.answer = conversation.answer
-        self.open_source = conversation.open_source
-        self.forget = conversation.forget
-
-    def models(self) -> tuple[str, ...]:
-        return ()
-
-    def load_older(self) -> None:
-        """Nothing to do: both branches are fully loaded."""
-
-    def open_agent(self, agent_id: str) -> None:
-        """Nothing to do: a comparison shows its two branches."""
-
-    def stop_task(self, task_id: str) -> None:
-        """Nothing to do: a comparison changes nothing."""
-
-
-class ComparedBranchView(QWidget):
-    """One side of the comparison.
-
-    Emits `agent_chosen` with another branch to show here, and `chosen` to continue with this one.
-    """
-
-    agent_chosen = Signal(object)
-    chosen = Signal()
-
-    def __init__(
-        self, name: str, side: ComparedBranchStore, agents: AgentStore, theme: Theme, actions: ComparisonActions
-    ) -> None:
-        super().__init__()
-        self.side = side
-        self._agents = agents
-        self._theme = theme
-        self._name = name
-        self._entries: list[tuple[str, str | None]] = []
-        self.who = QComboBox()
-        self.transcript = TranscriptView(side, theme, actions)
-        self.continue_button = push_button("Go on with this one")
-        self._models = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
-        self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
-        self._note = TextLabel(theme, _EMPTY, tone="muted", wrap=True)
-        self._stack = QStackedWidget()
-        self._lay_out()
-        self.who.activated.connect(self._on_agent_chosen)
-        self.continue_button.clicked.connect(self.chosen)
-        side.figures_changed.connect(self.show_side)
-        agents.changed.connect(self.show_agents)
-        self.show_agents()
-
-    @property
-    def texts(self) -> str:
-        """The text of the header."""
-        return " · ".join(part for part in (self._models.full_text, self._figures.full_text) if part)
-
-    def show_side(self) -> None:
-        self._models.set_text(", ".join(self.side.models))
-        self._figures.set_text(self.side.figures)
-        self._stack.setCurrentWidget(self.transcript if self.side.count() else self._note)
-
-    def show_agents(self) -> None:
-        """Update the list of agents whose branches can be shown."""
-        entries = [(_title(agent), agent.id) for agent in self._agents.all if agent.head_id is not None]
-        own = [(_THIS, None)] if self.side.compared.agent_id is None else []
-        if self._entries != [*own, *entries]:  # otherwise an open list would lose its selection
-            self._entries = [*own, *entries]
-            self.who.clear()
-            for title, agent_id in self._entries:
-                self.who.addItem(title, agent_id)
-        self.who.setCurrentIndex(max(0, self.who.findData(self.side.compared.agent_id)))
-        self.who.setEnabled(self.who.count() > 1)
-
-    def _lay_out(self) -> None:
-        tokens = self._theme.tokens
-        self.who.setAccessibleName(f"{self._name}: whose branch")
-        self.who.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.transcript.setAccessibleName(f"{self._name} branch")
-        self.continue_button.setAccessibleName(f"Go on with the {self._name.lower()} one")
-        self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._note.setMargin(tokens.space_far)
-        self._stack.addWidget(self.transcript)
-        self._stack.addWidget(self._note)
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_close)
-        head.addWidget(self.who, 1)
-        head.addWidget(self.continue_button)
+        self._views = views
+        self._current = 0
+        self.tabs = QTabBar()
+        self.tabs.setAccessibleName(tr("Models"))
+        self.tabs.setDrawBase(False)
+        self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
+        self.tabs.setExpanding(True)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        inside = QWidget()
+        row = QHBoxLayout(inside)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        self._lines: list[QWidget] = []
+        for number, view in enumerate(views):
+            if number:
+                line = QFrame()
+                line.setFixedWidth(1)
+                set_style(line, "look", "hairline")
+                self._lines.append(line)
+                row.addWidget(line)
+            row.addWidget(view, 1)
+            self.tabs.addTab("")
+            view.setMinimumWidth(LEAST_WIDTH)
+            view.transcript.installEventFilter(self)
+        self._area.setWidget(inside)
         column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_normal, tokens.space_normal, tokens.space_normal, 0)
-        column.setSpacing(tokens.space_tight)
-        column.addLayout(head)
-        column.addWidget(self._models)
-        column.addWidget(self._figures)
-        column.addWidget(self._stack, 1)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.tabs)
+        column.addWidget(self._area, 1)
+        self.tabs.currentChanged.connect(self._on_tab_changed)
+        self._lay_out(is_narrow=False)
 
-    def _on_agent_chosen(self) -> None:
-        agent_id: object = self.who.currentData()
-        agent = self._agents.get(agent_id) if isinstance(agent_id, str) else None
-        if agent is not None and agent.head_id is not None and agent.id != self.side.compared.agent_id:
-            self.agent_chosen.emit(ComparedBranch(agent.head_id, agent.id))
+    @property
+    def current(self) -> int:
+        """The column that has, or last had, the focus."""
+        return self._current
 
+    @property
+    def is_narrow(self) -> bool:
+        return not self.tabs.isHidden()
 
-def _title(agent: Agent) -> str:
-    return f"{agent.name} · {agent.model}" if agent.model else agent.name
+    def go_to(self, number: int) -> None:
+        """Show and focus a column."""
+        if not 0 <= number < len(self._views):
+            return
+        self._current = number
+        self.tabs.setCurrentIndex(number)
+        self._area.ensureWidgetVisible(self._views[number])
+        self._views[number].transcript.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def show_titles(self) -> None:
+        for number, view in enumerate(self._views):
+            if self.tabs.tabText(number) != view.title:
+                self.tabs.setTabText(number, view.title.replace("&", "&&"))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The column whose transcript gets the focus is the current one.
+
+        Its keys: Left and Right go from column to column, Enter continues with it. A key that comes by way of a control
+        in a row is not for the column, and the scroll area would scroll at it.
+        """
+        number = next((number for number, view in enumerate(self._views) if watched is view.transcript), None)
+        if number is None:
+            return super().eventFilter(watched, event)
+        if event.type() == QEvent.Type.FocusIn:
+            self._current = number
+        elif isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            is_ours = self._views[number].transcript is self.window().focusWidget()
+            return is_ours and self._on_key_pressed(event, number)
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        is_narrow = self.width() < _NARROW
+        if is_narrow != self.is_narrow:
+            self._lay_out(is_narrow=is_narrow)
+
+    def _on_key_pressed(self, event: QKeyEvent, number: int) -> bool:
+        if event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
+            return False
+        match Qt.Key(event.key()):
+            case Qt.Key.Key_Left:
+                self.go_to(number - 1)
+            case Qt.Key.Key_Right:
+                self.go_to(number + 1)
+            case Qt.Key.Key_Return | Qt.Key.Key_Enter:
+                self._views[number].continue_here()
+            case _:
+                return False
+        return True
+
+    def _lay_out(self, *, is_narrow: bool) -> None:
+        self.tabs.setVisible(is_narrow)
+        for line in self._lines:
+            line.setVisible(not is_narrow)
+        for number, view in enumerate(self._views):
+            view.setVisible(not is_narrow or number == self._current)
+        self.tabs.setCurrentIndex(self._current)
+
+    def _on_tab_changed(self, number: int) -> None:
+        if self.is_narrow and number >= 0:
+            self._current = number
+            self._lay_out(is_narrow=True)
 
 
 class ComparisonDialog(QDialog):
-    """A separate window, so that the conversation stays usable. Esc closes it."""
+    """A separate window, so that the conversation stays usable. Esc closes it, the models go on."""
 
     def __init__(
         self, comparison: ComparisonStore, models: ModelStore, theme: Theme, clipboard: QClipboard, parent: QWidget
     ) -> None:
         super().__init__(parent, Qt.WindowType.Window)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"{comparison.store.title} — two branches")
         self._comparison = comparison
+        comparison.setParent(self)
         self._theme = theme
         self._common_history = ElidedLabel(theme, _READING, tone="muted")
+        self._stop_all = push_button(tr("Stop all"))
         self._error_banner = BannerView(theme)
-        row_actions = ConversationRowActions(comparison.store, models, clipboard, self, NoChangeActions(self))
-        self._actions = ComparisonActions(row_actions)
-        agents = comparison.store.agents
-        self.views = (
-            ComparedBranchView("Left", comparison.sides[0], agents, theme, self._actions),
-            ComparedBranchView("Right", comparison.sides[1], agents, theme, self._actions),
+        pulse = PulseTimer(theme, self)
+        conversation = ConversationRowActions(comparison.store, models, clipboard, self, NoChangeActions(self))
+        self._actions = ComparisonActions(comparison, conversation)
+        self.views = tuple(
+            ComparedBranchView(comparison, side, theme, pulse, self._actions) for side in comparison.sides
         )
+        self.columns = ComparisonColumns(self.views, theme)
+        self._clock = QTimer(self, interval=_TICK_MS)
+        self._clock.timeout.connect(self._on_tick)
         self._lay_out()
         self._connect()
+        self._show_title()
+        self._show_state()
         comparison.load()
+
+    @property
+    def is_loaded(self) -> bool:
+        """True once the branches are shown."""
+        return self._comparison.is_loaded
 
     def done(self, result: int) -> None:
         self._comparison.close()
         super().done(result)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._run_clock()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._clock.stop()
+
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        resize_on_screen(self, 2 * tokens.column, tokens.column)
-        sides = QSplitter(Qt.Orientation.Horizontal)
-        sides.setChildrenCollapsible(False)
-        for view in self.views:
-            sides.addWidget(view)
-        sides.setSizes([self.width() // 2, self.width() // 2])
+        resize_on_screen(self, max(2 * tokens.column, len(self.views) * tokens.column * 2 // 3), tokens.column)
         head = QHBoxLayout()
-        head.setContentsMargins(tokens.space_normal, tokens.space_normal, tokens.space_normal, 0)
-        head.addWidget(self._common_history)
+        head.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_normal, tokens.space_close)
+        head.addWidget(self._common_history, 1)
+        head.addWidget(self._stop_all)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(head)
-        column.addWidget(sides, 1)
+        column.addWidget(self.columns, 1)
         column.addWidget(self._error_banner)
         self.views[0].transcript.setFocus()
 
@@ -247,21 +210,50 @@ class ComparisonDialog(QDialog):
         comparison = self._comparison
         comparison.loaded.connect(self._on_loaded)
         comparison.failed.connect(self._on_failed)
+        comparison.chosen.connect(self.accept)
         comparison.store.failed.connect(self._on_failed)
+        comparison.store.title_changed.connect(self._show_title)
+        comparison.store.agents.changed.connect(self._show_state)
         self._actions.branches.refused.connect(self._on_failed)
+        self._stop_all.clicked.connect(comparison.stop_all)
         for number, view in enumerate(self.views):
-            view.agent_chosen.connect(partial(comparison.show_branch, number))
-            view.chosen.connect(partial(self._on_chosen, view))
+            view.branch_chosen.connect(partial(comparison.show_branch, number))
+            view.side.state_changed.connect(self._on_side_changed)
+            shortcut = QShortcut(QKeySequence(f"Ctrl+{number + 1}"), self)
+            shortcut.activated.connect(partial(self.columns.go_to, number))
+
+    def _show_title(self) -> None:
+        self.setWindowTitle(tr("Compare models — {title}").format(title=self._comparison.store.title))
+
+    def _show_state(self) -> None:
+        for view in self.views:
+            view.show_side()
+        self._on_side_changed()
+
+    def _on_side_changed(self) -> None:
+        self.columns.show_titles()
+        self._stop_all.setVisible(sum(side.is_working for side in self._comparison.sides) > 1)
+        self._run_clock()
+
+    def _run_clock(self) -> None:
+        if self._comparison.is_working and self.isVisible():
+            self._clock.start() if not self._clock.isActive() else None
+        else:
+            self._clock.stop()
+
+    def _on_tick(self) -> None:
+        for view in self.views:
+            view.show_figures()
 
     def _on_loaded(self) -> None:
         beginning = self._comparison.common_text
-        self._common_history.set_text(f"Both go on from: “{beginning}”" if beginning else _APART)
+        left_out = max(side.left_out for side in self._comparison.sides)
+        words = tr("After “{message}”").format(message=beginning) if beginning else _APART
+        older = trn("{n} older message is not shown", "{n} older messages are not shown", left_out)
+        self._common_history.set_text(f"{words} · {older}" if left_out else words)
         for view in self.views:
-            view.transcript.to_start()
-
-    def _on_chosen(self, view: ComparedBranchView) -> None:
-        self._comparison.store.agents.continue_with(view.side.leaf_id)
-        self.accept()
+            view.show_loaded()
+        self._on_side_changed()
 
     def _on_failed(self, why: str) -> None:
         self._error_banner.show_message(why, "failed")

@@ -64,12 +64,12 @@ class TreeModel(QAbstractListModel):
 class TreePanelView(QWidget):
     """Enter or a click on a line switches to it.
 
-    Emits `closed` when the user closes the panel, `compare_requested` with two branches (`ComparedBranch`) to show side
-    by side, and `export_requested` with the last node of a branch to export.
+    Emits `closed` when the user closes the panel, `compare_requested` with a tuple of branches (`ComparedBranch`) to
+    show side by side, and `export_requested` with the last node of a branch to export.
     """
 
     closed = Signal()
-    compare_requested = Signal(object, object)
+    compare_requested = Signal(object)
     export_requested = Signal(str)
 
     def __init__(self, store: TreeStore, theme: Theme) -> None:
@@ -171,7 +171,7 @@ class TreePanelView(QWidget):
         compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
         compare.setEnabled(pair is not None)
         if pair is not None:
-            compare.triggered.connect(partial(self.compare_requested.emit, *pair))
+            compare.triggered.connect(partial(self.compare_requested.emit, pair))
         export = menu.addAction(self._theme.icon("file-text"), "Export this branch …")
         export.triggered.connect(partial(self.export_requested.emit, self._store.end_of(line.node_id)))
         return menu

@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from errand.protocol.tasks import ApproveMode, Task
 from errand.window.rows.row import UserRow
 from errand.window.stores.catalog import ModelStore
-from errand.window.stores.conversation.store import ConversationStore, StreamedText
+from errand.window.stores.conversation.branch_rows import StreamedText
+from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.stores.tasks import is_working

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 
 from errand.protocol.settings import Model
 from errand.window.stores.model_choice import ModelLine, context_text, price_text
+from errand.window.theme.style import paint_rounded
 from errand.window.theme.theme import Theme
 
 LINE = Qt.ItemDataRole.UserRole + 1
@@ -20,11 +21,15 @@ _RIGHT = Qt.AlignmentFlag.AlignRight
 
 @dataclass(frozen=True, slots=True)
 class LineMarks:
-    """Which model is the current one, which the default one, and which are favourites; ids."""
+    """Which model is the current one, which the default one, which are favourites, and which are ticked; ids.
+
+    `ticked` is None in a list where one model is chosen, which has no boxes.
+    """
 
     current: str = ""
     default: str = ""
     favourites: frozenset[str] = frozenset()
+    ticked: frozenset[str] | None = None
 
 
 class ModelDelegate(QStyledItemDelegate):
@@ -83,7 +88,9 @@ class ModelDelegate(QStyledItemDelegate):
     ) -> None:
         tokens = self._theme.tokens
         side = tokens.icon_small
-        if line.key and line.key == marks.current:
+        if marks.ticked is not None:
+            self._paint_box(painter, inner, line, is_ticked=line.key in marks.ticked)
+        elif line.key and line.key == marks.current:
             self._paint_icon(painter, QRect(inner.left(), inner.top(), side, inner.height()), "check", "accent")
         words = inner.adjusted(side + tokens.space_close, 0, 0, 0)
         if line.model is not None:
@@ -101,6 +108,18 @@ class ModelDelegate(QStyledItemDelegate):
         painter.setFont(self._small)
         fitting = QFontMetrics(self._small).elidedText(beside, Qt.TextElideMode.ElideRight, words.width())
         self._draw(painter, words, tokens.muted, fitting)
+
+    def _paint_box(self, painter: QPainter, inner: QRect, line: ModelLine, *, is_ticked: bool) -> None:
+        if line.kind == "more":
+            return
+        tokens, side = self._theme.tokens, self._theme.tokens.icon_small
+        place = QRect(inner.left(), inner.top(), side, inner.height())
+        box = QRect(0, 0, side, side)
+        box.moveCenter(place.center())
+        fill, edge = (tokens.accent, tokens.accent) if is_ticked else (tokens.raised, tokens.edge)
+        paint_rounded(painter, box, tokens.radius_control / 2, fill=fill, line=edge)
+        if is_ticked:
+            self._paint_icon(painter, place, "check", "on_accent")
 
     def _paint_facts(self, painter: QPainter, inner: QRect, model: Model) -> int:
         """Paint the columns of facts from the right; returns where they begin."""
@@ -139,7 +158,8 @@ class ModelDelegate(QStyledItemDelegate):
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(QColor(tokens.selected if selected else tokens.hover))
-        painter.setPen(Qt.PenStyle.NoPen)
+        has_focus = selected and state & QStyle.StateFlag.State_HasFocus
+        painter.setPen(QColor(tokens.focus) if has_focus else Qt.PenStyle.NoPen)
         painter.drawRoundedRect(place.adjusted(0, 0, -1, -1), tokens.radius_control, tokens.radius_control)
 
     @staticmethod

@@ -6,6 +6,7 @@ from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPe
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QListView, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.stores.model_choice import (
     MORE,
     ModelChoice,
@@ -259,6 +260,8 @@ def _spoken(line: ModelLine, marks: LineMarks) -> str:
     parts = [line.name, line.provider, *_facts(line)]
     if line.key and line.key == marks.current:
         parts.insert(1, "current")
+    if marks.ticked is not None and line.kind != "more" and line.is_choice:
+        parts.insert(1, tr("ticked") if line.key in marks.ticked else tr("not ticked"))
     if line.key in marks.favourites:
         parts.append("favourite")
     return ", ".join(part for part in parts if part)

@@ -268,6 +268,7 @@ class ConversationView(QWidget):
         self.input_panel.agents.compare_requested.connect(self.dialogs.compare)
         self.input_panel.task_options.ask_models_requested.connect(self.dialogs.ask_models)
         self.store.requests.compared.connect(self.dialogs.compare)
+        self.store.branches.compare_requested.connect(self.dialogs.compare)
         self.store.requests.workspace_requested.connect(self.dialogs.ask_for_workspace)
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)

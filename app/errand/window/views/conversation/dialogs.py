@@ -12,6 +12,7 @@ from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.commands import WorkspaceQuestion
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
+from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.input_panel import InputPanelView
 from errand.window.widgets.dialogs import QuestionDialog
@@ -38,12 +39,12 @@ class ConversationDialogs:
         self._clipboard = clipboard
         self._parent = parent
 
-    def compare(self, left: ComparedBranch, right: ComparedBranch) -> None:
-        """Show two branches side by side."""
+    def compare(self, branches: tuple[ComparedBranch, ...]) -> None:
+        """Show two to four branches side by side."""
         from errand.window.stores.conversation.comparison import ComparisonStore
         from errand.window.views.branches.comparison import ComparisonDialog
 
-        comparison = ComparisonStore(self._store, self._stores.session, left, right)
+        comparison = ComparisonStore(self._store, self._stores.session, self._stores.tasks, branches)
         ComparisonDialog(comparison, self._models, self._theme, self._clipboard, self._parent).show()
 
     def export(self, leaf_id: str) -> None:
@@ -62,12 +63,21 @@ class ConversationDialogs:
 
     def ask_models(self) -> None:
         """Ask which models should answer the text in the composer."""
-        from errand.window.views.branches.ask_models_dialog import AskModelsDialog
+        from errand.window.views.conversation.ask_models_dialog import AskModelsDialog
 
-        model, text = self._input_panel.task_options.model, self._input_panel.composer.text
-        dialog = AskModelsDialog(self._theme, self._models.ready, model, text, self._parent)
-        dialog.asked.connect(self._input_panel.ask_models)
+        models = self._models
+        defaults = TaskOptionDefaults(
+            models=models.offered, providers=models.providers, favourites=models.favourites, recent=models.recent
+        )
+        ticked = models.compared or (self._input_panel.task_options.model,)
+        dialog = AskModelsDialog(self._theme, defaults, ticked, self._input_panel.composer.text, self._parent)
+        dialog.asked.connect(self._on_models_asked)
+        dialog.list.favourite_changed.connect(models.set_favourite)
         dialog.open()
+
+    def _on_models_asked(self, text: str, asked: tuple[str, ...]) -> None:
+        self._models.set_compared(asked)
+        self._input_panel.ask_models(text, asked)
 
 
 class WorkspaceDialog(QuestionDialog):

@@ -110,7 +110,7 @@ class SidePanelsView(QSplitter):
 
     closed_with_focus = Signal()
     changed = Signal()
-    compare_requested = Signal(object, object)
+    compare_requested = Signal(object)
     export_requested = Signal(str)
     layout_chosen = Signal(bool)
 

@@ -168,6 +168,7 @@ class MainWindow(QMainWindow):
             "summarise": lambda: conversations.active.store.context.summarise(),
             "approvals": lambda: conversations.active.input_panel.approval_mode.open_panel(),
             "ask_models": lambda: conversations.active.dialogs.ask_models(),
+            "compare": lambda: conversations.active.store.branches.compare_newest(),
             "add_agent": lambda: conversations.active.input_panel.agents.add_agent(),
             "undo_archive": self.sidebar.undo.undo,
             "close_tab": conversations.close_active,
