@@ -6,7 +6,7 @@ language begins with an empty catalogue. setup.py compiles when Errand is instal
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -18,8 +18,13 @@ _CODE = _ROOT / "app" / "errand"
 _LOCALE = _ROOT / "resources" / "locale"
 _WIDTH = 110
 _HEADER = "# Translations of Errand. The texts come from the code: `make catalogues` brings them up to date."
-# Modules with texts: calls of errand/translation.py, and the declarations of the command line.
-_IMPORTS = ("from errand.translation import", "from errand.cli.options import", "from errand.cli.command import")
+# Modules with texts: calls of errand/translation.py, how tools are shown, and the declarations of the command line.
+_IMPORTS = (
+    "from errand.translation import",
+    "from errand.cli.options import",
+    "from errand.cli.command import",
+    "CallDisplay(",
+)
 
 
 def catalogue_file(language: str) -> Path:
@@ -49,12 +54,22 @@ def _texts_in(code: ast.Module) -> Iterator[str | tuple[str, str]]:
                 yield singular, plural
             case ast.Call(ast.Name("tr" | "marked" | "Group"), [ast.Constant(str(text)), *_]):
                 yield text
+            case ast.Call(ast.Name("CallDisplay"), [], keywords):
+                yield from _literals(keyword.value for keyword in keywords if keyword.arg in ("running", "done"))
             case ast.Call(
                 ast.Name("Entry" | "Action" | "Argument" | "Option" | "Flag"), [_, ast.Constant(str(text)), *_]
             ):
                 yield text
             case _:
                 pass
+
+
+def _literals(values: Iterable[ast.expr]) -> Iterator[str]:
+    """The texts of expressions such as `"read" if is_read else "listed"`."""
+    whole = (value for value in values if not isinstance(value, ast.JoinedStr))
+    for part in (part for value in whole for part in ast.walk(value)):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
 
 
 def read(language: str) -> Catalog:

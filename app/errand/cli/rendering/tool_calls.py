@@ -67,7 +67,7 @@ def _verb_and_target(display: CallDisplay, verb: str, width: int, style: Style) 
 
 
 def format_running(call: ToolCallBlock, width: int, style: Style) -> str:
-    verb = escape_hidden_line(call.display.running)
+    verb = escape_hidden_line(tr(call.display.running))
     return _verb_and_target(call.display, verb, width - len(verb) - 12, style)
 
 
@@ -87,7 +87,7 @@ def format_result(
     time = duration(facts.duration_ms / 1000) if facts.duration_ms is not None else ""
     was_run = not result.is_error or result.facts is not None
     # A refused call, or one that could not start, was not done.
-    verb = escape_hidden_line(display.done if was_run else display.running)
+    verb = escape_hidden_line(tr(display.done if was_run else display.running))
     outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
     head = _verb_and_target(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)

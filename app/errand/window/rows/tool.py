@@ -336,7 +336,7 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     """Icon, its colour, and the parts of the line: `ran make test · 12 passed · 1.2 s`."""
     display, result = row.call.display, row.result
     icon, target = TOOL_ICONS[display.icon], _target(display)
-    is_running, done = escape_hidden_line(display.running), escape_hidden_line(display.done)
+    is_running, done = escape_hidden_line(tr(display.running)), escape_hidden_line(tr(display.done))
     if row.sub_agent is not None and (row.sub_agent.ended_at is not None or result is None or not result.is_error):
         return _sub_agent_line(row.sub_agent, icon, target)
     settled = [part for ask in row.settled for part in _separated(settled_words(ask), "muted")]
@@ -363,7 +363,7 @@ def _unfinished_line(
     row: ToolCallRow, icon: str, target: list[LinePart], settled: list[LinePart]
 ) -> tuple[str, str, list[LinePart]]:
     """The line of a call that has no result yet, or will have none."""
-    running = [LinePart(escape_hidden_line(row.call.display.running)), *target]
+    running = [LinePart(escape_hidden_line(tr(row.call.display.running))), *target]
     not_begun = target or running
     match row.state:
         case "interrupted":
@@ -374,7 +374,7 @@ def _unfinished_line(
             return icon, "muted", [*not_begun, *_separated("waiting", "muted"), *settled]
         case "ended":
             time = _separated(_elapsed(row.progress), "muted")
-            return icon, "muted", [LinePart(escape_hidden_line(row.call.display.done)), *target, *time, *settled]
+            return icon, "muted", [LinePart(escape_hidden_line(tr(row.call.display.done))), *target, *time, *settled]
         case _:
             time = _separated(_elapsed(row.progress), "muted")
             return icon, "link", [*running, LinePart("…"), *time, *settled]
@@ -385,7 +385,7 @@ def _stopped_line(
 ) -> tuple[str, str, list[LinePart]]:
     """The line of a call that a stop or a message of a person prevented or ended: no failure of its own."""
     has_begun = result.facts is not None
-    verb = LinePart(escape_hidden_line(row.call.display.done if has_begun else row.call.display.running))
+    verb = LinePart(escape_hidden_line(tr(row.call.display.done if has_begun else row.call.display.running)))
     why = "skipped for your message" if "skipped" in result.marks else "stopped" if has_begun else "not run"
     begun = [verb, *target] if has_begun or not target else target
     return icon, "muted", [*begun, *_separated(why, "muted"), *_time(result), *settled]

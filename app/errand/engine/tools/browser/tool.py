@@ -32,6 +32,7 @@ from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, shared_localhost
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, ToolIcon
+from errand.translation import marked
 
 Action = Literal[
     "navigate", "extract_text", "extract_html", "snapshot", "screenshot", "click", "fill", "evaluate", "close"
@@ -63,15 +64,15 @@ _WAITS: dict[str, Wait] = {
     "none": "commit",
 }
 _DISPLAYS: dict[str, tuple[str, str, ToolIcon]] = {
-    "navigate": ("opening", "opened", "page"),
-    "extract_text": ("reading the page", "read the page", "page"),
-    "extract_html": ("reading the source of the page", "read the source of the page", "page"),
-    "snapshot": ("looking at the elements of the page", "looked at the elements of the page", "page"),
-    "screenshot": ("taking a picture of the page", "took a picture of the page", "page"),
-    "click": ("clicking", "clicked", "page"),
-    "fill": ("filling in", "filled in", "page"),
-    "evaluate": ("running a script in the page", "ran a script in the page", "page"),
-    "close": ("closing the page", "closed the page", "page"),
+    "navigate": (marked("opening"), marked("opened"), "page"),
+    "extract_text": (marked("reading the page"), marked("read the page"), "page"),
+    "extract_html": (marked("reading the source of the page"), marked("read the source of the page"), "page"),
+    "snapshot": (marked("looking at the elements of the page"), marked("looked at the elements of the page"), "page"),
+    "screenshot": (marked("taking a picture of the page"), marked("took a picture of the page"), "page"),
+    "click": (marked("clicking"), marked("clicked"), "page"),
+    "fill": (marked("filling in"), marked("filled in"), "page"),
+    "evaluate": (marked("running a script in the page"), marked("ran a script in the page"), "page"),
+    "close": (marked("closing the page"), marked("closed the page"), "page"),
 }
 
 

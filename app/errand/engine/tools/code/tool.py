@@ -42,6 +42,7 @@ from errand.engine.tools.plain_text import is_text
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, ToolIcon
 from errand.protocol.changes import FOLDER, NOTHING
+from errand.translation import marked
 
 T = TypeVar("T")
 
@@ -50,13 +51,13 @@ _PATIENCE_S = 60.0
 _STOPPED_S = 0.05
 
 _DISPLAYS: dict[str, tuple[str, str, ToolIcon]] = {
-    "read": ("reading", "read", "file"),
-    "write": ("writing", "wrote", "new_file"),
-    "patch": ("changing", "changed", "changed_file"),
-    "edit": ("changing", "changed", "changed_file"),
-    "list": ("listing", "listed", "folder"),
-    "create_dir": ("making", "made", "folder"),
-    "search": ("searching for", "searched for", "search"),
+    "read": (marked("reading"), marked("read"), "file"),
+    "write": (marked("writing"), marked("wrote"), "new_file"),
+    "patch": (marked("changing"), marked("changed"), "changed_file"),
+    "edit": (marked("changing"), marked("changed"), "changed_file"),
+    "list": (marked("listing"), marked("listed"), "folder"),
+    "create_dir": (marked("making"), marked("made"), "folder"),
+    "search": (marked("searching for"), marked("searched for"), "search"),
 }
 
 

@@ -46,6 +46,7 @@ from errand.engine.tools.shell.terminal import typed
 from errand.notice_text import ended_text, process_text, short_exit_text
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
+from errand.translation import marked
 
 _log = logging.getLogger(__name__)
 
@@ -55,10 +56,10 @@ _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
 _LAST_LINES = 3
 _SHOWN = {
-    "output": ("reading", "read"),
-    "input": ("typing into", "typed into"),
-    "stop": ("stopping", "stopped"),
-    "list": ("listing", "listed"),
+    "output": (marked("reading"), marked("read")),
+    "input": (marked("typing into"), marked("typed into")),
+    "stop": (marked("stopping"), marked("stopped")),
+    "list": (marked("listing"), marked("listed")),
 }
 _LONGEST_LINE = 1_000
 _SANDBOXED = (
