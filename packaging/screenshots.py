@@ -151,7 +151,7 @@ async def _take_finished(album: _Album) -> None:
     person.front.find_bar.open()
     QTest.keyClicks(window.focusWidget(), "total")
     await album.take("find")
-    press(person.front, "Close the search")
+    press(person.front, "Close search")
 
 
 async def _take_branches(album: _Album) -> None:

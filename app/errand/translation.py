@@ -22,6 +22,9 @@ SYSTEM = "system"
 """The value of the setting `language` that follows the system."""
 
 _ENGLISH = "en"
+_COMMA_LANGUAGES = frozenset({"de"})
+"""Languages that write 1.234,5 where English writes 1,234.5."""
+_OTHER_MARKS = str.maketrans(",.", ".,")
 _VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _NAME = re.compile(r"[A-Za-z]{2,8}(_[A-Za-z]{2,8})?")
 _MOST_BYTES = 1_000_000
@@ -35,6 +38,7 @@ class _Chosen:
     """The catalogue in use; None for English, which needs none."""
 
     catalogue: "NullTranslations | None" = None
+    language: str = _ENGLISH
 
 
 def tr(text: str) -> str:
@@ -43,12 +47,27 @@ def tr(text: str) -> str:
 
 
 def trn(singular: str, plural: str, n: int) -> str:
-    """The form of a text that fits the number `n`, with `{n}` replaced by it."""
+    """The form of a text that fits the number `n`, with `{n}` replaced by it, its thousands grouped."""
     if _Chosen.catalogue is None:
         form = singular if n == 1 else plural
     else:
         form = _Chosen.catalogue.ngettext(singular, plural, n)
-    return form.replace("{n}", f"{n:,}")
+    return form.replace("{n}", grouped(n))
+
+
+def grouped(number: int) -> str:
+    """A whole number with its thousands grouped, such as 12,345."""
+    return decimal(f"{number:,}")
+
+
+def decimal(number: str) -> str:
+    """A number that was formatted for English, with the marks of the chosen language."""
+    return number.translate(_OTHER_MARKS) if _Chosen.language in _COMMA_LANGUAGES else number
+
+
+def chosen() -> str:
+    """The language of the texts, such as `de`; `en` without a catalogue."""
+    return _Chosen.language
 
 
 def marked(text: str) -> str:
@@ -58,7 +77,7 @@ def marked(text: str) -> str:
 
 def use_language(language: str) -> None:
     """Translate from now on into `language`, such as `de`; English if it has no catalogue."""
-    _Chosen.catalogue = None
+    _Chosen.catalogue, _Chosen.language = None, _ENGLISH
     if language.partition("_")[0] == _ENGLISH or not _NAME.fullmatch(language):
         return
     import gettext
@@ -67,7 +86,7 @@ def use_language(language: str) -> None:
     locale = str(files("errand.resources") / "locale")
     found = gettext.translation(DOMAIN, locale, [language, language.partition("_")[0]], fallback=True)
     if isinstance(found, gettext.GNUTranslations):
-        _Chosen.catalogue = found
+        _Chosen.catalogue, _Chosen.language = found, language.partition("_")[0]
 
 
 def chosen_language(settings: Path) -> str:

@@ -39,7 +39,7 @@ def test_words_of_a_rule_are_those_of_a_shell_and_operators_stand_alone(line: st
 
 @pytest.mark.parametrize("line", ["git 'push", 'git "push', "git push \\"])
 def test_a_rule_that_ends_within_a_word_is_refused_in_a_sentence(line: str) -> None:
-    with pytest.raises(ValueError, match="is not one command: a quotation mark has no counterpart"):
+    with pytest.raises(ValueError, match="is not one command: a quotation mark is missing"):
         rule_words(line)
 
 
@@ -77,7 +77,7 @@ def test_calls_that_a_rule_decides_are_counted_and_listed_in_columns() -> None:
         )
 
     found = GrantCoveredResult(judged=1200, calls=(call("ask", "deny"), call("allow", "allow")))
-    assert covered_summary(found) == "It would have decided 2 of the last 1,200 calls."
+    assert covered_summary(found) == "Would have decided 2 of the last 1,200 calls."
     assert [covered_line(one) for one in found.calls] == [
         "ask → deny     git push ↵ rm x",
         "allow → allow  git push ↵ rm x",

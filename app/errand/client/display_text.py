@@ -3,9 +3,9 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from errand.client.number_format import count
+from errand.client.number_format import clock_time, dollars, short_day
 from errand.client.safe_text import escape_hidden, escape_hidden_line
-from errand.protocol.asks import Approval, Ask, ReachedLimit, UnknownCall
+from errand.protocol.asks import Approval, Ask, AskKind, ReachedLimit, UnknownCall
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import MemoryRole, SummaryBlock, TextBlock, ToolCallBlock
 from errand.protocol.changes import ChangedFile
@@ -15,67 +15,114 @@ from errand.protocol.data import DataImportResult, FoundSessions
 from errand.protocol.engine import SandboxStatus
 from errand.protocol.tasks import ApproveMode, LimitKind, Task, TodoItem, TodoStatus
 from errand.protocol.usage import UsageReportParams, UsageRow
-from errand.translation import tr, trn
+from errand.translation import decimal, grouped, tr, trn
 
-# The name of a part, and the noun for its items; empty if there is only one.
-PARTS: dict[ContextPart, tuple[str, str]] = {
-    "system": ("Instructions", ""),
-    "tools": ("Tools", "tool"),
-    "summary": ("Summary", ""),
-    "kept": ("Kept messages", "message"),
-    "history": ("Messages", "message"),
-    "results": ("Results of tools", "result"),
-    "memory": ("Memory", "text"),
+PARTS: dict[ContextPart, str] = {
+    "system": tr("Instructions"),
+    "tools": tr("Tools"),
+    "summary": tr("Summary"),
+    "kept": tr("Kept messages"),
+    "history": tr("Messages"),
+    "results": tr("Tool results"),
+    "memory": tr("Memory"),
 }
 
 PROMPT_PARTS: dict[PromptPartName, str] = {
-    "role": "Personality",
-    "rules": "How agents work",
+    "role": tr("Personality"),
+    "rules": tr("How agents work"),
     "instructions": "AGENTS.md",
-    "skills": "Skills",
-    "facts": "Pinned facts",
-    "workspace": "Workspace",
-    "plan": "Plan mode",
+    "skills": tr("Skills"),
+    "facts": tr("Pinned facts"),
+    "workspace": tr("Working folder"),
+    "plan": tr("Plan mode"),
 }
 
 # Name and meaning of the approval modes, in the order in which clients show them.
 APPROVAL_MODES: dict[ApproveMode, tuple[str, str]] = {
-    "ask": ("Ask me", "You are asked before anything that does more than look."),
-    "edits": ("Accept edits", "Files in the workspace change unasked, commands still ask."),
-    "plan": ("Plan", "Only reading: it says what it would do, and changes nothing."),
-    "all": ("Allow all", "Nothing is asked. Commands run in a sandbox that can change only the workspace."),
-    "never": ("Deny", "What would need your approval is denied unasked."),
+    "ask": (tr("Ask first"), tr("Asks before every action that changes something.")),
+    "edits": (
+        tr("Accept edits"),
+        tr("Edits files in the working folder without asking. Asks before running commands."),
+    ),
+    "plan": (tr("Plan"), tr("Read-only: the agent makes a plan and changes nothing.")),
+    "all": (
+        tr("Allow everything"),
+        tr("Never asks. Commands run in a sandbox that can only change the working folder."),
+    ),
+    "never": (tr("Deny everything"), tr("Denies everything that would need your approval.")),
 }
 _WITHOUT_SANDBOX = (
-    "Allow all — without a sandbox",
-    "Nothing is asked. Commands run as you, with all your files and the network.",
+    tr("Allow everything, no sandbox"),
+    tr("Never asks. Commands have full access to your files and the network."),
 )
 
 # What a person confirms before everything is allowed, without and with a sandbox.
 ALL_WARNINGS = {
-    False: "Nothing will be asked in this conversation: commands run as you, may change or delete your files and reach "
-    "the network.",
-    True: "Nothing will be asked in this conversation. Commands run in a sandbox: they can change only the workspace.",
+    False: tr(
+        "The agent won't ask again in this conversation. Commands run without a sandbox: they can change "
+        "or delete any of your files and use the network."
+    ),
+    True: tr(
+        "The agent won't ask again in this conversation. Commands run in a sandbox and can only change "
+        "the working folder."
+    ),
 }
 
-TODO_STATES: dict[TodoStatus, str] = {"pending": "To do", "in_progress": "In progress", "done": "Done"}
+# How an ask ended that nobody answered in time, and how it would end.
+_TIMED_OUT: dict[AskKind, str] = {
+    "question": tr("not answered: {reason}"),
+    "limit": tr("stopped here: {reason}"),
+    "approval": tr("denied: {reason}"),
+    "unknown": tr("not repeated: {reason}"),
+}
+_DEADLINES: dict[AskKind, str] = {
+    "question": tr("Continues without an answer at {time}."),
+    "limit": tr("Stops at {time} unless you answer."),
+    "approval": tr("Denied at {time} unless you answer."),
+    "unknown": tr("Not repeated unless you answer by {time}."),
+}
+
+TODO_STATES: dict[TodoStatus, str] = {"pending": tr("To do"), "in_progress": tr("In progress"), "done": tr("Done")}
 
 # What an agent does while a call of the tool runs; others are named.
 _TOOL_ACTIVITIES = {
-    "shell": "running a command",
-    "code": "working with files",
-    "web_fetch": "fetching a page",
-    "python": "running Python",
-    "python_inference": "asking a model",
-    "search_memory": "searching memory",
-    "propose_memory": "proposing a fact",
-    "browser": "using the browser",
-    "task": "waiting for sub-agents",
+    "shell": tr("running a command"),
+    "code": tr("working with files"),
+    "web_fetch": tr("fetching a page"),
+    "python": tr("running Python"),
+    "python_inference": tr("asking a model"),
+    "search_memory": tr("searching memory"),
+    "propose_memory": tr("proposing a fact"),
+    "browser": tr("using the browser"),
+    "task": tr("waiting for sub-agents"),
 }
 
 _MOST = 1e12
 _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
+_LIMIT_NAMES: dict[LimitKind, str] = {
+    "turns": tr("turns"),
+    "minutes": tr("minutes"),
+    "money": tr("money"),
+    "tokens": tr("tokens"),
+    "day_money": tr("today's budget"),
+    "day_tokens": tr("today's tokens"),
+}
 _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
+
+
+def part_items_text(part: ContextPart, items: int) -> str:
+    """The number of items of a part; empty if there is only one."""
+    match part:
+        case "tools":
+            return trn("{n} tool", "{n} tools", items)
+        case "kept" | "history":
+            return trn("{n} message", "{n} messages", items)
+        case "results":
+            return trn("{n} result", "{n} results", items)
+        case "memory":
+            return trn("{n} text", "{n} texts", items)
+        case "system" | "summary":
+            return ""
 
 
 def approve_mode(word: str) -> ApproveMode | None:
@@ -100,15 +147,15 @@ def settled_text(ask: Ask) -> str:
         case "person" | "rule":
             return ""
         case "mode":
-            return "allowed by the new approval mode" if ask.allowed else f"denied by the new approval mode: {reason}"
+            return (
+                tr("allowed by the new approval mode")
+                if ask.allowed
+                else tr("denied by the new approval mode: {reason}").format(reason=reason)
+            )
         case "timeout":
-            what = {
-                "question": "not answered",
-                "limit": "stopped here",
-                "approval": "denied",
-                "unknown": "not repeated",
-            }
-            return f"{what[ask.kind]}: {'nobody answered in time' if ask.kind == 'unknown' else reason}"
+            if ask.kind == "unknown":
+                reason = tr("nobody answered in time")
+            return _TIMED_OUT[ask.kind].format(reason=reason)
 
 
 def deadline_text(ask: Ask) -> str:
@@ -117,9 +164,8 @@ def deadline_text(ask: Ask) -> str:
         return ""
     at = ask.expires_at.astimezone()
     is_today = at.date() == datetime.now(UTC).astimezone().date()
-    when = f"{at:%H:%M}" if is_today else f"{at:%H:%M} on {at.day} {at:%b}"
-    ends = {"question": "stays unanswered", "limit": "stops", "approval": "is denied", "unknown": "is not repeated"}
-    return f"If nobody answers, it {ends[ask.kind]} at {when}."
+    when = clock_time(at) if is_today else tr("{time} on {day}").format(time=clock_time(at), day=short_day(at))
+    return _DEADLINES[ask.kind].format(time=when)
 
 
 def subject_text(ask: Approval | UnknownCall) -> str:
@@ -129,7 +175,9 @@ def subject_text(ask: Approval | UnknownCall) -> str:
 
 def tool_activity(tool: str | None) -> str:
     """What an agent does that waits for this tool: `running a command`."""
-    return _TOOL_ACTIVITIES.get(tool, f"using {escape_hidden_line(tool)}") if tool else "using a tool"
+    if not tool:
+        return tr("using a tool")
+    return _TOOL_ACTIVITIES.get(tool) or tr("using {tool}").format(tool=escape_hidden_line(tool))
 
 
 def text_of(arguments: JsonObject, key: str) -> str:
@@ -143,6 +191,11 @@ def content_of(call: ToolCallBlock) -> str:
     return text_of(call.arguments, call.display.content)
 
 
+def uncapitalised(text: str) -> str:
+    """A label as a part of a longer line."""
+    return f"{text[:1].lower()}{text[1:]}"
+
+
 def without_file_names(diff: str) -> str:
     """Remove the two header lines of a diff. Similar lines further down are changes and stay."""
     lines = diff.split("\n", 2)
@@ -151,20 +204,24 @@ def without_file_names(diff: str) -> str:
 
 def speaker_text(role: MemoryRole, speaker: str) -> str:
     """Who said an entry of memory, to the person who reads it."""
-    return "You" if role == "user" else " ".join(escape_hidden_line(speaker).split())
+    return tr("You") if role == "user" else " ".join(escape_hidden_line(speaker).split())
 
 
 def summary_text(summary: SummaryBlock) -> str:
     """The number of summarised entries and the saved tokens, in one line."""
-    entries = count(summary.nodes, "earlier entry", "earlier entries")
-    saved = f"{_short_count(summary.tokens_before)} → {_short_count(summary.tokens_after)} tokens"
-    return f"Summary of {entries} · {saved}" if summary.tokens_before else f"Summary of {entries}"
+    entries = trn("Summary of {n} earlier entry", "Summary of {n} earlier entries", summary.nodes)
+    if not summary.tokens_before:
+        return entries
+    saved = tr("{before} → {after} tokens").format(
+        before=_short_count(summary.tokens_before), after=_short_count(summary.tokens_after)
+    )
+    return f"{entries} · {saved}"
 
 
 def _short_count(tokens: int) -> str:
     if tokens < 1_000:
         return f"{tokens}"
-    return f"{tokens / 1_000:.1f}k" if tokens < 9_950 else f"{tokens / 1_000:,.0f}k"
+    return decimal(f"{tokens / 1_000:.1f}k" if tokens < 9_950 else f"{tokens / 1_000:,.0f}k")
 
 
 def is_unfinished(task: Task) -> bool:
@@ -176,41 +233,60 @@ def unfinished_text(task: Task) -> str:
     """The reason, for a task that `is_unfinished`."""
     match task.completion:
         case "cut":
-            return "ended, its last reply was cut short"
+            return tr("Ended: the last reply was cut off")
         case "refused":
-            return "ended, nothing it wanted to do was allowed"
+            return tr("Ended: nothing it tried was allowed")
         case _:
-            return "ended without saying that it is done"
+            return tr("Ended without confirming that it's done")
 
 
 def refused_text(task: Task) -> str:
     """The number of refused calls; empty if there are none."""
-    return f"{count(task.refused_calls, 'call')} not allowed" if task.refused_calls else ""
+    return trn("{n} call not allowed", "{n} calls not allowed", task.refused_calls) if task.refused_calls else ""
 
 
 def engine_message_text(node: Node) -> str:
     said = " ".join(block.text.strip() for block in node.blocks if isinstance(block, TextBlock))
-    return f"Errand told the agent: “{said}”"
+    return tr("Errand told the agent: “{text}”").format(text=said)
 
 
 def import_text(done: DataImportResult) -> tuple[str, ...]:
     """Sentences about imported, existing and skipped content."""
-    source = f" from {done.source}" if done.source not in ("", "Errand") else ""
-    grown = f" and more of {done.grown:,} that {'was' if done.grown == 1 else 'were'} here" if done.grown else ""
-    parts = [f"{count(done.conversations, 'conversation')}{grown} with {count(done.nodes, 'message')}"]
-    parts += [count(number, noun) for number, noun in ((done.calls, "tool call"), (done.pictures, "picture")) if number]
-    words = [f"{', '.join(parts)} taken in{source}."]
+    parts = [
+        trn("{n} conversation", "{n} conversations", done.conversations),
+        trn("{n} message", "{n} messages", done.nodes),
+        trn("{n} tool call", "{n} tool calls", done.calls) if done.calls else "",
+        trn("{n} picture", "{n} pictures", done.pictures) if done.pictures else "",
+    ]
+    what = ", ".join(part for part in parts if part)
+    if done.source in ("", "Errand"):
+        words = [tr("Imported: {what}.").format(what=what)]
+    else:
+        words = [tr("Imported from {source}: {what}.").format(source=done.source, what=what)]
+    if done.grown:
+        words.append(
+            trn("{n} conversation here got new messages.", "{n} conversations here got new messages.", done.grown)
+        )
     if done.present:
-        words.append(f"{done.present:,} {'was' if done.present == 1 else 'were'} here already and left as they are.")
+        words.append(
+            trn(
+                "{n} was here already and was not changed.", "{n} were here already and were not changed.", done.present
+            )
+        )
     if done.left:
-        words.append(f"Left: {', '.join(f'{one.kind} ({one.count:,})' for one in done.left)}.")
+        left = ", ".join(f"{one.kind} ({grouped(one.count)})" for one in done.left)
+        words.append(tr("Skipped: {what}.").format(what=left))
     return tuple(words)
 
 
 def found_counts_text(found: FoundSessions) -> str:
-    """`12 new, 3 grown, 40 here already`."""
-    counts = ((found.new, "new"), (found.grown, "grown"), (found.present, "here already"))
-    return ", ".join(f"{amount:,} {what}" for amount, what in counts if amount)
+    """`12 new, 3 with new messages, 40 here already`."""
+    counts = (
+        trn("{n} new", "{n} new", found.new) if found.new else "",
+        trn("{n} with new messages", "{n} with new messages", found.grown) if found.grown else "",
+        trn("{n} here already", "{n} here already", found.present) if found.present else "",
+    )
+    return ", ".join(words for words in counts if words)
 
 
 def limit_unit(kind: LimitKind) -> str:
@@ -220,12 +296,21 @@ def limit_unit(kind: LimitKind) -> str:
 def limit_amount_text(kind: LimitKind, amount: float) -> str:
     """An amount of a limit: `$2.50`, `50 turns`."""
     if kind in _MONEY:
-        return f"${amount:.2f}"
-    return f"1 {limit_unit(kind)}".replace("s", "", 1) if amount == 1 else f"{amount:,.0f} {limit_unit(kind)}"
+        return dollars(amount)
+    number = round(amount)
+    match kind:
+        case "turns":
+            return trn("{n} turn", "{n} turns", number)
+        case "minutes":
+            return trn("{n} minute", "{n} minutes", number)
+        case "tokens":
+            return trn("{n} token", "{n} tokens", number)
+        case _:
+            return trn("{n} token today", "{n} tokens today", number)
 
 
 def limit_name(kind: LimitKind) -> str:
-    return {"day_money": "money of today", "day_tokens": "tokens of today"}.get(kind, kind)
+    return _LIMIT_NAMES[kind]
 
 
 def new_limit(limit: ReachedLimit, text: str) -> float | None:
@@ -262,10 +347,13 @@ def more_text(kind: LimitKind, amount: float) -> str:
 def number_of(text: str) -> float | None:
     """Parse a number that has only one reading.
 
-    Commas separate thousands, a dollar sign may precede it; `2,50` is rejected, since it could be 2.5 or 250.
+    Commas separate thousands, a dollar sign may precede or follow it; `2,50` is rejected, since it could be 2.5 or
+    250. In languages with the other marks it is the other way round.
     """
-    typed = text.strip().removeprefix("$").strip()
-    return float(typed.replace(",", "")) if _NUMBER.fullmatch(typed) else None
+    typed = text.strip().removeprefix("$").removesuffix("$").strip()
+    readings = (decimal(typed), typed)
+    found = next((reading for reading in readings if _NUMBER.fullmatch(reading)), None)
+    return float(found.replace(",", "")) if found is not None else None
 
 
 def period_of(days: int | None, now: datetime | None = None) -> UsageReportParams:
@@ -280,7 +368,11 @@ def unpriced_text(row: UsageRow) -> str:
     """Empty if all prices are known."""
     if not row.unpriced_turns:
         return ""
-    return f"The price is not known for {count(row.unpriced_turns, 'turn')}: the money is that of the others."
+    return trn(
+        "The price of {n} turn is unknown and not included.",
+        "The prices of {n} turns are unknown and not included.",
+        row.unpriced_turns,
+    )
 
 
 def is_all_done(items: tuple[TodoItem, ...]) -> bool:
@@ -290,7 +382,9 @@ def is_all_done(items: tuple[TodoItem, ...]) -> bool:
 def todo_text(items: tuple[TodoItem, ...]) -> str:
     """How much of a to-do list is done: `3 of 7 done`."""
     done = sum(item.status == "done" for item in items)
-    return f"All {done} done" if done == len(items) else f"{done} of {len(items)} done"
+    if done == len(items):
+        return trn("{n} done", "All {n} done", done)
+    return tr("{done} of {total} done").format(done=done, total=len(items))
 
 
 def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.asks import TYPED, Approval
+from errand.translation import tr
 
 EffectKind = Literal["command", "address", "code", "service", "text"]
 _ENDS = "/?#\\"
@@ -74,13 +75,17 @@ def host_remark(address: str) -> str:
     before, host, _ = address_parts(address)
     remarks: list[str] = []
     if "@" in before:
-        remarks.append(f"what stands before the @ is no host: the page is of {escape_hidden_line(host)}")
+        remarks.append(
+            tr("the part before the @ isn't the host: this page belongs to {host}").format(
+                host=escape_hidden_line(host)
+            )
+        )
     if not host.isascii():
-        remarks.append(f"letters beyond ASCII: browsers open {_encoded(host)}")
+        remarks.append(tr("contains special characters: browsers open {host}").format(host=_encoded(host)))
     elif any(label.startswith(_PUNYCODE) for label in host.lower().split(".")):
-        remarks.append(f"browsers show it as {_decoded(host)}")
+        remarks.append(tr("browsers show it as {host}").format(host=_decoded(host)))
     if "%" in host:
-        remarks.append("it is spelled with percent signs")
+        remarks.append(tr("spelled with percent signs"))
     return "; ".join(remarks)
 
 
@@ -88,11 +93,11 @@ def _encoded(host: str) -> str:
     try:
         return host.encode("idna").decode()
     except UnicodeError:
-        return "another name, which cannot be told"
+        return tr("another name")
 
 
 def _decoded(host: str) -> str:
     try:
         return escape_hidden_line(host.encode().decode("idna"))
     except UnicodeError:
-        return "something that cannot be told"
+        return tr("another name")

@@ -1,29 +1,110 @@
 """Durations, times, sizes, tokens and money as text."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
+from errand.translation import decimal, grouped, marked, tr, trn
+
+_WEEKDAYS = (
+    marked("Monday"),
+    marked("Tuesday"),
+    marked("Wednesday"),
+    marked("Thursday"),
+    marked("Friday"),
+    marked("Saturday"),
+    marked("Sunday"),
+)
+_SHORT_WEEKDAYS = (
+    marked("Mon"),
+    marked("Tue"),
+    marked("Wed"),
+    marked("Thu"),
+    marked("Fri"),
+    marked("Sat"),
+    marked("Sun"),
+)
+_MONTHS = (
+    marked("January"),
+    marked("February"),
+    marked("March"),
+    marked("April"),
+    marked("May"),
+    marked("June"),
+    marked("July"),
+    marked("August"),
+    marked("September"),
+    marked("October"),
+    marked("November"),
+    marked("December"),
+)
+_SHORT_MONTHS = (
+    marked("Jan"),
+    marked("Feb"),
+    marked("Mar"),
+    marked("Apr"),
+    marked("May"),
+    marked("Jun"),
+    marked("Jul"),
+    marked("Aug"),
+    marked("Sep"),
+    marked("Oct"),
+    marked("Nov"),
+    marked("Dec"),
+)
 
 
 def duration(seconds: float) -> str:
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return tr("{seconds} s").format(seconds=decimal(f"{seconds:.1f}"))
     if seconds < 60:
-        return f"{seconds:.0f} s"
+        return tr("{seconds} s").format(seconds=f"{seconds:.0f}")
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 60:
+        return tr("{minutes} min {seconds} s").format(minutes=minutes, seconds=rest)
+    return tr("{hours} h {minutes} min").format(hours=minutes // 60, minutes=minutes % 60)
 
 
 def running_time(seconds: float) -> str:
     """A duration that still grows: without fractions, which would only flicker."""
-    return f"{int(seconds)} s" if seconds < 10 else duration(seconds)
+    return tr("{seconds} s").format(seconds=int(seconds)) if seconds < 10 else duration(seconds)
+
+
+def month_name(moment: date) -> str:
+    return tr(_MONTHS[moment.month - 1])
+
+
+def short_month(moment: date) -> str:
+    return tr(_SHORT_MONTHS[moment.month - 1])
+
+
+def weekday_name(moment: date) -> str:
+    return tr(_WEEKDAYS[moment.weekday()])
+
+
+def short_weekday(moment: date) -> str:
+    return tr(_SHORT_WEEKDAYS[moment.weekday()])
+
+
+def clock_time(moment: datetime) -> str:
+    """The local time of the day, such as 14:20."""
+    return f"{moment.astimezone():%H:%M}"
+
+
+def day_text(moment: date) -> str:
+    """A day of any year, such as 3 Nov 2026."""
+    return tr("{day} {month} {year}").format(day=moment.day, month=short_month(moment), year=moment.year)
+
+
+def short_day(moment: date) -> str:
+    """A day of this year, such as 3 Nov."""
+    return tr("{day} {month}").format(day=moment.day, month=short_month(moment))
 
 
 def moment_text(moment: datetime) -> str:
     """The local date and time, such as 3 Nov 2026, 14:20."""
     local = moment.astimezone()
-    return f"{local.day} {local:%b %Y, %H:%M}"
+    return tr("{day}, {time}").format(day=day_text(local), time=clock_time(local))
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -33,13 +114,18 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def file_size(count_of_bytes: int) -> str:
     """In decimal units, as in file managers."""
     if count_of_bytes < 1000:
-        return count(count_of_bytes, "byte")
+        return trn("{n} byte", "{n} bytes", count_of_bytes)
     amount = count_of_bytes / 1000
     for unit in ("KB", "MB"):
         if amount < 1000:
-            return f"{amount:.0f} {unit}" if amount >= 10 else f"{amount:.1f} {unit}"
+            return decimal(f"{amount:.0f} {unit}" if amount >= 10 else f"{amount:.1f} {unit}")
         amount /= 1000
-    return f"{amount:.1f} GB"
+    return decimal(f"{amount:.1f} GB")
+
+
+def dollars(amount: float, digits: int = 2) -> str:
+    """An amount of US dollars, with the sign where the language puts it."""
+    return tr("${amount}").format(amount=decimal(f"{amount:,.{digits}f}"))
 
 
 def money(usage: Usage) -> str:
@@ -47,20 +133,20 @@ def money(usage: Usage) -> str:
     if usage.cost_usd is None:
         return ""
     if usage.cost_usd == 0:
-        return "$0"
-    amount = f"${usage.cost_usd:.2f}" if usage.cost_usd >= 1 else f"${usage.cost_usd:.4f}"
+        return dollars(0, 0)
+    amount = dollars(usage.cost_usd, 2 if usage.cost_usd >= 1 else 4)
     return f"~{amount}" if usage.estimated else amount
 
 
 def tokens(usage: Usage) -> str:
     total = usage.input_tokens + usage.output_tokens
-    amount = count(total, "token") if total else ""
+    amount = trn("{n} token", "{n} tokens", total) if total else ""
     return f"~{amount}" if usage.estimated and amount else amount
 
 
 def token_count(number: int, usage: Usage) -> str:
     """A part of a usage's tokens; `~` marks an estimate."""
-    return f"~{number:,}" if usage.estimated and number else f"{number:,}"
+    return f"~{grouped(number)}" if usage.estimated and number else grouped(number)
 
 
 def elapsed(task: Task) -> float:
@@ -76,14 +162,14 @@ def time_left(task: Task) -> str:
         return ""
     seconds = round((task.retry_at - datetime.now(UTC)).total_seconds())
     if seconds < 60:
-        return f"goes on in {seconds} s" if seconds > 0 else "goes on now"
-    return f"goes on in {duration(seconds)}"
+        return tr("resumes in {time}").format(time=running_time(seconds)) if seconds > 0 else tr("resumes now")
+    return tr("resumes in {time}").format(time=duration(seconds))
 
 
 def task_totals(task: Task) -> tuple[str, ...]:
     """Turns, tokens, money and time of a task; unknown values are omitted."""
     parts = (
-        count(task.step_count, "turn"),
+        trn("{n} turn", "{n} turns", task.step_count),
         tokens(task.total_usage),
         money(task.total_usage),
         duration(elapsed(task)),

@@ -11,6 +11,7 @@ from errand.client.safe_text import plain
 from errand.paths import default_paths
 from errand.protocol.agents import Personality
 from errand.regular_file import atomic_writer, check_write_path, read_regular
+from errand.translation import tr
 
 _LARGEST = 1_000_000
 
@@ -33,11 +34,13 @@ def read(path: Path) -> Personality:
     try:
         data = read_regular(path, _LARGEST)
     except OSError as error:
-        raise NotAPersonality(f"{path} cannot be read: {error.strerror}.") from error
+        raise NotAPersonality(tr("Can't read {path}: {error}.").format(path=path, error=error.strerror)) from error
     try:
         return msgspec.json.decode(data, type=Personality)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise NotAPersonality(f"{path} holds no personality that this version can read ({error}).") from error
+        raise NotAPersonality(
+            tr("{path} isn't a personality that this version can read ({error}).").format(path=path, error=error)
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def new_personality(found: Personality, existing: Iterable[Personality], tools: 
     """
     known = tuple(tool for tool in found.tools if tool in tools)
     if found.tools and not known:
-        raise NotAPersonality(f"It needs unknown tools: {', '.join(found.tools)}.")
+        raise NotAPersonality(tr("Unknown tools: {tools}.").format(tools=", ".join(found.tools)))
     name = free_name(_clean_name(found.name)[:_LONGEST].strip() or "Imported", existing)
     taken = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
     return NewPersonality(taken, tuple(tool for tool in found.tools if tool not in known))

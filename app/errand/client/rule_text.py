@@ -3,16 +3,17 @@
 import shlex
 from datetime import UTC, datetime
 
-from errand.client.number_format import count, moment_text
+from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantOffer, Remember
+from errand.translation import grouped, tr, trn
 
 # How long and where an approval holds, as the end of a sentence.
 REMEMBERED: dict[Remember, str] = {
-    "once": "once",
-    "conversation": "in this conversation",
-    "workspace": "in this workspace",
-    "user": "everywhere",
+    "once": tr("once"),
+    "conversation": tr("in this conversation"),
+    "workspace": tr("in this folder"),
+    "user": tr("everywhere"),
 }
 
 
@@ -26,8 +27,8 @@ def rule_words(line: str) -> tuple[str, ...]:
     try:
         words = tuple(splitter)
     except ValueError as error:
-        what = "a quotation mark has no counterpart, or nothing follows a backslash"
-        raise ValueError(f"“{escape_hidden_line(line)}” is not one command: {what}.") from error
+        problem = tr("“{line}” is not one command: a quotation mark is missing, or nothing follows a backslash.")
+        raise ValueError(problem.format(line=escape_hidden_line(line))) from error
     return words[:-1] if words[-1:] in (("…",), ("...",)) else words
 
 
@@ -35,46 +36,58 @@ def offer_text(offer: GrantOffer) -> str:
     """A few words on what the offer covers, different from those of the other offers of its approval."""
     match offer.kind:
         case "exact":
-            return "Exactly this"
+            return tr("Exactly this")
         case "prefix":
             return escape_hidden_line(", ".join(f"{shlex.join(call.prefix)} …" for call in offer.calls))
         case "content":
-            return "This file with this content"
+            return tr("This file with this content")
         case "file":
-            return "Any change of this file"
+            return tr("Any change to this file")
         case "folder":
             folders = ", ".join(call.folder or "" for call in offer.calls)
-            return escape_hidden_line(f"Any change in {folders}")
+            return tr("Any change in {folders}").format(folders=escape_hidden_line(folders))
         case "host":
-            return escape_hidden_line(f"Pages of {', '.join(call.host or '' for call in offer.calls)}")
+            hosts = ", ".join(call.host or "" for call in offer.calls)
+            return tr("Pages of {hosts}").format(hosts=escape_hidden_line(hosts))
         case "tool":
-            return "Any call of this tool"
+            return tr("Any call of this tool")
         case "server":
-            return "Any tool of this server"
+            return tr("Any tool of this server")
         case "code":
-            return "Any code, in the sandbox"
+            return tr("Any code, in the sandbox")
 
 
 def grant_text(grant: Grant) -> str:
     """The scope of a grant, when and by whom it was given, its last use, and when it ends or was taken back."""
-    by = f" by {escape_hidden_line(grant.created_by)}" if grant.created_by else ""
-    used = f"last used {moment_text(grant.last_used_at)}" if grant.last_used_at else "not used yet"
-    tool = escape_hidden_line(grant.tool) or "every tool"
-    words = "denied" if grant.decision == "deny" else "given"
-    parts = [_scope_text(grant), tool, f"{words} {moment_text(grant.created_at)}{by}"]
+    parts = [_scope_text(grant), escape_hidden_line(grant.tool) or tr("every tool"), _given_text(grant)]
     if grant.decision == "allow":
-        parts.append(used)
+        last = grant.last_used_at
+        parts.append(tr("last used {time}").format(time=moment_text(last)) if last else tr("not used yet"))
     if grant.expires_at is not None:
-        verb = "expired" if grant.expires_at <= datetime.now(UTC) else "until"
-        parts.append(f"{verb} {moment_text(grant.expires_at)}")
+        is_over = grant.expires_at <= datetime.now(UTC)
+        words = tr("expired {time}") if is_over else tr("until {time}")
+        parts.append(words.format(time=moment_text(grant.expires_at)))
     if grant.revoked_at is not None:
-        parts.append(f"revoked {moment_text(grant.revoked_at)}")
+        parts.append(tr("revoked {time}").format(time=moment_text(grant.revoked_at)))
     return " · ".join(parts)
+
+
+def _given_text(grant: Grant) -> str:
+    time, who = moment_text(grant.created_at), escape_hidden_line(grant.created_by)
+    if grant.decision == "deny":
+        words = tr("denied {time} by {who}") if who else tr("denied {time}")
+    else:
+        words = tr("given {time} by {who}") if who else tr("given {time}")
+    return words.format(time=time, who=who)
 
 
 def covered_summary(found: GrantCoveredResult) -> str:
     """How many of the recorded calls a rule decides."""
-    return f"It would have decided {len(found.calls):,} of the last {count(found.judged, 'call')}."
+    return trn(
+        "Would have decided {decided} of the last call.",
+        "Would have decided {decided} of the last {n} calls.",
+        found.judged,
+    ).format(decided=grouped(len(found.calls)))
 
 
 def covered_line(call: CoveredCall) -> str:
@@ -86,8 +99,8 @@ def covered_line(call: CoveredCall) -> str:
 def _scope_text(grant: Grant) -> str:
     match grant.scope:
         case "conversation":
-            return "In one conversation"
+            return tr("In one conversation")
         case "workspace":
-            return f"In {escape_hidden_line(grant.scope_id)}"
+            return tr("In {folder}").format(folder=escape_hidden_line(grant.scope_id))
         case "user":
-            return "Everywhere"
+            return tr("Everywhere")

@@ -102,7 +102,7 @@ class ThoughtView:
 
 def _end(task: Task) -> ThoughtEvent:
     if is_unfinished(task):
-        return FinalResponse(text=f"I tried but could not finish: it {unfinished_text(task)}. {task.summary}".rstrip())
+        return FinalResponse(text=f"I tried but could not finish. {unfinished_text(task)}. {task.summary}".rstrip())
     if task.stop_reason == "completed":
         return FinalResponse(text=task.summary)
     if task.stop_reason in _UNFINISHED:

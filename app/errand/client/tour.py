@@ -7,8 +7,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from errand.protocol.tasks import ApproveMode, TaskStartParams
+from errand.translation import tr
 
-LABEL = "scripted replies, real tools"
+LABEL = tr("scripted replies, real tools")
 
 
 @dataclass(frozen=True, slots=True)

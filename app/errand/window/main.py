@@ -16,6 +16,7 @@ from errand.environment import is_from_terminal, keys_in, terminal_folder
 from errand.file_lock import FileLock
 from errand.paths import Paths
 from errand.redaction import Redactor
+from errand.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores, make_stores
 from errand.window.stores.task_commands import TaskControlStore, TourStore
@@ -209,4 +210,6 @@ class _Excepthook:
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         _log.error("A slot failed", exc_info=(kind, error, trace))
-        self._window.show_error(f"Something went wrong in the window: {error}. The log has more: logs/window.log.")
+        self._window.show_error(
+            tr("Something went wrong in the window: {error}. Details are in logs/window.log.").format(error=error)
+        )

@@ -17,7 +17,7 @@ async def test_what_a_task_used_is_in_the_table_and_in_the_report_for_programs(o
     table = (await own_errand.run("usage", "--by", "conversation")).out.splitlines()
     assert table[0].split() == ["conversation", "money", "tokens", "in", "out", "cached", "turns", "tasks"]
     assert table[1].split() == ["count", "the", "files", "?", "1,200", "30", "0", "1", "1"]
-    assert table[3] == "The price is not known for 1 turn: the money is that of the others."
+    assert table[3] == "The price of 1 turn is unknown and not included."
     whole = await own_errand.run("usage", "--days", "1", "--json")
     report = msgspec.json.decode(whole.out, type=UsageReportResult)
     assert (report.total.turns, report.models[0].key) == (1, "openai_compatible/test-model")

@@ -57,7 +57,7 @@ async def test_a_conversation_is_exported_deleted_and_taken_in_again(own_errand:
     assert (gone.code, gone.out) == (0, f"{conversation.id[-8:]} : what is it?\n")
     assert (await own_errand.run("delete", conversation.id)).code == 2
     taken = await own_errand.run("import", "all.jsonl")
-    assert (taken.code, taken.out) == (0, "1 conversation with 2 messages taken in.\n")
+    assert (taken.code, taken.out) == (0, "Imported: 1 conversation, 2 messages.\n")
     (came,) = await conversations(own_errand)
     own = str(own_errand.home / "workspaces" / conversation.id)
     assert came == msgspec.structs.replace(conversation, workspace=own, proposed_workspace=conversation.workspace)

@@ -102,7 +102,7 @@ async def test_the_mode_chosen_before_a_crash_holds_for_the_resumed_task(errand:
             await screen.shows("run    touch first")
             task = await errand.task("waiting_user")
             chosen = await errand.run("approvals", task.id, "all")
-            assert chosen.code == 0 and "Allow all" in chosen.out
+            assert chosen.code == 0 and "Allow everything" in chosen.out
             assert await screen.ended() == 0
         assert (workspace / "third").exists()
         async with connected(errand) as client:

@@ -19,7 +19,7 @@ async def test_a_task_that_never_says_that_it_is_done_is_not_complete(errand: Er
     async with ModelServer(replies=THINKING) as server:
         done = await errand.run("run", "--mode", "task", *MODEL, server.url, "think")
     assert done.code == 4
-    assert "! ended without saying that it is done · 3 turns" in done.out
+    assert "! Ended without confirming that it's done · 3 turns" in done.out
     assert "task complete" not in done.out
     assert "unfinished" in (await errand.run("tasks")).out
 
@@ -39,7 +39,7 @@ async def test_programs_read_it_in_fields(errand: Errand) -> None:
     async with ModelServer(replies=THINKING) as server:
         react = await errand.run("run", "--events", "react", "--mode", "task", *MODEL, server.url, "think")
     assert react.code == 4
-    assert "I tried but could not finish: it ended without saying that it is done." in str(react.lines[-1])
+    assert "I tried but could not finish. Ended without confirming that it's done." in str(react.lines[-1])
 
 
 @pytest.mark.parametrize("last", [Reply(text="All done."), Reply(calls=(Call("task_complete", {"summary": "Done."}),))])
@@ -56,7 +56,7 @@ async def test_a_run_in_which_everything_was_refused_is_no_success(
     assert "not allowed" in (await errand.run("tasks")).out
     async with ModelServer(replies=[*touch("first"), last]) as server:
         shown = (await errand.run("run", *MODEL, server.url, "make files")).out
-    assert "! ended, nothing it wanted to do was allowed · 1 call not allowed · 2 turns" in shown
+    assert "! Ended: nothing it tried was allowed · 1 call not allowed · 2 turns" in shown
     assert "complete" not in shown
 
 
@@ -82,5 +82,5 @@ async def test_a_last_reply_that_was_cut_short_is_no_success(errand: Errand) -> 
         done = await errand.run("run", *MODEL, server.url, "write")
         result = (await errand.run("run", "--json", *MODEL, server.url, "write")).lines[-1]
     assert (done.code, result["exitCode"], result["completion"]) == (4, 4, "cut")
-    assert "! ended, its last reply was cut short · 1 turn" in done.out
+    assert "! Ended: the last reply was cut off · 1 turn" in done.out
     assert "cut short" in (await errand.run("tasks")).out

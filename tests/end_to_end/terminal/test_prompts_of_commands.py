@@ -58,7 +58,7 @@ async def test_only_the_chosen_program_is_taken(own_errand: Errand, tmp_path: Pa
         await screen.shows("or n >", then="codex\r")
         await screen.shows("There is no 'codex' in the list.")
         await screen.shows("or n >", then="pi\r")
-        await screen.shows("1 conversation with 1 message taken in from pi.")
+        await screen.shows("Imported from pi: 1 conversation, 1 message.")
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ async def test_quit_can_stop_all_tasks_and_end_the_engine(
     person.window.closed.connect(left.set)
     person.window.commands.trigger("quit")
     person.window.commands.trigger("quit")
-    await person.press("Stop them and quit the engine", dialog(person))
+    await person.press("Stop tasks and quit", dialog(person))
     await person.until(left.is_set)
     await until(lambda: not is_alive(engine))
     assert not (own_errand.home / "run" / "engine.json").exists()
@@ -144,7 +144,7 @@ async def test_quit_can_keep_the_tasks_running_and_can_be_cancelled(
     await person.press("Cancel", dialog(person))
     assert left == []
     person.window.commands.trigger("quit")
-    await person.press("Keep working in the background", dialog(person))
+    await person.press("Keep running in the background", dialog(person))
     assert left == [True]
     assert is_alive(own_errand.engine_pid())
     assert len(person.stores.asks.waiting()) == 1

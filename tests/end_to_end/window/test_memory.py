@@ -46,16 +46,16 @@ async def test_a_tool_call_is_forgotten_from_its_row(
             (line,) = (
                 one for one in person.front.transcript.findChildren(DisclosureButton) if "spare key" in one.text()
             )
-            _menu_of(line)["Forget …"].trigger()
+            _menu_of(line)["Forget…"].trigger()
             for menu in person.front.transcript.findChildren(QMenu):
                 menu.close()
             dialog = next(one for one in qapp.topLevelWidgets() if isinstance(one, ForgetDialog) and one.isVisible())
-            await person.press("Forget for good", dialog)
+            await person.press("Forget permanently", dialog)
             await person.press("Close", dialog)
             await person.until(lambda: "spare key" not in line.text())
             (call,) = (row for row in person.rows if isinstance(row, ToolCallRow))
             assert call.call.arguments == {} and call.result is not None and "forgotten" in call.result.marks
-            assert "Forget …" not in _menu_of(line)
+            assert "Forget…" not in _menu_of(line)
 
 
 async def test_what_was_said_before_is_recalled_with_a_message_and_leads_to_its_source(

@@ -21,7 +21,7 @@ async def test_a_task_waiting_for_a_rate_limit_shows_when_it_continues_and_can_r
         async with open_window(qapp, own_errand.home) as person:
             await person.begin("write a report")
             line = person.front.input_panel.status
-            await person.until(lambda: "goes on in " in line.text)
+            await person.until(lambda: "resumes in " in line.text)
             assert line.text.startswith("Usage limit until ")
             (task,) = person.stores.tasks.running()
             assert dot_state(task) == "held"

@@ -142,7 +142,7 @@ async def test_closing_with_running_tasks_explains_once_that_they_continue(perso
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
     assert not person.window.close()
-    await person.press("Close the window")
+    await person.press("Close window")
     await person.until(lambda: not person.window.isVisible())
 
 

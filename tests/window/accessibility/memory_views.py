@@ -19,7 +19,7 @@ async def facts(office: Office) -> QWidget:
     dialog = _open(office, "facts")
     stored = office.engine.stores.facts
     await until(lambda: (len(stored.proposed), len(stored.pinned)) == (1, 1))
-    press(dialog, "Add a fact …")
+    press(dialog, "Add fact…")
     return dialog
 
 
@@ -28,7 +28,7 @@ async def entries(office: Office) -> QWidget:
     await remembered(office.engine.parts)
     dialog = _open(office, "entries")
     await until(lambda: bool(dialog.entries.list.lines))
-    press(dialog.entries.entry, "Pin as fact …")
+    press(dialog.entries.entry, "Pin as fact…")
     return dialog
 
 
@@ -39,8 +39,8 @@ async def forgetting(office: Office) -> QWidget:
     dialog.entries.search.setText("poem")
     dialog.entries.search.search_now()
     await until(lambda: any("poem" in line for line in dialog.entries.list.lines[:1]))
-    press(dialog.entries.entry, "Forget …")
-    await until(lambda: any(one.isVisible() and one.text() == "Keep it" for one in dialog.findChildren(QPushButton)))
+    press(dialog.entries.entry, "Forget…")
+    await until(lambda: any(one.isVisible() and one.text() == "Cancel" for one in dialog.findChildren(QPushButton)))
     return dialog
 
 
@@ -59,7 +59,7 @@ async def state(office: Office) -> QWidget:
     """The state, and a question."""
     dialog = _open(office, "state")
     await until(dialog.state.numbers.isVisible)
-    press(dialog, "Rebuild the indexes")
+    press(dialog, "Rebuild index")
     return dialog
 
 

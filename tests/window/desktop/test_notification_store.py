@@ -82,9 +82,9 @@ def test_a_limit_has_answer_buttons_in_its_notification_and_an_unknown_outcome_h
     assert notice.buttons == OPEN_ALONE
     notice = ask_notification(LIMIT, "Count")
     assert (notice.title, notice.body) == ("Limit reached: Count", LIMIT.text)
-    assert [button.label for button in notice.buttons] == ["Go on", "Stop here", "Open"]
+    assert [button.label for button in notice.buttons] == ["Continue", "Stop", "Open"]
     counted = msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50))
-    assert ask_notification(counted, "Count").buttons[0].label == "Go on: 50 more turns"
+    assert ask_notification(counted, "Count").buttons[0].label == "Continue: 50 more turns"
 
 
 def test_a_notification_says_how_a_task_ended_and_a_grouped_one_how_many() -> None:
@@ -103,9 +103,9 @@ def test_a_notification_says_how_a_task_ended_and_a_grouped_one_how_many() -> No
 
 def test_the_end_of_an_unfinished_task_is_notified_as_unfinished() -> None:
     silent = msgspec.structs.replace(ended("task_1"), completion="undeclared")
-    assert ended_notification(silent, "Test").title == "Ended without saying that it is done: Test"
+    assert ended_notification(silent, "Test").title == "Ended without confirming that it's done: Test"
     refused = msgspec.structs.replace(ended("task_2"), completion="refused", refused_calls=3)
-    assert ended_notification(refused, "Test").title == "Ended, nothing it wanted to do was allowed: Test"
+    assert ended_notification(refused, "Test").title == "Ended: nothing it tried was allowed: Test"
     many = grouped_notification((silent, refused, ended("task_3", "error")))
     assert many.body == "1 task of them failed. 2 tasks of them ended without being done."
 

@@ -24,7 +24,7 @@ def find(menu: QMenu, text: str) -> QAction:
 
 async def test_the_menu_lists_asks_and_running_tasks_each_with_a_stop(qapp: QApplication, stores: Stores) -> None:
     menu = TrayMenu(stores)
-    assert texts(menu) == ["New task", "Quick task …", "Open Errand", "Quit …"]
+    assert texts(menu) == ["New task", "Quick task…", "Open Errand", "Quit…"]
     opened: list[str] = []
     stopped: list[str] = []
     menu.opened.connect(opened.append)
@@ -64,7 +64,7 @@ async def test_a_stop_is_not_offered_twice_and_a_hundred_tasks_do_not_fill_the_s
     await until(lambda: "and 93 more" in texts(menu))
     newest = find(menu, "The work of task_new · Stopping").menu()
     assert isinstance(newest, QMenu)
-    assert not find(newest, "Stopping").isEnabled()
+    assert not find(newest, "Stopping…").isEnabled()
 
 
 @pytest.mark.parametrize("waiting", [1, 9, 120])

@@ -192,7 +192,7 @@ def test_hidden_characters_of_a_command_are_escaped(shown: Shown) -> None:
             AskAnswerParams(ask_id="ask_a", allow=True, remember="user", offer=1),
         ),
         (
-            ["Allow from now on …", "In this workspace"],
+            ["Allow from now on …", "In this folder"],
             AskAnswerParams(ask_id="ask_a", allow=True, remember="workspace"),
         ),
         (["Deny"], AskAnswerParams(ask_id="ask_a", allow=False)),
@@ -249,7 +249,7 @@ def test_an_offer_can_be_accepted_for_an_hour_with_the_keyboard_alone(shown: Sho
     QTest.keyClick(first, Qt.Key.Key_Down)
     (period,) = shown.row_view.findChildren(QComboBox)
     QTest.keyClick(period, Qt.Key.Key_Down)
-    QTest.keyClick(shown.button("In this workspace"), Qt.Key.Key_Return)
+    QTest.keyClick(shown.button("In this folder"), Qt.Key.Key_Return)
     assert shown.actions.answers == [
         AskAnswerParams(ask_id="ask_a", allow=True, remember="workspace", offer=1, expires_s=3600)
     ]
@@ -284,7 +284,7 @@ def test_a_settled_approval_says_what_was_allowed_where_and_until_when(shown: Sh
     shown.show(settled)
     shown.line().click()
     end = (at + timedelta(hours=1)).astimezone()
-    allowed = f"Allowed: python -m pytest …, in this workspace, until {end.day} {end:%b %H:%M}"
+    allowed = f"Allowed: python -m pytest …, in this folder, until {end.day} {end:%b %H:%M}"
     assert any(text.startswith(allowed) for text in shown.texts())
 
 
@@ -322,7 +322,7 @@ def test_in_a_narrow_card_the_buttons_wrap_and_none_is_cut(shown: Shown) -> None
     assert shown.row_view.height() > wide
 
 
-@pytest.mark.parametrize(("name", "allow"), [("Go on with as much again", True), ("Stop here", False)])
+@pytest.mark.parametrize(("name", "allow"), [("Go on with as much again", True), ("Stop", False)])
 def test_a_limit_is_continued_or_stopped_by_its_buttons(shown: Shown, name: str, allow: bool) -> None:
     shown.show(LIMIT)
     shown.button(name).click()
@@ -345,7 +345,7 @@ def test_at_a_limit_a_number_says_how_much_more(
     shown.show(msgspec.structs.replace(LIMIT, limit=limit))
     field = shown.field()
     assert field.text() == shows
-    shown.button("Go on").click()
+    shown.button("Continue").click()
     assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=True)], "as much again"
     field.setText(typed)
     QTest.keyClick(field, Qt.Key.Key_Return)
@@ -357,12 +357,12 @@ def test_at_a_limit_nothing_but_a_number_goes_on(shown: Shown, wrong: str) -> No
     shown.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
     field = shown.field()
     field.setText(wrong)
-    assert (field.toolTip(), shown.button("Go on").isEnabled()) == ("A whole number above 0", False)
+    assert (field.toolTip(), shown.button("Continue").isEnabled()) == ("A whole number above 0", False)
     QTest.keyClick(field, Qt.Key.Key_Return)
     assert shown.actions.answers == []
     shown.show(msgspec.structs.replace(LIMIT, limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50)))
     assert field.text() == wrong, "an update of the ask keeps what was typed"
-    shown.button("Stop here").click()
+    shown.button("Stop").click()
     assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=False)]
 
 

@@ -50,7 +50,7 @@ def viewer(image: ImageBlock, theme: Theme, over: QWidget, qtbot: QtBot, actions
 
 def test_a_picture_takes_its_final_place_before_it_is_decoded(show: MakeRowView, tmp_path: Path, qtbot: QtBot) -> None:
     row_view = show(row(stored(tmp_path, 1200, 600)))
-    button = part(row_view, PictureButton, "Picture Figure 1, enlarge")
+    button = part(row_view, PictureButton, "Enlarge picture Figure 1")
     height = row_view.height_for(700)
     assert height == 240
     qtbot.waitUntil(lambda: not button.picture.isNull())
@@ -70,7 +70,7 @@ def test_a_claimed_size_of_billions_of_pixels_is_never_decoded(
     assert row_view.height_for(700) <= 240
     qtbot.waitUntil(lambda: not row_view.findChildren(PictureButton)[0].isVisible())
     shown = viewer(image, theme, over, qtbot, actions)
-    assert shown.message.text() == "Picture cannot be shown: it is gone, damaged or too large."
+    assert shown.message.text() == "Can't show Picture: it's missing, damaged or too large."
 
 
 def test_the_size_of_a_stored_picture_and_of_one_in_the_node_is_read_from_its_beginning(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_viewer_copies_and_saves_the_picture(
     assert target.read_bytes() == Path(image.path).read_bytes()
     assert shown.message.text() == f"Saved as {target}."
     shown.save(str(tmp_path / "missing" / "copy.png"))
-    assert shown.message.text() == "Not saved: No such file or directory."
+    assert shown.message.text() == "Couldn't save: No such file or directory."
 
 
 def test_every_control_of_the_viewer_has_a_name_and_escape_closes(

@@ -22,7 +22,7 @@ def unfinished(**changes: object) -> Task:
         (unfinished(completion="undeclared"), "Ended without saying that it is done"),
         (
             unfinished(completion="refused", refused_calls=1),
-            "Ended, nothing it wanted to do was allowed",
+            "Ended: nothing it tried was allowed",
         ),
     ],
 )

@@ -189,7 +189,7 @@ def test_an_unreadable_image_shows_an_error(show: MakeRowView) -> None:
 
 def test_an_image_is_enlarged_by_a_click_and_closed_by_escape(show: MakeRowView) -> None:
     row_view = show(image())
-    QTest.keyClick(part(row_view, QAbstractButton, "Picture, enlarge"), Qt.Key.Key_Space)
+    QTest.keyClick(part(row_view, QAbstractButton, "Enlarge picture"), Qt.Key.Key_Space)
     (dialog,) = row_view.findChildren(QDialog)
     assert dialog.isVisible()
     QTest.keyClick(dialog, Qt.Key.Key_Escape)

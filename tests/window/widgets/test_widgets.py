@@ -40,10 +40,10 @@ def test_an_icon_button_has_a_name_and_a_tool_tip_with_its_shortcut(theme: Theme
 def test_a_badge_shows_up_to_99_and_nothing_at_zero(
     theme: Theme, qtbot: QtBot, count: int, text: str, shown: bool
 ) -> None:
-    badge = Badge(theme, "unread")
+    badge = Badge(theme)
     qtbot.addWidget(badge)
     badge.set_count(count)
-    assert (badge.text, badge.isVisible(), badge.accessibleName()) == (text, shown, f"{count} unread")
+    assert (badge.text, badge.isVisible(), badge.accessibleName()) == (text, shown, f"{count} new")
 
 
 @pytest.mark.parametrize("state", STATE_LABELS)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from errand.translation import tr
+
 if TYPE_CHECKING:
     from errand.window.desktop.dbus import BusSignal, SessionBus
 
@@ -75,7 +77,7 @@ class GlobalShortcut(QObject):
         session = await self._request(bus, "CreateSession", "", (), {"session_handle_token": variant("s", "errand")})
         self._session = str(session.get("session_handle", ""))
         description = {
-            "description": variant("s", "Quick task for Errand"),
+            "description": variant("s", tr("Quick task in Errand")),
             "preferred_trigger": variant("s", _PREFERRED),
         }
         bound = await self._request(bus, "BindShortcuts", "oa(sa{sv})s", (self._session, [[_ID, description]], ""), {})

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
 from errand.client.safe_text import plain
+from errand.translation import tr
 from errand.window.desktop.global_shortcut import GlobalShortcut
 from errand.window.desktop.instance_server import InstanceServer
 from errand.window.desktop.notifications import DBusNotifications, TrayNotifications
@@ -27,9 +28,9 @@ from errand.window.views.shell.main_window import MainWindow
 
 _ALERT_MS = 0  # until the window is activated
 
-_NO_SHORTCUT = (
-    "The desktop has given no key that works everywhere. In its keyboard settings, bind a key of your choice to the "
-    "command: errand quick"
+_NO_SHORTCUT = tr(
+    "Your desktop doesn't support global shortcuts from apps. In its keyboard settings, bind a "
+    "shortcut to the command: errand quick"
 )
 
 
@@ -211,8 +212,8 @@ class DesktopIntegration(QObject):
     def _on_shortcut_bound(self, keys: str) -> None:
         self._save_shortcut_setting(True)
         if self._reports_binding:
-            name = keys or "The key you chose"
-            self._window.show_message(f"{name} opens the field for quick tasks, wherever you are.", "done")
+            name = keys or tr("Your shortcut")
+            self._window.show_message(tr("{keys} opens a quick task from anywhere.").format(keys=name), "done")
         self._reports_binding = False
 
     def _on_shortcut_refused(self) -> None:

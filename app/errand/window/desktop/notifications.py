@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QSystemTrayIcon
 
+from errand.translation import tr
 from errand.window.stores.notifications import OPEN, Notification, NotificationButton
 
 if TYPE_CHECKING:
@@ -131,8 +132,8 @@ class DBusNotifications(QObject):
         """Pairs of key and label. `default` is a click on the notification itself."""
         if "actions" not in self._capabilities:
             return []
-        buttons = notice.buttons if "body" in self._capabilities else (NotificationButton(OPEN, "Open"),)
-        return ["default", "Open", *(word for button in buttons for word in (button.key, button.label))]
+        buttons = notice.buttons if "body" in self._capabilities else (NotificationButton(OPEN, tr("Open")),)
+        return ["default", tr("Open"), *(word for button in buttons for word in (button.key, button.label))]
 
     def _on_signal(self, signal: "BusSignal") -> None:
         from errand.window.desktop.dbus import owner_change

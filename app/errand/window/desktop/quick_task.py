@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QVBoxLayout
 
 from errand.client.safe_text import plain
 from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.translation import tr
 from errand.window.stores.session import EngineSession
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.style import Tone, push_button, set_style
@@ -30,20 +31,20 @@ class QuickTaskDialog(FramelessDialog):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, Qt.WindowType.Dialog)
-        self.setWindowTitle("Quick task")
-        self.setAccessibleName("Quick task")
+        self.setWindowTitle(tr("Quick task"))
+        self.setAccessibleName(tr("Quick task"))
         self._theme = theme
         self._is_starting = False
         self._icon = QLabel()
         self._icon.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         self._field = PromptEditView(self)
-        self._field.setAccessibleName("What is to be done?")
-        self._field.setPlaceholderText("What is to be done?")
+        self._field.setAccessibleName(tr("What should I do?"))
+        self._field.setPlaceholderText(tr("What should I do?"))
         set_style(self._field, "look", "bare")
         self._options = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
-        self._keys = TextLabel(theme, "Enter starts it · Esc leaves", size=theme.tokens.size_small, tone="muted")
+        self._keys = TextLabel(theme, tr("Enter to start · Esc to close"), size=theme.tokens.size_small, tone="muted")
         self._status = TextLabel(theme, wrap=True)
-        self._open = push_button("Open", "quiet")
+        self._open = push_button(tr("Open"), "quiet")
         self._lay_out()
         self._field.textChanged.connect(self._on_text_changed)
         self._field.submitted.connect(self._on_submitted)
@@ -62,7 +63,7 @@ class QuickTaskDialog(FramelessDialog):
 
     def show_with(self, draft: str, options: str) -> None:
         """Reset to the opening state: the stored draft, and the options that a task would start with."""
-        self._options.set_text(f"Works {options}")
+        self._options.set_text(options)
         self._hide_status()
         if not self._is_starting:
             self._field.setPlainText(draft)
@@ -84,7 +85,7 @@ class QuickTaskDialog(FramelessDialog):
         self._field.clear()
         line = " ".join(plain(prompt).split())
         title = line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE]}…"
-        self._show_status(f"Started: {title}", "done")
+        self._show_status(tr("Started: {title}").format(title=title), "done")
         self._open.show()
         self._fit()
 
@@ -148,7 +149,7 @@ class QuickTaskDialog(FramelessDialog):
         if text and not self._is_starting:
             self._is_starting = True
             self._field.setReadOnly(True)
-            self._show_status("Starting …", "muted")
+            self._show_status(tr("Starting…"), "muted")
             self.submitted.emit(text)
 
     def _on_open(self) -> None:
@@ -201,8 +202,11 @@ class QuickTask(QObject):
 
     def _options_label(self) -> str:
         options = self._state.settings.options
-        folder = f"in {Path(options.workspace).name}" if options.workspace else "in a new folder"
-        return f"{folder} · {options.model or 'the default model'}"
+        if options.workspace:
+            folder = tr("In {folder}").format(folder=Path(options.workspace).name)
+        else:
+            folder = tr("In a new folder")
+        return f"{folder} · {options.model or tr('Default model')}"
 
     def _on_edited(self, text: str) -> None:
         self._state.set_draft(_DRAFT, text)

@@ -4,9 +4,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
-from errand.client.number_format import count
 from errand.client.safe_text import plain
 from errand.protocol.tasks import Task
+from errand.translation import tr, trn
 from errand.window.stores.quit import QuitStore
 from errand.window.stores.tasks import task_activity
 from errand.window.theme.style import push_button
@@ -23,7 +23,7 @@ class QuitDialog(QDialog):
         super().__init__(parent)
         self._quitting = quitting
         self._is_ending = False
-        self.setWindowTitle("Quit Errand")
+        self.setWindowTitle(tr("Quit Errand"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         tokens = theme.tokens
         self.setMinimumWidth(tokens.column * 7 // 8)
@@ -55,9 +55,9 @@ class QuitDialog(QDialog):
             super().closeEvent(event)
 
     def _make_buttons(self, space: int) -> QHBoxLayout:
-        self._keep = push_button("Keep working in the background", "primary")
-        self._end = push_button("Stop them and quit the engine", "danger")
-        self._cancel = push_button("Cancel")
+        self._keep = push_button(tr("Keep running in the background"), "primary")
+        self._end = push_button(tr("Stop tasks and quit"), "danger")
+        self._cancel = push_button(tr("Cancel"))
         row = QHBoxLayout()
         row.setSpacing(space)
         row.addWidget(self._keep)
@@ -84,24 +84,23 @@ class QuitDialog(QDialog):
         self._text.setText(self._explanation())
         for number, line in enumerate(self._lines):
             line.show_task(tasks[number] if number < len(tasks) else None)
-        self._more.setText(f"and {len(tasks) - _MAX_LINES} more")
+        self._more.setText(trn("and {n} more", "and {n} more", len(tasks) - _MAX_LINES))
         self._more.setVisible(len(tasks) > _MAX_LINES)
         self.setAccessibleName(f"{self._heading.text()} {self._text.text()}")
 
     def _question(self, at_work: int) -> str:
         if self._is_ending:
-            return f"Stopping {count(at_work, 'task')} …" if at_work else "Ending the engine …"
+            return trn("Stopping {n} task…", "Stopping {n} tasks…", at_work) if at_work else tr("Ending the engine…")
         if not at_work:
-            return "Nothing is at work any more."
-        return f"{count(at_work, 'task')} {'is' if at_work == 1 else 'are'} at work. Quit?"
+            return tr("No tasks are running.")
+        return trn("{n} task is still running. Quit?", "{n} tasks are still running. Quit?", at_work)
 
     def _explanation(self) -> str:
         if self._is_ending:
-            return "All that was written is kept. This takes 3 seconds at most."
-        return (
-            "In the background the engine works on, and what waits for you waits; open Errand again to look at it. "
-            "If you quit the engine, all tasks are stopped with every process they started, here and for everybody "
-            "else who is connected to it."
+            return tr("Your work is saved. This takes up to 3 seconds.")
+        return tr(
+            "In the background, tasks continue and questions wait for you. If you quit, all tasks and the "
+            "processes they started are stopped, also for everyone else connected to this engine."
         )
 
 

@@ -7,10 +7,10 @@ from PySide6.QtCore import QObject, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
-from errand.client.number_format import count
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask
 from errand.protocol.tasks import Task
+from errand.translation import tr, trn
 from errand.window.stores.asks import ask_summary
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import task_activity
@@ -104,7 +104,7 @@ class TrayMenu(QMenu):
     def _add_waiting(self, waiting: list[tuple[str, str]]) -> None:
         if not waiting:
             return
-        self._add_heading(f"Waiting for you ({len(waiting)})")
+        self._add_heading(tr("Waiting for you ({count})").format(count=len(waiting)))
         for text, conversation_id in waiting[:_MAX_LINES]:
             self.addAction(text).triggered.connect(partial(self.opened.emit, conversation_id))
         self._add_more(len(waiting))
@@ -113,11 +113,11 @@ class TrayMenu(QMenu):
     def _add_running(self, running: list[tuple[str, Task]]) -> None:
         if not running:
             return
-        self._add_heading(f"Running ({len(running)})")
+        self._add_heading(tr("Running ({count})").format(count=len(running)))
         for text, task in running[:_MAX_LINES]:
             menu = self.addMenu(text)
-            menu.addAction("Open").triggered.connect(partial(self.opened.emit, task.conversation_id))
-            stop = menu.addAction("Stopping" if task.stopping else "Stop")
+            menu.addAction(tr("Open")).triggered.connect(partial(self.opened.emit, task.conversation_id))
+            stop = menu.addAction(tr("Stopping…") if task.stopping else tr("Stop"))
             stop.setEnabled(not task.stopping)
             stop.triggered.connect(partial(self.stop_requested.emit, task.id))
         self._add_more(len(running))
@@ -125,21 +125,21 @@ class TrayMenu(QMenu):
 
     def _add_commands(self) -> None:
         commands: tuple[tuple[str, Callable[[], None]], ...] = (
-            ("New task", self.new_task_requested.emit),
-            ("Quick task …", self.quick_task_requested.emit),
-            ("Open Errand", self.main_window_requested.emit),
+            (tr("New task"), self.new_task_requested.emit),
+            (tr("Quick task…"), self.quick_task_requested.emit),
+            (tr("Open Errand"), self.main_window_requested.emit),
         )
         for text, run in commands:
             self.addAction(text).triggered.connect(run)
         self.addSeparator()
-        self.addAction("Quit …").triggered.connect(self.quit_requested.emit)
+        self.addAction(tr("Quit…")).triggered.connect(self.quit_requested.emit)
 
     def _add_heading(self, text: str) -> None:
         self.addAction(text).setEnabled(False)
 
     def _add_more(self, count: int) -> None:
         if count > _MAX_LINES:
-            self._add_heading(f"and {count - _MAX_LINES} more")
+            self._add_heading(trn("and {n} more", "and {n} more", count - _MAX_LINES))
 
     def _ask_text(self, ask: Ask) -> str:
         return _line(self._title(ask.conversation_id, ""), ask_summary(ask))
@@ -198,6 +198,6 @@ class Tray(QObject):
 
 
 def _tool_tip(waiting: int, running: int) -> str:
-    parts = [f"{waiting} waiting for you"] if waiting else []
-    parts += [f"{count(running, 'task')} running"] if running else []
-    return f"Errand: {', '.join(parts)}" if parts else "Errand"
+    parts = [trn("{n} waiting for you", "{n} waiting for you", waiting)] if waiting else []
+    parts += [trn("{n} task running", "{n} tasks running", running)] if running else []
+    return tr("Errand: {parts}").format(parts=", ".join(parts)) if parts else "Errand"

@@ -5,10 +5,11 @@ from functools import partial
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.client.display_text import speaker_text
-from errand.client.number_format import count, moment_text
+from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.notice_text import recall_title, recalled_text
 from errand.protocol.blocks import RecalledEntry
+from errand.translation import trn
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.markdown import plain_document, quoted
@@ -82,7 +83,9 @@ class RecallView(DisclosureRowView[RecallRow]):
             self._entries.addWidget(view)
             view.show()  # otherwise Qt shows it later, and the measured height lacks it
         more = len(entries) - _MOST
-        self._hint.setText(f"{count(more, 'more entry', 'more entries')} not shown. {_HINT}" if more > 0 else _HINT)
+        self._hint.setText(
+            f"{trn('{n} more entry', '{n} more entries', more)} not shown. {_HINT}" if more > 0 else _HINT
+        )
 
 
 def entry_parts(entry: RecalledEntry) -> tuple[str, str]:

@@ -11,13 +11,13 @@ from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 
 from errand.client.display_text import content_of, tool_activity
-from errand.client.number_format import count, duration, money, running_time
+from errand.client.number_format import duration, money, running_time
 from errand.client.patch import patch_of_diff
 from errand.client.safe_text import escape_hidden, escape_hidden_line, output_text
 from errand.protocol.base import JsonValue
 from errand.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
 from errand.protocol.tasks import CallProgress, Task
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.rows.asks.ask_card import outcome_text, settled_words
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.rows.code_view import CodeView, DiffView
@@ -406,7 +406,7 @@ def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str,
     title = [replace(part, mono=False) for part in target]
     state, tint = sub_agent_state(task)
     reason = one_line(escape_hidden_line(task.error), _SUMMARY) if task.error and tint == "failed" else ""
-    counts = " · ".join(filter(None, (count(task.step_count, "step"), money(task.total_usage))))
+    counts = " · ".join(filter(None, (trn("{n} step", "{n} steps", task.step_count), money(task.total_usage))))
     colour = "link" if task.ended_at is None else "muted"
     return icon, colour, [*title, *_separated(state, tint), *_separated(reason, "failed"), *_separated(counts, "muted")]
 

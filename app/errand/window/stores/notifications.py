@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from errand.client.display_text import is_unfinished, more_text, subject_text
-from errand.client.number_format import count
 from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.tasks import Task
@@ -83,12 +82,16 @@ def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
     failed = sum(task.stop_reason == "error" for task in tasks)
     unfinished = sum(is_unfinished(task) for task in tasks)
     sentences = [
-        f"{count(number, 'task')} of them {outcome}."
+        f"{trn('{n} task', '{n} tasks', number)} of them {outcome}."
         for number, outcome in ((failed, "failed"), (unfinished, "ended without being done"))
         if number
     ]
     return Notification(
-        "ended", "", f"{count(len(tasks), 'task')} have ended", " ".join(sentences), (NotificationButton(OPEN, "Open"),)
+        "ended",
+        "",
+        f"{trn('{n} task', '{n} tasks', len(tasks))} have ended",
+        " ".join(sentences),
+        (NotificationButton(OPEN, "Open"),),
     )
 
 
@@ -114,10 +117,10 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
         case "question":
             return "Question", plain(ask.text), _choice_buttons(ask.choices)
         case "limit":
-            limit, goes_on = ask.limit, tr("Go on")
+            limit, goes_on = ask.limit, tr("Continue")
             if limit is not None:
-                goes_on = tr("Go on: {amount}").format(amount=more_text(limit.kind, limit.adds))
-            buttons = (NotificationButton("allow", goes_on), NotificationButton("deny", tr("Stop here")))
+                goes_on = tr("Continue: {amount}").format(amount=more_text(limit.kind, limit.adds))
+            buttons = (NotificationButton("allow", goes_on), NotificationButton("deny", tr("Stop")))
             return tr("Limit reached"), plain(ask.text), buttons
         case "unknown":
             # No buttons: the person has to check the effects of the call first.

@@ -7,6 +7,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QTextCursor
 from PySide6.QtWidgets import QMenu, QWidget
 
+from errand.translation import tr
 from errand.window.rows.base import RowActions, RowView
 from errand.window.rows.row import Row, RowSource
 from errand.window.transcript.highlights import (
@@ -168,7 +169,7 @@ class SelectionController(QObject):
         first = menu.actions()[0] if menu.actions() else None
         if self._selection.span() is None:
             return
-        for title, is_plain_text in (("Copy", False), ("Copy as plain text", True)):
+        for title, is_plain_text in ((tr("Copy"), False), (tr("Copy as plain text"), True)):
             entry = menu.addAction(title)
             entry.triggered.connect(
                 lambda _=False, is_plain_text=is_plain_text: self._copy(is_plain_text=is_plain_text)

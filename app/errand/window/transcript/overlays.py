@@ -4,6 +4,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 
+from errand.translation import tr
 from errand.window.rows.base import RowActions
 from errand.window.rows.row import RowSource
 from errand.window.theme.style import brush, colour, paint_focus_ring, set_style
@@ -18,8 +19,8 @@ class JumpToEndView(QAbstractButton):
         self._theme = theme
         self._transcript = parent
         self.has_news = False
-        self.setText("New messages")
-        self.setAccessibleName("New messages: go to the end")
+        self.setText(tr("New messages"))
+        self.setAccessibleName(tr("Jump to new messages"))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.hide()
 
@@ -61,7 +62,7 @@ class LoadingOlderView(QLabel):
     """The label "Loading earlier messages…" at the top during the call."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__("Loading earlier messages…", parent)
+        super().__init__(tr("Loading earlier messages…"), parent)
         self._theme = theme
         self._transcript = parent
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

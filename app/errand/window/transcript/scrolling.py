@@ -4,6 +4,7 @@ from PySide6.QtCore import QAbstractAnimation, QEasingCurve, QObject, Qt, QVaria
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QScrollBar, QWidget
 
+from errand.translation import tr
 from errand.window.theme.theme import Theme
 
 _NOTCH = 120  # one wheel step in Qt's unit
@@ -80,7 +81,7 @@ class ScrollBarSync(QObject):
         self._bar = bar
         self._is_updating = False
         bar.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        bar.setAccessibleName("Place in the conversation")
+        bar.setAccessibleName(tr("Position in the conversation"))
         bar.valueChanged.connect(self._on_value)
 
     def update(self, y: int | None, *, height: int, total: int, line: int) -> None:

@@ -16,6 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
+from errand.translation import tr
 from errand.window.rows.base import RowActions
 from errand.window.rows.row import RowSource, as_signal
 from errand.window.theme.style import paint_focus_ring, paint_rounded
@@ -243,7 +244,7 @@ class TranscriptView(QAbstractScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.viewport().setBackgroundRole(QPalette.ColorRole.Window)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName("Conversation")
+        self.setAccessibleName(tr("Conversation"))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._changes.changed.connect(self._layout_timer.start)
         self._changes.moved.connect(self._placement.postpone_idle)

@@ -6,6 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from errand.translation import tr
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
@@ -39,7 +40,7 @@ class BannerView(QWidget):
         self._icon = QLabel()
         self._text = TextLabel(theme, wrap=True)
         self._action = push_button("")
-        self._dismiss = IconButton(theme, "x", "Dismiss")
+        self._dismiss = IconButton(theme, "x", tr("Dismiss"))
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_wide, tokens.space_close, tokens.space_close, tokens.space_close)
         row.setSpacing(tokens.space_close)

@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
+from errand.translation import tr
 from errand.window.theme.style import focus_by_keys, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import TextLabel
@@ -122,7 +123,7 @@ class CopyButton(QToolButton):
 
     def _on_clicked(self) -> None:
         self._copy()
-        self._show("check", "done_mark", "Copied")
+        self._show("check", "done_mark", tr("Copied"))
         self._revert_timer.start()
 
     def _revert(self) -> None:

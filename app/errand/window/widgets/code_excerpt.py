@@ -6,6 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextLayout, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
 
+from errand.translation import tr, trn
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.diff_gutter import DiffGutter, plain_text_blocks
@@ -175,8 +176,9 @@ class CodeExcerptView(QWidget):
 
     def _show_more(self) -> None:
         hidden = self.box.hidden_lines
-        direction = "Show less" if self._shows_all else "Show all"
-        words = f"… {hidden:,} more {'line' if hidden == 1 else 'lines'} · {direction}" if hidden else direction
+        direction = tr("Show less") if self._shows_all else tr("Show all")
+        more = trn("{n} more line", "{n} more lines", hidden)
+        words = f"… {more} · {direction}" if hidden else direction
         self._more.setText(words)
         self._more.setAccessibleName(f"{words}: {self.box.accessibleName()}")
         self._more.setVisible(self._shows_all or hidden > 0)

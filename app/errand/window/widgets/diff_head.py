@@ -5,14 +5,14 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from errand.client.number_format import count
 from errand.client.safe_text import escape_hidden_line
+from errand.translation import grouped, tr, trn
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import CopyButton
 from errand.window.widgets.diff_lines import diff_lines, diff_name, is_complete, line_counts
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
-_COPY = "Copy as patch"
+_COPY = tr("Copy as patch")
 
 
 class DiffHeadView(QWidget):
@@ -42,8 +42,11 @@ class DiffHeadView(QWidget):
     def show_file(self, name: str, added: int, removed: int, *, can_copy: bool) -> None:
         """`name` is shown with hidden characters escaped."""
         self._name.set_text(escape_hidden_line(name))
-        for label, sign, number, verb in ((self._added, "+", added, "added"), (self._removed, "−", removed, "removed")):
-            label.setText(f"{sign}{number:,}")
-            label.setAccessibleName(f"{count(number, 'line')} {verb}")
+        for label, sign, number, words in (
+            (self._added, "+", added, trn("{n} line added", "{n} lines added", added)),
+            (self._removed, "−", removed, trn("{n} line removed", "{n} lines removed", removed)),
+        ):
+            label.setText(f"{sign}{grouped(number)}")
+            label.setAccessibleName(words)
             label.setVisible(number > 0)
         self._copy.setVisible(can_copy)

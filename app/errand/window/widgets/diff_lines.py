@@ -9,8 +9,8 @@ from itertools import groupby, zip_longest
 from typing import Literal
 
 from errand.client.display_text import without_file_names
-from errand.client.number_format import count
 from errand.client.safe_text import escape_hidden
+from errand.translation import grouped, tr, trn
 
 LineKind = Literal["context", "added", "removed", "fold", "end", "note"]
 
@@ -59,7 +59,9 @@ def _lines(diff: str, longest: int) -> Iterator[DiffLine]:
             old, old_end = _range(header.group(1), header.group(2))
             new, new_end = _range(header.group(3), header.group(4))
             if old - 1 > seen:
-                yield DiffLine("fold", f"⋯ {count(old - 1 - seen, 'unchanged line')}", hunk=hunk)
+                yield DiffLine(
+                    "fold", f"⋯ {trn('{n} unchanged line', '{n} unchanged lines', old - 1 - seen)}", hunk=hunk
+                )
             continue
         text, sign = _shown(line, longest), line[:1]
         if sign == "+":
@@ -69,7 +71,7 @@ def _lines(diff: str, longest: int) -> Iterator[DiffLine]:
             yield DiffLine("removed", text, old=old if is_inside else 0, hunk=hunk)
             old += 1
         elif sign == "\\":
-            yield DiffLine("end", "No newline at the end of the file", hunk=hunk)
+            yield DiffLine("end", tr("No newline at the end of the file"), hunk=hunk)
         elif is_inside and sign in ("", " "):
             yield DiffLine("context", text or " ", old, new, hunk)
             old, new = old + 1, new + 1
@@ -88,7 +90,9 @@ def _range(first: str, length: str | None) -> tuple[int, int]:
 def _shown(line: str, longest: int) -> str:
     if not longest or len(line) <= longest:
         return escape_hidden(line)
-    return f"{escape_hidden(line[:longest])} … {len(line) - longest:,} more characters"
+    return tr("{line} … {more} more characters").format(
+        line=escape_hidden(line[:longest]), more=grouped(len(line) - longest)
+    )
 
 
 def diff_name(diff: str) -> str:

@@ -23,6 +23,7 @@ from errand.client.number_format import file_size
 from errand.client.safe_text import plain
 from errand.protocol.blocks import ImageBlock
 from errand.regular_file import write_atomically
+from errand.translation import tr
 from errand.window.theme.style import paint_focus_ring, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
@@ -211,13 +212,13 @@ class PictureViewer(QDialog):
         self._image = image
         self._theme = theme
         self._copy = copy
-        self._name = plain(image.name) or "Picture"
+        self._name = plain(image.name) or tr("Picture")
         self._picture = QImage()
         self._size = picture_size(image)
         self.setWindowTitle(self._name)
         self.area = PictureArea(self._size, self._show_zoom)
-        self.area.setAccessibleName(f"Picture {self._name}")
-        self.message = QLabel("Opening…")
+        self.area.setAccessibleName(tr("Picture {name}").format(name=self._name))
+        self.message = QLabel(tr("Opening…"))
         self.message.setTextFormat(Qt.TextFormat.PlainText)
         set_style(self.message, "tone", "muted")
         self.zoom_button = push_button("", "quiet")
@@ -241,11 +242,11 @@ class PictureViewer(QDialog):
         row.setSpacing(tokens.space_tight)
         row.addWidget(self.message, 1)
         for icon, name, key, action in (
-            ("zoom-out", "Zoom out", "−", lambda: self.area.step(larger=False)),
-            ("zoom-in", "Zoom in", "+", lambda: self.area.step(larger=True)),
-            ("maximize", "Fit to the window", "0", self.area.fit),
-            ("copy", "Copy picture", _keys(QKeySequence.StandardKey.Copy), self._on_copy),
-            ("download", "Save as…", _keys(QKeySequence.StandardKey.Save), self._on_save),
+            ("zoom-out", tr("Zoom out"), "−", lambda: self.area.step(larger=False)),
+            ("zoom-in", tr("Zoom in"), "+", lambda: self.area.step(larger=True)),
+            ("maximize", tr("Fit to window"), "0", self.area.fit),
+            ("copy", tr("Copy picture"), _keys(QKeySequence.StandardKey.Copy), self._on_copy),
+            ("download", tr("Save as…"), _keys(QKeySequence.StandardKey.Save), self._on_save),
         ):
             button = IconButton(self._theme, icon, name, shortcut=key)
             button.clicked.connect(action)
@@ -254,7 +255,7 @@ class PictureViewer(QDialog):
             if icon == "zoom-out":
                 row.addWidget(self.zoom_button)
                 self._needs_picture.append(self.zoom_button)
-        close = push_button("Close")
+        close = push_button(tr("Close"))
         close.clicked.connect(self.close)
         row.addSpacing(tokens.space_close)
         row.addWidget(close)
@@ -286,7 +287,7 @@ class PictureViewer(QDialog):
 
     def _on_loaded(self, picture: QImage) -> None:
         if picture.isNull():
-            self.message.setText(f"{self._name} cannot be shown: it is gone, damaged or too large.")
+            self.message.setText(tr("Can't show {name}: it's missing, damaged or too large.").format(name=self._name))
             for control in self._needs_picture:
                 control.setEnabled(False)
             return
@@ -301,15 +302,15 @@ class PictureViewer(QDialog):
     def _show_zoom(self) -> None:
         percent = f"{self.area.zoom * 100:.0f} %"
         self.zoom_button.setText(percent)
-        self.zoom_button.setAccessibleName(f"Zoom {percent}, show at 100 %")
+        self.zoom_button.setAccessibleName(tr("Zoom {percent}, reset to 100%").format(percent=percent))
 
     def _on_copy(self) -> None:
         if not self._picture.isNull():
             self._copy(self._picture)
-            self.message.setText("Copied.")
+            self.message.setText(tr("Copied"))
 
     def _on_save(self) -> None:
-        dialog = QFileDialog(self, "Save picture", str(Path.home()))
+        dialog = QFileDialog(self, tr("Save picture"), str(Path.home()))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.selectFile(suggested_name(self._image))
@@ -320,14 +321,14 @@ class PictureViewer(QDialog):
         """Write the picture's file, unchanged; the line below the picture says how it went."""
         data = picture_bytes(self._image)
         if not data:
-            self.message.setText("Not saved: the picture is gone.")
+            self.message.setText(tr("Couldn't save: the picture no longer exists."))
             return
         try:
             write_atomically(Path(path), data)
         except OSError as error:
-            self.message.setText(f"Not saved: {error.strerror or error}.")
+            self.message.setText(tr("Couldn't save: {error}.").format(error=error.strerror or error))
         else:
-            self.message.setText(f"Saved as {plain(path)}.")
+            self.message.setText(tr("Saved as {path}.").format(path=plain(path)))
 
 
 def suggested_name(image: ImageBlock) -> str:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from errand.protocol.blocks import ImageBlock
 from errand.regular_file import read_beginning, read_regular
+from errand.translation import tr
 from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded
 from errand.window.theme.theme import Theme
 
@@ -149,7 +150,7 @@ class PictureButton(QAbstractButton):
         if not size.isValid():
             return False
         self._size = fitted(size, most)
-        self.setAccessibleName(f"Picture {name}, enlarge" if name else "Picture, enlarge")
+        self.setAccessibleName(tr("Enlarge picture {name}").format(name=name) if name else tr("Enlarge picture"))
         self._cache_key = f"{image.path or hash(image.data)} {most.width()} {most.height()} {ratio}"
         cached = QPixmap()
         if QPixmapCache.find(self._cache_key, cached):

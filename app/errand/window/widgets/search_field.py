@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QToolButton
 
+from errand.translation import tr
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 
@@ -27,10 +28,10 @@ class SearchField(QLineEdit):
         self._debounce.setSingleShot(True)
         self._debounce.setInterval(_DEBOUNCE_MS)
         self._find = QAction(self)
-        self._clear = QAction("Clear", self)
+        self._clear = QAction(tr("Clear"), self)
         self.addAction(self._find, QLineEdit.ActionPosition.LeadingPosition)
         self.addAction(self._clear, QLineEdit.ActionPosition.TrailingPosition)
-        for button, button_name in zip(self.findChildren(QToolButton), ("Search", "Clear"), strict=True):
+        for button, button_name in zip(self.findChildren(QToolButton), (tr("Search"), tr("Clear")), strict=True):
             button.setAccessibleName(button_name)
         self._clear.setVisible(False)
         set_style(self, "look", "search")

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from errand.client.display_text import is_unfinished
 from errand.protocol.tasks import Task
+from errand.translation import tr
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.pulse import PulseTimer
@@ -16,15 +17,15 @@ from errand.window.widgets.pulse import PulseTimer
 DotState = Literal["idle", "working", "waiting", "held", "paused", "done", "unfinished", "stopped", "failed"]
 
 STATE_LABELS: dict[DotState, str] = {
-    "idle": "Idle",
-    "working": "Working",
-    "waiting": "Waiting for you",
-    "held": "Waiting for a limit to pass",
-    "paused": "Paused",
-    "done": "Done",
-    "unfinished": "Ended, not done",
-    "stopped": "Stopped",
-    "failed": "Failed",
+    "idle": tr("Idle"),
+    "working": tr("Working"),
+    "waiting": tr("Waiting for you"),
+    "held": tr("Waiting for a rate limit"),
+    "paused": tr("Paused"),
+    "done": tr("Done"),
+    "unfinished": tr("Ended, not finished"),
+    "stopped": tr("Stopped"),
+    "failed": tr("Failed"),
 }
 _COLOURS: dict[DotState, str] = {
     "idle": "outline",

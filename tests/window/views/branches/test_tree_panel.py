@@ -92,7 +92,7 @@ async def test_the_branch_of_a_line_is_exported_to_a_file(qapp: QApplication, th
         (dialog,) = place.view.findChildren(ExportDialog)
         assert (dialog.windowTitle(), dialog.nameFilters()[-1]) == (
             "Export branch",
-            "For keeping and importing (*.jsonl)",
+            "Complete export (*.jsonl)",
         )
         told: list[str] = []
         place.engine.stores.conversations.exported.connect(told.append)

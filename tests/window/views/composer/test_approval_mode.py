@@ -58,46 +58,46 @@ def test_the_panel_has_four_modes_each_with_its_sentence(view: ApprovalModeView)
     dialog = panel(view)
     buttons = [button for button in dialog.findChildren(QPushButton) if button.isVisible()]
     assert [button.accessibleName() for button in buttons] == [
-        "Ask me, chosen",
+        "Ask first, selected",
         "Accept edits",
         "Plan",
-        "Allow all — without a sandbox",
+        "Allow everything, no sandbox",
     ]
     assert all(button.accessibleDescription().endswith(".") for button in buttons)
     assert dialog.focusWidget() is buttons[0]
     QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Down)
     QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Return)
-    assert shown(view) == ("Approvals: Accept edits", "")
+    assert shown(view) == ("Approval mode: Accept edits", "")
     assert not dialog.isVisible()
 
 
 def test_plan_mode_is_marked_and_one_click_leaves_it(view: ApprovalModeView) -> None:
     assert not view.leave_plan_button.isVisible()
     press(panel(view), "Plan")
-    assert shown(view) == ("Approvals: Plan", "link")
-    press(view, "Leave plan mode")
-    assert shown(view) == ("Approvals: Ask me", "")
+    assert shown(view) == ("Approval mode: Plan", "link")
+    press(view, "Exit plan mode")
+    assert shown(view) == ("Approval mode: Ask first", "")
     assert not view.leave_plan_button.isVisible()
 
 
 def test_allowing_everything_is_confirmed_once_and_then_shown_in_amber(view: ApprovalModeView) -> None:
     dialog = panel(view)
-    press(dialog, "Allow all — without a sandbox")
-    assert shown(view) == ("Approvals: Ask me", "")
+    press(dialog, "Allow everything, no sandbox")
+    assert shown(view) == ("Approval mode: Ask first", "")
     press(dialog, "Keep asking")
-    assert shown(view) == ("Approvals: Ask me", "") and dialog.isVisible()
-    press(dialog, "Allow all — without a sandbox")
+    assert shown(view) == ("Approval mode: Ask first", "") and dialog.isVisible()
+    press(dialog, "Allow everything, no sandbox")
     press(dialog, "Allow everything")
-    assert shown(view) == ("Approvals: Allow all — without a sandbox", "waiting")
+    assert shown(view) == ("Approval mode: Allow everything, no sandbox", "waiting")
 
 
 def test_with_a_sandbox_the_label_promises_it(view: ApprovalModeView) -> None:
     view.show_mode("ask", has_sandbox=True)
     dialog = panel(view)
-    press(dialog, "Allow all")
+    press(dialog, "Allow everything")
     press(dialog, "Allow everything")
     view.show_mode("all", has_sandbox=True)
-    assert shown(view) == ("Approvals: Allow all", "waiting")
+    assert shown(view) == ("Approval mode: Allow everything", "waiting")
     assert "sandbox" in view.mode_button.accessibleDescription()
 
 

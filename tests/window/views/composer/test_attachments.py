@@ -110,7 +110,7 @@ async def test_a_refused_message_keeps_its_text_and_files(person: Desk, tmp_path
     notes = tmp_path / "notes.txt"
     notes.write_text("a line")
     person.view.composer.attachments.add([str(notes), str(tmp_path / "not there")])
-    assert len(why) == 1 and "gone" in why[0]
+    assert len(why) == 1 and "missing" in why[0]
     notes.unlink()
     QTest.keyClicks(person.view.composer.field, "Read it")
     QTest.keyClick(person.view.composer.field, Qt.Key.Key_Return)
@@ -124,7 +124,7 @@ async def test_a_pipe_is_refused_without_blocking(person: Desk, tmp_path: Path) 
     refused: list[str] = []
     person.view.composer.attachments.refused.connect(refused.append)
     drop(person, files(tmp_path / "pipe.png"))
-    assert refused == ["pipe.png could not be attached: it is a named pipe, not a file."]
+    assert refused == ["Couldn't attach pipe.png: it is a named pipe, not a file."]
     person.view.composer.attachments.restore([str(tmp_path / "pipe.png")])  # as in a draft whose file was deleted
     assert chips(person) == ["pipe.png"]
 

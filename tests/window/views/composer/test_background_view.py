@@ -107,6 +107,6 @@ async def test_a_line_is_typed_into_the_terminal_of_a_command(qapp: QApplication
         QTest.keyClicks(dialog.field, "drow")
         press(dialog, "Send")
         await until(lambda: "word" in dialog.text.toPlainText())
-        press(dialog, "Send Ctrl+C, which interrupts most programs")
+        press(dialog, "Send Ctrl+C to interrupt the program")
         await until(lambda: not dialog.field.isVisible())
         dialog.close()

@@ -57,7 +57,7 @@ def test_the_button_changes_with_the_state_of_the_task(
     composer.show_state(situation)
     composer.set_text(text)
     assert (composer.mode, composer.button.isEnabled()) == (mode, can_press)
-    assert composer.button.accessibleName() == mode.capitalize()
+    assert composer.button.accessibleName().removesuffix("…") == mode.capitalize()
 
 
 def test_enter_sends_shift_enter_breaks_the_line_and_alt_enter_queues(composer: ComposerView) -> None:

@@ -26,7 +26,7 @@ async def test_queued_messages_are_shown_above_the_input_until_the_agent_reads_t
     await person.follow_up("then rest")
     person.view.store.requests.send("mind the hidden ones")
     await person.until_waiting(2)
-    assert person.waiting == ["next turn: mind the hidden ones", "after this work: then rest"]
+    assert person.waiting == ["Queued for next turn: mind the hidden ones", "Queued for later: then rest"]
     assert person.view.input_panel.queue.isVisible()
     assert await person.finish() == ["Begin", "mind the hidden ones", "then rest"]
     assert (person.waiting, person.view.input_panel.queue.isVisible()) == ([], False)
@@ -37,24 +37,24 @@ async def test_a_queued_message_is_edited_moved_sent_and_removed_by_mouse(person
     press(person.row(0), "Remove")
     await person.until_waiting(3)
     press(person.row(1), "Move up")
-    await until(lambda: person.waiting[0] == "after this work: three")
-    press(person.row(2), "Send now: read before the next turn")
-    await until(lambda: person.waiting[0] == "next turn: four")
+    await until(lambda: person.waiting[0] == "Queued for later: three")
+    press(person.row(2), "Send now")
+    await until(lambda: person.waiting[0] == "Queued for next turn: four")
     press(person.row(2), "Edit")
     QTest.keyClicks(person.row(2).field, "2")
-    press(person.view.input_panel.queue.rows[2], "Keep the change")
-    await until(lambda: person.waiting[2] == "after this work: 2")
+    press(person.view.input_panel.queue.rows[2], "Save")
+    await until(lambda: person.waiting[2] == "Queued for later: 2")
     assert await person.finish() == ["Begin", "four", "three", "2"]
 
 
 async def test_a_queued_message_is_edited_moved_sent_and_removed_by_keyboard(person: Desk) -> None:
     await person.follow_up("one", "two", "three")
     QTest.keyClick(person.row(0), Qt.Key.Key_Down, _ALT)
-    await until(lambda: person.waiting[1] == "after this work: one")
+    await until(lambda: person.waiting[1] == "Queued for later: one")
     QTest.keyClick(person.row(0), Qt.Key.Key_Return)
     QTest.keyClicks(person.view.input_panel.queue.rows[0].field, "2")
     QTest.keyClick(person.view.input_panel.queue.rows[0].field, Qt.Key.Key_Return)
-    await until(lambda: person.waiting[0] == "after this work: 2")
+    await until(lambda: person.waiting[0] == "Queued for later: 2")
     QTest.keyClick(person.row(1), Qt.Key.Key_Delete)
     await person.until_waiting(2)
     assert person.view.focusWidget() is person.view.input_panel.queue.rows[1]
@@ -69,7 +69,7 @@ async def test_esc_cancels_the_edit_of_a_queued_message_and_stops_no_task(person
     row.edit()
     QTest.keyClicks(row.field, "other")
     QTest.keyClick(row.field, Qt.Key.Key_Escape)
-    assert (row.is_editing, person.waiting, person.task.stopping) == (False, ["after this work: one"], False)
+    assert (row.is_editing, person.waiting, person.task.stopping) == (False, ["Queued for later: one"], False)
 
 
 async def test_an_edit_of_a_message_already_read_returns_to_the_input_with_the_reason(

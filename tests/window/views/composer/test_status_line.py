@@ -47,8 +47,8 @@ async def test_the_line_says_one_thing_and_its_popover_the_rest(tmp_path: Path, 
         assert buttons(line) == ["Pause"]
         popover.show_task(near)
         texts = [label.text() for label in popover.findChildren(QLabel) if not label.isHidden()]
-        assert {"41 turns · 1,280 tokens · taken as a task", "Near its limit: turns, money"} <= set(texts)
-        assert [button.text() for button in popover.findChildren(QPushButton)][:1] == ["Make it a chat"]
+        assert {"41 turns · 1,280 tokens · taken as a task", "Close to the limit: turns, money"} <= set(texts)
+        assert [button.text() for button in popover.findChildren(QPushButton)][:1] == ["Treat as chat"]
         ended = msgspec.structs.replace(near, status="completed", stop_reason="completed", ended_at=records.NOW)
         popover.show_task(ended)
         assert not any("limit" in label.text() for label in popover.findChildren(QLabel) if not label.isHidden())
@@ -111,14 +111,14 @@ async def test_a_rate_limit_wait_counts_down_while_visible_and_can_be_ended(
         line.show_task(held)
         line.show()
         before = line.text
-        assert before.startswith("Usage limit until 14:05 · goes on in ")
+        assert before.startswith("Usage limit until 14:05 · resumes in ")
         qtbot.waitUntil(lambda: line.text != before, timeout=2500)
         button = next(button for button in line.findChildren(QPushButton) if button.text() == "Try now")
         with qtbot.waitSignal(line.try_now_requested):
             button.click()
         line.show_task(msgspec.structs.replace(held, retry_at=None, status="thinking", activity=""))
         assert not button.isVisible()
-        assert "goes on" not in line.text
+        assert "resumes" not in line.text
 
 
 async def test_no_clock_runs_while_a_task_waits_for_a_person(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
@@ -151,12 +151,12 @@ def offer(button: ModeSwitchView) -> str:
     ("task", "offered"),
     [
         (RUNNING, ""),
-        (msgspec.structs.replace(RUNNING, decided="task"), "Make it a chat"),
+        (msgspec.structs.replace(RUNNING, decided="task"), "Treat as chat"),
         (msgspec.structs.replace(RUNNING, decided="task", stopping=True), ""),
         (msgspec.structs.replace(RUNNING, decided="chat"), ""),
-        (msgspec.structs.replace(RUNNING, mode="chat", decided="chat"), "Make it a task"),
-        (msgspec.structs.replace(ENDED, decided="chat"), "Go on as a task"),
-        (msgspec.structs.replace(ENDED, mode="chat"), "Go on as a task"),
+        (msgspec.structs.replace(RUNNING, mode="chat", decided="chat"), "Treat as task"),
+        (msgspec.structs.replace(ENDED, decided="chat"), "Continue as task"),
+        (msgspec.structs.replace(ENDED, mode="chat"), "Continue as task"),
         (msgspec.structs.replace(ENDED, decided="task"), ""),
         (msgspec.structs.replace(ENDED, decided="chat", stop_reason="manual_stop"), ""),
     ],
@@ -184,11 +184,11 @@ async def test_a_chat_becomes_a_task_and_a_task_a_chat(tmp_path: Path, theme: Th
             switch.show_task(store.task)
         store.taskUpdate.connect(lambda: ended.show_task(store.task))
         store.taskUpdate.connect(lambda: at_work.show_task(store.task))
-        await until(lambda: offer(ended) == "Go on as a task")
+        await until(lambda: offer(ended) == "Continue as task")
         click(ended)
         await until(lambda: store.task is not None and store.task.summary == "all done")
         started = await engine.parts.start("count", conversation_id=chat.conversation_id)
-        await until(lambda: offer(at_work) == "Make it a chat")
+        await until(lambda: offer(at_work) == "Treat as chat")
         click(at_work)
         taken = await engine.parts.watcher.task(started.id, lambda task: task.mode == "chat")
         assert taken.decided == "chat"

@@ -112,13 +112,13 @@ def test_the_dialog_has_all_options_and_the_bar_shows_those_that_were_changed(ch
     take(dialog.personality, "Coder")
     take(dialog.mode, "Task")
     take(dialog.thinking, "Low")
-    take(dialog.network, "No network")
+    take(dialog.network, "Network: off")
     QTest.keyClicks(dialog.budget, "1.5")
     assert choices.options == TaskOptions(
         mode="task", thinking_level="low", budget_usd=1.5, personality_id="coder", approve="ask", network="off"
     )
     assert choices.options.start("Go", None).network == "off"
-    assert choices.more_button.accessibleName() == "More choices: Coder, Task, thinks: low, No network, $1.5 at most"
+    assert choices.more_button.accessibleName() == "More options: Coder, Task, Thinking: low, Network: off, Up to $1.50"
     assert choices.model_button.accessibleName() == "Model: m/code"
     dialog.close()
 
@@ -169,10 +169,10 @@ async def test_the_next_task_uses_the_chosen_options_and_they_stay(person: Desk)
     chosen = TaskOptions(model="scripted/note", mode="task", budget_usd=3.0, personality_id="coder")
     input_panel.set_options(chosen)
     person.view.store.requests.set_approve("never")
-    await until(lambda: input_panel.approval_mode.mode_button.accessibleName() == "Approvals: Deny")
+    await until(lambda: input_panel.approval_mode.mode_button.accessibleName() == "Approval mode: Deny everything")
     before = person.task.id
-    QTest.keyClicks(input_panel.composer.field, "Go on")
+    QTest.keyClicks(input_panel.composer.field, "Continue")
     QTest.keyClick(input_panel.composer.field, Qt.Key.Key_Return)
     await until(lambda: person.task.id != before)
     assert (person.task.mode, person.task.budget_usd, person.task.approve) == ("task", 3.0, "never")
-    await until(lambda: input_panel.task_options.more_button.accessibleName().startswith("More choices: Coder, Task"))
+    await until(lambda: input_panel.task_options.more_button.accessibleName().startswith("More options: Coder, Task"))

@@ -24,7 +24,7 @@ from tests.support.records import agent, conversation, node
 from tests.support.row_actions import KeptActions
 from tests.support.store_engine import stores_on
 
-FIELD = "Find in this conversation"
+FIELD = "Search this conversation"
 
 
 class Searched:
@@ -138,7 +138,7 @@ async def test_closing_the_find_bar_clears_the_highlights_and_restores_the_focus
         found.bar.open()
         assert found.page.focusWidget() is found.field
         found.type("nowhere to be found")
-        assert _count(found.bar) == "Not found"
+        assert _count(found.bar) == "No results"
         found.field.selectAll()
         found.type("line")
         QTest.keyClick(found.field, Qt.Key.Key_Escape)

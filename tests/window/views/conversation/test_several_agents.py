@@ -116,7 +116,7 @@ async def test_the_second_agent_is_added_from_the_input_panel(qapp: QApplication
         await until(lambda: place.view.store.agents.shown is not None)
         place.view.input_panel.task_options.more_button.click()
         panel = top(TaskOptionsDialog)
-        press(panel, "Add an agent…")
+        press(panel, "Add agent…")
         assert not panel.isVisible()
         press(top(AddAgentDialog), "Add")
         await until(lambda: place.view.input_panel.agents.isVisible())

@@ -86,7 +86,7 @@ async def search(dialog: MemoryDialog, text: str) -> None:
 
 def whole_text(dialog: MemoryDialog) -> str:
     boxes = dialog.entries.entry.findChildren(QPlainTextEdit)
-    return next(box.toPlainText() for box in boxes if box.accessibleName() == "Text of the entry")
+    return next(box.toPlainText() for box in boxes if box.accessibleName() == "Entry text")
 
 
 def choose(dialog: MemoryDialog, name: str, text: str) -> None:
@@ -97,7 +97,7 @@ def choose(dialog: MemoryDialog, name: str, text: str) -> None:
 
 async def test_an_empty_memory_says_what_it_is_for(dialog: MemoryDialog) -> None:
     dialog.open_for("", "")
-    await until(lambda: has(dialog, "Nothing is remembered yet"))
+    await until(lambda: has(dialog, "Memory is empty"))
 
 
 async def test_entries_are_listed_newest_first_and_page_by_page(dialog: MemoryDialog, engine: StoreEngine) -> None:
@@ -124,7 +124,7 @@ async def test_a_search_shows_the_best_first_with_scores_and_says_when_only_word
     assert has(dialog, "Only words were searched")
     assert whole_text(dialog) == "The kettle leaks at the seam"
     await search(dialog, "zeppelin")
-    await until(lambda: has(dialog, "Nothing was found"))
+    await until(lambda: has(dialog, "No results"))
     await press(dialog, "Clear search and filters")
     await until(lambda: len(dialog.entries.list.lines) == 6)
     assert dialog.entries.search.hasFocus()
@@ -146,13 +146,13 @@ async def test_filters_narrow_the_list_by_kind_and_folder(dialog: MemoryDialog, 
     await say(engine, "The kettle leaks")
     await store(engine, "Many things")
     await opened(dialog, 3)
-    choose(dialog, "Kind of the entries", "Replies")
+    choose(dialog, "Type", "Answers")
     await until(lambda: dialog.entries.list.lines == ("Noted.",))
-    choose(dialog, "Kind of the entries", "All kinds")
+    choose(dialog, "Type", "All types")
     dialog.open_for("conv_many", "/work/many")
-    choose(dialog, "Place of the entries", "This folder: /work/many")
+    choose(dialog, "Location", "This folder: /work/many")
     await until(lambda: dialog.entries.list.lines == ("Many things",))
-    choose(dialog, "Time of the entries", "Last 24 hours")
+    choose(dialog, "Time", "Last 24 hours")
     await until(lambda: dialog.entries.list.lines == ("Many things",))
 
 
@@ -163,7 +163,7 @@ async def test_the_place_can_be_the_conversation_in_front_and_stays_when_memory_
     await store(engine, "Many things")
     dialog.open_for(kettle, "")
     await until(lambda: len(dialog.entries.list.lines) == 3)
-    choose(dialog, "Place of the entries", "This conversation")
+    choose(dialog, "Location", "This conversation")
     await until(lambda: dialog.entries.list.lines == ("Noted.", "The kettle leaks"))
     dialog.open_for(kettle, "")
     assert dialog.entries.filters.where == MemoryFilter(conversation_ids=(kettle,))
@@ -202,9 +202,9 @@ async def test_entries_that_come_during_a_search_are_searched_by_a_click(
 async def test_why_words_alone_were_searched_leads_to_the_state(dialog: MemoryDialog, engine: StoreEngine) -> None:
     await say(engine, "The kettle leaks")
     await opened(dialog, 2)
-    assert "Show state" not in visible(dialog)
+    assert "Show status" not in visible(dialog)
     await search(dialog, "kettle")
-    await press(dialog, "Show state")
+    await press(dialog, "Show status")
     assert dialog.state.isVisible()
 
 
@@ -231,8 +231,8 @@ async def test_an_entry_is_pinned_as_a_fact_that_knows_where_it_was_said(
 ) -> None:
     await store(engine, "We water on Sundays.")
     await opened(dialog, 1)
-    await press(dialog, "Pin as fact …")
-    await press(dialog, "Pin the fact")
+    await press(dialog, "Pin as fact…")
+    await press(dialog, "Pin fact")
     await until(lambda: has(dialog, "Pinned as a fact."))
     (fact,) = engine.stores.facts.pinned
     assert (fact.text, fact.scope, fact.conversation_id, fact.node_id) == (
@@ -250,12 +250,12 @@ async def test_forgetting_says_what_goes_and_then_what_went(dialog: MemoryDialog
     await until(lambda: dialog.entries.list.lines[:1] == ("The safe is behind the mirror",))
     dialog.entries.list.setFocus()
     QTest.keyClick(dialog.entries.list, Qt.Key.Key_Delete)
-    await until(lambda: has(dialog, "This removes for good: 1 text"))
-    QTest.keyClick(_button(dialog, "Keep it"), Qt.Key.Key_Escape)
-    assert dialog.isVisible() and "Forget …" in visible(dialog)
-    await press(dialog, "Forget …")
-    await press(dialog, "Forget for good")
-    await until(lambda: has(dialog, "Forgotten: 1 text, 1 entry of memory"))
+    await until(lambda: has(dialog, "This permanently removes 1 text"))
+    QTest.keyClick(_button(dialog, "Cancel"), Qt.Key.Key_Escape)
+    assert dialog.isVisible() and "Forget…" in visible(dialog)
+    await press(dialog, "Forget…")
+    await press(dialog, "Forget permanently")
+    await until(lambda: has(dialog, "Forgotten: 1 text, 1 memory entry"))
     assert "The safe is behind the mirror" not in dialog.entries.list.lines
     await search(dialog, "")
     await until(lambda: len(dialog.entries.list.lines) == 3)
@@ -272,10 +272,10 @@ async def test_while_an_agent_works_there_forgetting_is_refused_in_words_and_off
         await engine.parts.model.request(0)
         await remembered(engine.parts)
         await opened(view, 1)
-        await press(view, "Forget …")
+        await press(view, "Forget…")
         await until(view.banner.isVisible)
         assert "has not ended. Wait for it, or stop it" in view.banner.accessibleName()
-        assert "Forget …" in visible(view) and whole_text(view) == "The safe is behind the mirror"
+        assert "Forget…" in visible(view) and whole_text(view) == "The safe is behind the mirror"
         gate.set()
         await engine.parts.watcher.end(task.id)
         view.close()

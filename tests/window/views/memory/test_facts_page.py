@@ -45,7 +45,7 @@ def field(page: FactsPageView, name: str) -> QLineEdit:
 
 
 async def add(page: FactsPageView, text: str) -> None:
-    await press(page, "Add a fact …")
+    await press(page, "Add fact…")
     QTest.keyClicks(field(page, "Fact"), text)
     QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Return)
     await until(lambda: has(page, text))
@@ -66,24 +66,24 @@ async def test_a_fact_is_added_by_keyboard_and_the_engine_has_it(
     await add(page, "Use tabs.")
     await until(lambda: bool(said))
     assert await known(stores) == [("Use tabs.", "always", "")]
-    assert said == [("Pinned. Agents are told of it from the next task on.", False)]
+    assert said == [("Pinned. Applies to new tasks.", False)]
     assert not field(page, "Fact").isVisible() and not has(page, "No facts yet")
 
 
 async def test_a_fact_of_a_folder_needs_the_folder_and_a_refusal_is_shown_in_the_form(
     page: FactsPageView, stores: Stores, tmp_path: Path
 ) -> None:
-    await press(page, "Add a fact …")
+    await press(page, "Add fact…")
     field(page, "Fact").setText("The build is slow.")
     box = next(one for one in page.findChildren(QComboBox))
-    box.setCurrentText("In one folder")
-    assert "Pin the fact" not in visible(page)
-    field(page, "Folder of the fact").setText("not/absolute")
-    await press(page, "Pin the fact")
-    await until(lambda: "Pin the fact" in visible(page))
+    box.setCurrentText("In a folder")
+    assert "Pin fact" not in visible(page)
+    field(page, "Folder for the fact").setText("not/absolute")
+    await press(page, "Pin fact")
+    await until(lambda: "Pin fact" in visible(page))
     assert has(page, "absolute") and await known(stores) == []
-    field(page, "Folder of the fact").setText(str(tmp_path))
-    await press(page, "Pin the fact")
+    field(page, "Folder for the fact").setText(str(tmp_path))
+    await press(page, "Pin fact")
     await until(lambda: has(page, f"In {tmp_path}"))
     assert await known(stores) == [("The build is slow.", "folder", str(tmp_path))]
 
@@ -93,7 +93,7 @@ async def test_a_removed_fact_is_put_back_by_undo(
 ) -> None:
     await add(page, "Use tabs.")
     await press(page, "Remove: Use tabs.")
-    await until(lambda: said[-1:] == [("Removed. Agents are no longer told of it from the next task on.", True)])
+    await until(lambda: said[-1:] == [("Removed. Applies to new tasks.", True)])
     assert await known(stores) == []
     await until(lambda: has(page, "No facts yet"))
     page.undo()
@@ -108,8 +108,8 @@ async def test_a_changed_fact_is_as_before_after_undo(
     await press(page, "Edit: Use tabs.")
     assert field(page, "Fact").text() == "Use tabs."
     field(page, "Fact").setText("Use spaces.")
-    await press(page, "Save the fact")
-    await until(lambda: said[-1:] == [("Changed.", True)])
+    await press(page, "Save fact")
+    await until(lambda: said[-1:] == [("Saved.", True)])
     assert await known(stores) == [("Use spaces.", "always", "")]
     page.undo()
     await until(lambda: has(page, "Use tabs."))
@@ -132,7 +132,7 @@ async def test_the_focus_returns_to_the_fact_that_was_changed_and_leaves_one_tha
     remove = visible(page)["Remove: Use spaces."]
     remove.setFocus()
     QTest.keyClick(remove, Qt.Key.Key_Return)
-    await until(lambda: visible(page)["Add a fact …"].hasFocus())
+    await until(lambda: visible(page)["Add fact…"].hasFocus())
 
 
 async def test_facts_of_other_clients_appear_and_go(page: FactsPageView, stores: Stores) -> None:
@@ -143,11 +143,11 @@ async def test_facts_of_other_clients_appear_and_go(page: FactsPageView, stores:
 
 
 async def test_escape_closes_the_form_and_keeps_what_is_around_it(page: FactsPageView) -> None:
-    await press(page, "Add a fact …")
+    await press(page, "Add fact…")
     QTest.keyClicks(field(page, "Fact"), "half a")
     QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Escape)
     assert page.isVisible() and not field(page, "Fact").isVisible()
-    await press(page, "Add a fact …")
+    await press(page, "Add fact…")
     assert field(page, "Fact").text() == ""
 
 
@@ -167,7 +167,7 @@ async def test_a_proposed_fact_is_accepted_or_declined(
     await until(lambda: bool(said))
     await press(page, "Decline: Ivo likes tea.")
     await until(lambda: len(said) == 2)
-    assert said == [("Accepted. Agents are told of it from the next task on.", False), ("Declined.", False)]
+    assert said == [("Accepted. Applies to new tasks.", False), ("Declined.", False)]
     assert [fact.text for fact in stores.facts.pinned] == ["Nadia is on leave."]
     assert await known(stores) == [("Nadia is on leave.", "me", "")]
     await until(lambda: not has(page, "Proposed by agents"))
@@ -179,7 +179,7 @@ async def test_a_proposed_fact_can_be_accepted_with_other_words(
     await engine.services.facts.propose(FactDraft("Nadia is away.", "me"), "Assistant")
     await press(page, "Edit: Nadia is away.")
     field(page, "Fact").setText("Nadia is away until May.")
-    await press(page, "Accept the fact")
+    await press(page, "Accept fact")
     await until(lambda: bool(said))
     assert [(fact.text, fact.status) for fact in stores.facts.pinned] == [("Nadia is away until May.", "pinned")]
     assert stores.facts.proposed == ()
@@ -194,13 +194,13 @@ async def test_the_side_bar_says_that_a_fact_is_proposed_until_it_is_settled_or_
     QVBoxLayout(holder).addWidget(banner)
     holder.show()
     first, _ = await engine.services.facts.propose(FactDraft("Ivo likes tea.", "me"), "Assistant")
-    await until(lambda: has(banner, "An agent proposes a fact: “Ivo likes tea.”"))
+    await until(lambda: has(banner, "Proposed fact: “Ivo likes tea.”"))
     await engine.services.facts.propose(FactDraft("Nadia likes coffee.", "me"), "Assistant")
-    await until(lambda: has(banner, "Agents propose 2 facts."))
+    await until(lambda: has(banner, "2 facts proposed by agents"))
     stores.facts.remove(first.id, lambda: None)
-    await until(lambda: has(banner, "An agent proposes a fact: “Nadia likes coffee.”"))
+    await until(lambda: has(banner, "Proposed fact: “Nadia likes coffee.”"))
     await press(banner, "Dismiss")
     stores.facts.load()
     await until(lambda: banner.isHidden())
     await engine.services.facts.propose(FactDraft("Ivo has a dog.", "me"), "Assistant")
-    await until(lambda: has(banner, "An agent proposes a fact: “Ivo has a dog.”"))
+    await until(lambda: has(banner, "Proposed fact: “Ivo has a dog.”"))

@@ -41,9 +41,9 @@ async def test_a_message_is_forgotten_after_a_question_and_its_row_says_so(
     store = ForgetStore(engine.stores.session, holder)
     dialog = ForgetDialog(store, theme, message.id, holder)
     dialog.open()
-    await until(lambda: has(dialog, "This removes for good: 1 text"))
-    assert dialog.focusWidget() is visible(dialog)["Keep it"]
-    await press(dialog, "Forget for good")
+    await until(lambda: has(dialog, "This permanently removes 1 text"))
+    assert dialog.focusWidget() is visible(dialog)["Cancel"]
+    await press(dialog, "Forget permanently")
     await until(lambda: has(dialog, "Forgotten: 1 text"))
     assert has(dialog, "Not removed: files in workspaces")
     await until(lambda: isinstance(mirror.rows[0], UserRow) and "mirror" not in mirror.rows[0].text)
@@ -57,7 +57,7 @@ async def test_kept_it_changes_nothing(engine: StoreEngine, theme: Theme, qtbot:
     qtbot.addWidget(holder)
     dialog = ForgetDialog(ForgetStore(engine.stores.session, holder), theme, message.id, holder)
     dialog.open()
-    await press(dialog, "Keep it")
+    await press(dialog, "Cancel")
     assert not dialog.isVisible()
     first = mirror.rows[0]
     assert isinstance(first, UserRow) and first.text == "The safe is behind the mirror"
@@ -69,5 +69,5 @@ async def test_an_unknown_message_is_refused_in_words(engine: StoreEngine, theme
     dialog = ForgetDialog(ForgetStore(engine.stores.session, holder), theme, "node_none", holder)
     dialog.open()
     await until(lambda: "Close" in visible(dialog))
-    assert has(dialog, "node_none") and "Forget for good" not in visible(dialog)
+    assert has(dialog, "node_none") and "Forget permanently" not in visible(dialog)
     dialog.reject()

@@ -51,20 +51,20 @@ async def test_numbers_and_the_model_are_those_of_the_engine(dialog: MemoryDialo
     assert (texts["Entries"], texts["With vectors"], texts["Pruned"]) == ("2", "0", "0")
     assert texts["Search index"].endswith("KB")
     reason = engine.parts.services.memory.download.model().reason
-    assert has(dialog.state.model, reason or "entries are found by their words only")
+    assert has(dialog.state.model, reason or "Entries are only found by their words")
 
 
 async def test_a_rebuild_is_asked_about_first_and_then_done(dialog: MemoryDialog, engine: StoreEngine) -> None:
-    await press(dialog, "Rebuild the indexes")
-    assert has(dialog, "Rebuild the indexes of 2 entries from your conversations?")
+    await press(dialog, "Rebuild index")
+    assert has(dialog, "Rebuild the index of 2 entries from your conversations?")
     focused = dialog.focusWidget()
     assert isinstance(focused, QPushButton) and focused.text() == "Cancel"
     QTest.keyClick(focused, Qt.Key.Key_Escape)
-    assert dialog.isVisible() and not has(dialog, "Rebuild the indexes of")
-    assert dialog.focusWidget() is visible(dialog)["Rebuild the indexes"]
-    await press(dialog, "Rebuild the indexes")
+    assert dialog.isVisible() and not has(dialog, "Rebuild the index of")
+    assert dialog.focusWidget() is visible(dialog)["Rebuild index"]
+    await press(dialog, "Rebuild index")
     await press(dialog, "Rebuild")
-    await until(lambda: has(dialog, "The indexes are being rebuilt in the background."))
+    await until(lambda: has(dialog, "Rebuilding the index in the background."))
     await until(lambda: has(dialog.state.log, "rebuilt by"))
     await remembered(engine.parts)
     await until(lambda: dialog.state.numbers.texts["Entries"] == "2")
@@ -72,14 +72,14 @@ async def test_a_rebuild_is_asked_about_first_and_then_done(dialog: MemoryDialog
 
 async def test_pruning_by_count_says_how_many_go_and_that_entries_stay(dialog: MemoryDialog) -> None:
     clean_up = dialog.state.findChildren(CleanUpView)[0]
-    rule = next(one for one in clean_up.findChildren(ComboBox) if one.accessibleName() == "Which vectors to remove")
-    rule.setCurrentText("all but the newest")
+    rule = next(one for one in clean_up.findChildren(ComboBox) if one.accessibleName() == "Vectors to remove")
+    rule.setCurrentText("All but the newest")
     clean_up.findChildren(QSpinBox)[0].setValue(0)
     await press(dialog, "Remove old vectors")
     assert has(dialog, "Remove 0 vectors and keep the 0 newest? The entries stay")
-    await press(dialog, "Remove them")
-    await until(lambda: has(dialog, "removed.") or has(dialog, "There were no such vectors."))
-    assert "Remove them" not in visible(dialog)
+    await press(dialog, "Remove")
+    await until(lambda: has(dialog, "removed.") or has(dialog, "No vectors to remove."))
+    assert "Remove" not in visible(dialog)
 
 
 async def test_a_folder_is_left_out_and_taken_back(
@@ -88,16 +88,16 @@ async def test_a_folder_is_left_out_and_taken_back(
     session = engine.stores.session
     await session.call(SETTINGS_SET, SettingsSetParams(name="not_remembered_folders", value="/srv/a"))
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", _chosen)
-    await press(dialog, "Leave a folder out …")
-    await until(lambda: has(dialog, "/srv/b: not remembered, nothing is recalled there"))
-    await until(lambda: has(dialog, "/srv/a: not remembered"))
+    await press(dialog, "Exclude folder…")
+    await until(lambda: has(dialog, "/srv/b: left out of memory, doesn't use memory"))
+    await until(lambda: has(dialog, "/srv/a: left out of memory"))
     assert await setting(engine, "not_remembered_folders") == "/srv/a; /srv/b"
     assert await setting(engine, "not_recalled_folders") == "/srv/b"
-    await press(dialog, "Remember and recall again: /srv/b")
-    await until(lambda: has(dialog, "/srv/a: not remembered") and not has(dialog, "/srv/b"))
+    await press(dialog, "Include in memory: /srv/b")
+    await until(lambda: has(dialog, "/srv/a: left out of memory") and not has(dialog, "/srv/b"))
     assert await setting(engine, "not_recalled_folders") == ""
-    await press(dialog, "Remember and recall again: /srv/a")
-    await until(lambda: has(dialog, "No folder is left out."))
+    await press(dialog, "Include in memory: /srv/a")
+    await until(lambda: has(dialog, "No excluded folders"))
 
 
 @pytest.fixture
@@ -112,17 +112,17 @@ def test_a_download_shows_its_progress_and_can_be_cancelled_once(model: ModelVie
     model.download_wanted.connect(asked.append)
     model.show_model(EmbeddingModel(status="downloading", done=34_000_000, total=91_000_000))
     assert has(model, "Downloading the embedding model: 34 MB of 91 MB")
-    cancel = visible(model)["Cancel the download of the embedding model"]
+    cancel = visible(model)["Cancel download"]
     cancel.click()
     cancel.click()
     assert asked == [False]
     model.show_model(EmbeddingModel(status="missing", done=34_000_000, total=91_000_000))
-    assert visible(model)["Download the embedding model"].text() == "Go on"
+    assert visible(model)["Download the embedding model"].text() == "Continue"
 
 
 def test_a_failed_model_says_why_and_can_be_tried_again(model: ModelView) -> None:
     model.show_model(EmbeddingModel(status="failed", reason="The disk is full."))
-    assert has(model, "The model cannot be used, so entries are found by their words only. The disk is full.")
+    assert has(model, "The model can't be used. Entries are only found by their words. The disk is full.")
     assert visible(model)["Download the embedding model"].text() == "Try again"
 
 

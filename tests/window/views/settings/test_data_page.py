@@ -39,15 +39,15 @@ async def test_the_parts_of_the_data_folder_are_shown_with_their_sizes(
 ) -> None:
     await fill(engine)
     settings.dialog.open_page("data")
-    await settings.see("2 conversations, 1 of them archived")
-    for text in (str(engine.services.paths.home), "Records", "Long output", "free on the disk"):
+    await settings.see("2 conversations · 1 archived")
+    for text in (str(engine.services.paths.home), "Records", "Long output", " free"):
         await settings.see(text)
 
 
 @pytest.mark.parametrize("records_on", ["postgresql"], indirect=True)
 async def test_records_on_a_server_are_shown_with_its_name(settings: Settings, engine: EngineServer) -> None:
     settings.dialog.open_page("data")
-    await settings.see("free on the disk · records in the database errand_")
+    await settings.see("free · records in database errand_")
 
 
 async def test_everything_is_exported_and_imported_again(
@@ -56,14 +56,14 @@ async def test_everything_is_exported_and_imported_again(
     await fill(engine)
     settings.dialog.open_page("data")
     page_of(settings).export("json", str(tmp_path / "all.jsonl"))
-    await settings.see(f"2 conversations with 2 messages written to {tmp_path / 'all.jsonl'}")
+    await settings.see(f"Exported 2 conversations, 2 messages to {tmp_path / 'all.jsonl'}")
     page_of(settings).import_file(str(tmp_path / "all.jsonl"))
-    await settings.see("2 were here already and left as they are.")
+    await settings.see("2 were here already and were not changed.")
     page_of(settings).import_file(str(tmp_path / "window.json"))
     await settings.see("cannot be read: No such file or directory. Nothing was imported.")
-    await until(lambda: settings.buttons()["Import …"].isEnabled())
+    await until(lambda: settings.buttons()["Import…"].isEnabled())
     page_of(settings).export("markdown", str(tmp_path / "pages"))
-    await settings.see(f"written to {tmp_path / 'pages'}")
+    await settings.see(f"to {tmp_path / 'pages'}")
     assert len(list((tmp_path / "pages").glob("*.md"))) == 2
 
 
@@ -72,15 +72,15 @@ async def test_old_conversations_are_counted_before_they_are_deleted(settings: S
     settings.dialog.open_page("data")
     await settings.see("2 conversations")
     settings.buttons()["Count what would be deleted"].click()
-    await settings.see("1 conversation with 1 message")
-    assert "Delete for good" in settings.buttons()
+    await settings.see("This deletes 1 conversation, 1 message")
+    assert "Delete permanently" in settings.buttons()
     assert await engine.database.conversations.get("c2") is not None
-    settings.buttons()["Keep them"].click()
-    assert "Delete for good" not in settings.buttons()
+    settings.buttons()["Cancel"].click()
+    assert "Delete permanently" not in settings.buttons()
     settings.buttons()["Count what would be deleted"].click()
-    await until(lambda: "Delete for good" in settings.buttons())
-    settings.buttons()["Delete for good"].click()
-    await settings.see("1 conversation deleted, 1 message with them.")
+    await until(lambda: "Delete permanently" in settings.buttons())
+    settings.buttons()["Delete permanently"].click()
+    await settings.see("Deleted: 1 conversation, 1 message.")
     assert await engine.database.conversations.get("c2") is None
     settings.buttons()["Count what would be deleted"].click()
     await settings.see("No archived conversation is that old.")
@@ -95,13 +95,13 @@ async def test_conversations_without_an_agent_are_listed_with_sizes_before_delet
     settings.dialog.open_page("data")
     await settings.see("2 conversations")
     settings.buttons()["List conversations without an agent"].click()
-    await settings.see("1 conversation without any agent")
-    await settings.see("“A title” · 1 message, ")
-    settings.buttons()["Leave them"].click()
+    await settings.see("1 conversation without an agent")
+    await settings.see("A title · 1 message, ")
+    settings.buttons()["Cancel"].click()
     assert await engine.database.conversations.get("c2") is not None
     settings.buttons()["List conversations without an agent"].click()
-    await until(lambda: "Delete conversations without an agent for good" in settings.buttons())
-    settings.buttons()["Delete conversations without an agent for good"].click()
+    await until(lambda: "Delete conversations without an agent permanently" in settings.buttons())
+    settings.buttons()["Delete conversations without an agent permanently"].click()
     await settings.see("1 conversation deleted.")
     assert await engine.database.conversations.get("c2") is None
     assert await engine.database.conversations.get("c1") is not None
@@ -134,10 +134,10 @@ async def test_sessions_of_other_programs_are_found_and_taken_in_by_choice(
     for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     settings.dialog.open_page("data")
-    await until(lambda: "Find sessions of other programs" in settings.buttons())
-    find = settings.buttons()["Find sessions of other programs"]
+    await until(lambda: "Find sessions from other apps" in settings.buttons())
+    find = settings.buttons()["Find sessions from other apps"]
     find.click()
-    await settings.see("No sessions of other programs were found. These places were looked into:")
+    await settings.see("No sessions from other apps found. Searched in:")
     shutil.copytree(_REAL / "codex", home / ".codex" / "sessions")
     shutil.copytree(_REAL / "pi", home / ".pi" / "agent" / "sessions")
     find.click()
@@ -145,12 +145,12 @@ async def test_sessions_of_other_programs_are_found_and_taken_in_by_choice(
     boxes = await _programs(settings)
     assert "4 sessions · 4 new" in boxes["Codex"].text()
     boxes["Codex"].click()
-    settings.buttons()["Import these"].click()
-    await settings.see("1 conversation with")
+    settings.buttons()["Import"].click()
+    await settings.see("1 conversation, ")
     assert len((await engine.database.conversations.page()).conversations) == 1
     await until(find.isEnabled)
     find.click()
     boxes = await _programs(settings)
     assert "1 here already" in boxes["pi"].text() and not boxes["pi"].isEnabled()
-    settings.buttons()["Not now"].click()
+    settings.buttons()["Cancel"].click()
     assert not any(box.isVisible() for box in boxes.values())

@@ -52,7 +52,7 @@ async def test_a_personality_is_created_saved_and_deleted_after_a_confirmation(
     assert found is not None and (found.system_prompt, "shell" in found.tools) == ("Talk like one.", False)
     settings.buttons()["Edit Pirate"].click()
     settings.buttons()["Delete …"].click()
-    settings.buttons()["Keep it"].click()
+    settings.buttons()["Cancel"].click()
     settings.buttons()["Delete …"].click()
     settings.buttons()["Delete"].click()
     await until(lambda: "Edit Assistant" in settings.buttons() and "Edit Pirate" not in settings.buttons())
@@ -123,7 +123,7 @@ async def test_an_imported_personality_with_only_unknown_tools_cannot_be_saved(
     personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("telepathy",)), overwrite=False)
     page = await open_page(settings)
     page.import_file(str(file))
-    await settings.see("It needs unknown tools: telepathy.")
+    await settings.see("Unknown tools: telepathy.")
     assert "Save" not in settings.buttons()
 
 

@@ -143,13 +143,13 @@ def test_a_conflicting_shortcut_names_the_other_action_and_is_kept_or_replaced(
 def test_a_refused_shortcut_gives_the_reason_esc_cancels_and_backspace_clears(
     page: ShortcutsPageView, shortcuts: ShortcutStore
 ) -> None:
-    press(page, "Stop the task in front", Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier)
+    press(page, "Stop task", Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier)
     assert any(text.startswith("Return is needed for writing") for text in texts(page))
-    press(page, "Stop the task in front", Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
+    press(page, "Stop task", Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
     assert shortcuts.keys("stop") == ("Ctrl+.",)
-    press(page, "Stop the task in front", Qt.Key.Key_Backspace, Qt.KeyboardModifier.NoModifier)
+    press(page, "Stop task", Qt.Key.Key_Backspace, Qt.KeyboardModifier.NoModifier)
     assert shortcuts.keys("stop") == ()
-    assert button(page, "Stop the task in front:").text() == "None"
+    assert button(page, "Stop task:").text() == "None"
 
 
 def test_the_shortcuts_page_is_searched_by_words_and_by_keys(page: ShortcutsPageView, qtbot: QtBot) -> None:

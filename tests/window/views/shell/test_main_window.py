@@ -189,7 +189,7 @@ async def test_settings_and_help_have_visible_buttons(window: MainWindow) -> Non
     menu = QApplication.activePopupWidget()
     assert isinstance(menu, QMenu)
     entries = {action.text(): action for action in menu.actions() if action.text()}
-    assert [*entries] == ["Keyboard shortcuts", "Find an action or a setting", "Play the tour", "About Errand"]
+    assert [*entries] == ["Keyboard shortcuts", "Search actions and settings", "Play the tour", "About Errand"]
     entries["About Errand"].trigger()
     assert window.dialogs.settings.isVisible()
     window.dialogs.settings.close()

@@ -274,8 +274,8 @@ async def test_shortcuts_and_the_context_menu_do_the_same(view: ConversationList
     view.customContextMenuRequested.emit(view.visualRect(view.currentIndex()).center())
     (menu,) = view.findChildren(QMenu)
     texts = [action.text() for action in menu.actions()]
-    memory = ["Do not remember this conversation", "Do not recall here"]
-    assert texts == ["Open", "Open in background", "Rename", "Pin", "Export …", *memory, "Archive"]
+    memory = ["Leave out of memory", "Don't use memory here"]
+    assert texts == ["Open", "Open in background", "Rename", "Pin", "Export…", *memory, "Archive"]
     menu.actions()[7].trigger()
     menu.close()
     await until(lambda: "Title 1" not in shown(view))
@@ -299,11 +299,11 @@ async def test_the_menu_switches_what_memory_does_with_a_conversation(
         action.run(known)
         await until(lambda: len(switched) > before and entry(text) is None)
 
-    await choose("Do not remember this conversation")
-    await choose("Do not recall here")
+    await choose("Leave out of memory")
+    await choose("Don't use memory here")
     assert [(one.remembers, one.recalls) for one in switched] == [(False, True), (False, False)]
-    await choose("Remember this conversation")
-    await choose("Recall from memory here")
+    await choose("Include in memory")
+    await choose("Use memory here")
     known = stores.conversations.get("c1")
     assert known is not None and (known.remembers, known.recalls) == (True, True)
 

@@ -140,7 +140,7 @@ async def test_at_a_limit_the_inbox_goes_on_with_a_number(engine: EngineServer, 
     reach(row)
     assert row.detail is not None
     (field,) = row.detail.findChildren(QLineEdit)
-    go_on = next(button for button in row.detail.findChildren(QPushButton) if button.text() == "Go on")
+    go_on = next(button for button in row.detail.findChildren(QPushButton) if button.text() == "Continue")
     assert (field.text(), field.accessibleName()) == ("0.50", "Amount: $ more")
     field.setText("nothing")
     assert not go_on.isEnabled()

@@ -63,7 +63,7 @@ async def test_the_bar_shows_the_used_share_and_its_popover_opens_by_keyboard(
         assert names == ["Instructions", "Tools", "Messages", "Results of tools"]
         assert "1 result" in texts and "2 messages" in texts
         below = texts[texts.index("Instructions") + 3 : texts.index("Tools")]
-        assert below[::2] == ["Personality", "How agents work", "Workspace"]
+        assert below[::2] == ["Personality", "How agents work", "Working folder"]
         QTest.keyClick(bar.popover, Qt.Key.Key_Escape)
         assert not bar.popover.isVisible()
 

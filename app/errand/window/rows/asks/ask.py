@@ -123,8 +123,8 @@ class LimitCard(AskCard):
         super().__init__(theme, actions, _ICONS["limit"], tr("Limit reached"), tr("Limit reached"))
         self._text = TextLabel(theme, wrap=True)
         self.details.addWidget(self._text)
-        self._continue = push_button(tr("Go on"), "primary")
-        self._stop = push_button(tr("Stop here"))
+        self._continue = push_button(tr("Continue"), "primary")
+        self._stop = push_button(tr("Stop"))
         self._more = LimitField(theme)
         parts = (self._continue, self._more, self._stop)
         self.controls_column.addLayout(FlowLayout(theme.tokens.space_close, *parts))
@@ -135,7 +135,8 @@ class LimitCard(AskCard):
 
     def set_ask(self, ask: Ask) -> None:
         self._text.setText(plain(ask.text))
-        self._continue.setAccessibleName(tr("Go on") if ask.limit else plain(next(iter(ask.choices), tr("Go on"))))
+        others = plain(next(iter(ask.choices), tr("Continue")))
+        self._continue.setAccessibleName(tr("Continue") if ask.limit else others)
         for number, button in enumerate(self.choices, 1):
             show_digit(button, number)
         self._more.set_ask(ask)

@@ -87,7 +87,7 @@ class OffersView(QWidget):
         self._period = ComboBox(tuple(_PERIODS))
         self._period.setAccessibleName("For how long")
         self._buttons: dict[GrantScope, QPushButton] = {
-            scope: push_button(REMEMBERED[scope].capitalize()) for scope in _SCOPES
+            scope: push_button(f"{REMEMBERED[scope][:1].upper()}{REMEMBERED[scope][1:]}") for scope in _SCOPES
         }
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)

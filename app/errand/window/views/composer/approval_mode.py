@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.display_text import ALL_WARNINGS, approval_mode_text
 from errand.protocol.tasks import ApproveMode
+from errand.translation import tr
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.dialogs import FramelessDialog
@@ -23,7 +24,7 @@ _ICONS: dict[ApproveMode, str] = {
 # `never` is for tasks without a person.
 CHOICES: tuple[ApproveMode, ...] = ("ask", "edits", "plan", "all")
 _TONES: dict[ApproveMode, Tone] = {"all": "waiting", "plan": "link"}
-_LEAVE_PLAN = "Leave plan mode"
+_LEAVE_PLAN = tr("Exit plan mode")
 _NEXT: dict[ApproveMode, ApproveMode] = {"ask": "edits", "edits": "plan"}
 
 
@@ -50,7 +51,7 @@ class ApprovalModeView(QWidget):
         self.mode_button = push_button("", "quiet")
         self.leave_plan_button = push_button("", "quiet")
         self.leave_plan_button.setAccessibleName(_LEAVE_PLAN)
-        set_tool_tip(self.leave_plan_button, "The agent may work again, and you are asked (Shift+Tab)")
+        set_tool_tip(self.leave_plan_button, tr("Let the agent make changes again, asking first (Shift+Tab)"))
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
@@ -68,9 +69,9 @@ class ApprovalModeView(QWidget):
         self.words[self.mode_button] = name
         self.leave_plan_button.setVisible(mode == "plan")
         self.leave_plan_button.setIcon(self._theme.icon("play", "muted"))
-        self.mode_button.setAccessibleName(f"Approvals: {name}")
+        self.mode_button.setAccessibleName(tr("Approval mode: {mode}").format(mode=name))
         self.mode_button.setAccessibleDescription(about)
-        set_tool_tip(self.mode_button, f"{about} Shift+Tab changes it.")
+        set_tool_tip(self.mode_button, tr("{about} Press Shift+Tab to switch.").format(about=about))
         set_style(self.mode_button, "tone", tone or "")
         self.mode_button.setIcon(self._theme.icon(_ICONS[mode], tone or "muted"))
 
@@ -92,8 +93,8 @@ class ApprovalModeDialog(FramelessDialog):
 
     def __init__(self, theme: Theme, mode: ApproveMode, parent: QWidget, *, has_sandbox: bool) -> None:
         super().__init__(theme, Qt.WindowType.Popup, parent)
-        self.setAccessibleName("What the agent may do without asking")
-        self.setWindowTitle("What the agent may do without asking")
+        self.setAccessibleName(tr("What the agent may do without asking"))
+        self.setWindowTitle(tr("What the agent may do without asking"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._theme = theme
         self._mode = mode
@@ -105,14 +106,14 @@ class ApprovalModeDialog(FramelessDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_wide)
         column.setSpacing(tokens.space_tight)
-        column.addWidget(TextLabel(theme, "What the agent may do without asking", bold=True))
+        column.addWidget(TextLabel(theme, tr("What the agent may do without asking"), bold=True))
         for choice, button in self._buttons.items():
             column.addLayout(self._entry(choice, button))
         column.addWidget(self._confirm)
         column.addWidget(
             TextLabel(
                 theme,
-                "Shift+Tab in the message field goes through the first three.",
+                tr("Press Shift+Tab in the message field to switch between the first three."),
                 size=tokens.size_small,
                 tone="muted",
             )
@@ -144,7 +145,7 @@ class ApprovalModeDialog(FramelessDialog):
         button = push_button(name, "quiet")
         tone = "waiting" if mode == "all" else "text"
         button.setIcon(self._theme.icon("check" if is_current else _ICONS[mode], tone))
-        button.setAccessibleName(f"{name}, chosen" if is_current else name)
+        button.setAccessibleName(tr("{name}, selected").format(name=name) if is_current else name)
         button.setAccessibleDescription(about)
         button.clicked.connect(partial(self._on_clicked, mode))
         return button
@@ -202,7 +203,7 @@ class _Confirmation(QWidget):
 
     def __init__(self, theme: Theme, warning: str) -> None:
         super().__init__()
-        allow, keep = push_button("Allow everything", "danger"), push_button("Keep asking")
+        allow, keep = push_button(tr("Allow everything"), "danger"), push_button(tr("Keep asking"))
         buttons = QHBoxLayout()
         buttons.addWidget(keep)
         buttons.addWidget(allow)

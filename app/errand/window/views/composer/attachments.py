@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QWidget
 from errand.client.number_format import file_size
 from errand.protocol.blocks import ImageBlock
 from errand.regular_file import NotRegularFile, open_regular
+from errand.translation import tr
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
@@ -39,7 +40,7 @@ class AttachmentView(QFrame):
         name = ElidedLabel(theme, Path(path).name, size=tokens.size_small, mode=Qt.TextElideMode.ElideMiddle)
         name.setMaximumWidth(tokens.column // 4)
         words = _size_of(path)
-        self.button = IconButton(theme, "x", f"Remove {Path(path).name}")
+        self.button = IconButton(theme, "x", tr("Remove {name}").format(name=Path(path).name))
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_close, 0, 0, 0)
         row.setSpacing(tokens.space_close)
@@ -47,7 +48,7 @@ class AttachmentView(QFrame):
         row.addWidget(name)
         row.addWidget(TextLabel(theme, words, size=tokens.size_small, tone="muted"))
         row.addWidget(self.button)
-        self.setAccessibleName(f"Attached: {Path(path).name}, {words}")
+        self.setAccessibleName(tr("Attached: {name}, {size}").format(name=Path(path).name, size=words))
         set_tool_tip(self, path)
         self.button.clicked.connect(self.removed)
         theme.changed.connect(self._on_theme_changed)
@@ -80,7 +81,7 @@ def _size_of(path: str) -> str:
     try:
         return file_size(Path(path).stat().st_size)
     except OSError:
-        return "gone"
+        return tr("gone")
 
 
 class AttachmentsView(QScrollArea):
@@ -104,7 +105,7 @@ class AttachmentsView(QScrollArea):
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(theme.tokens.space_tight)
         self._row.addStretch(1)
-        self.setAccessibleName("Attached files")
+        self.setAccessibleName(tr("Attached files"))
         self.setWidget(self._inner)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -151,13 +152,15 @@ class AttachmentsView(QScrollArea):
             with open_regular(Path(path)):
                 size = Path(path).stat().st_size
         except NotRegularFile as error:
-            return f"{name} could not be attached: {error.strerror}."
+            return tr("Couldn't attach {name}: {error}.").format(name=name, error=error.strerror)
         except OSError:
-            return f"{name} could not be attached: it is gone or cannot be read."
+            return tr("Couldn't attach {name}: it's missing or can't be read.").format(name=name)
         if len(self._chips) >= _MAX_FILES:
-            return f"{name} was not attached: at most {_MAX_FILES} files go with one message."
+            return tr("Couldn't attach {name}: a message can have up to {most} files.").format(
+                name=name, most=_MAX_FILES
+            )
         if size > _MAX_PICTURE_BYTES and QImageReader(path).canRead():
-            return f"{name} was not attached: a picture may have at most 10 MB."
+            return tr("Couldn't attach {name}: pictures can be up to 10 MB.").format(name=name)
         return ""
 
     def _add_chip(self, path: str) -> None:

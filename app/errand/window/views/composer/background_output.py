@@ -4,10 +4,11 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
-from errand.client.number_format import duration
+from errand.client.number_format import clock_time, duration
 from errand.client.safe_text import escape_hidden_line
 from errand.notice_text import short_exit_text
 from errand.protocol.background import BackgroundCommand
+from errand.translation import tr
 from errand.window.stores.conversation.background import BackgroundStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
@@ -21,12 +22,19 @@ _SECRET_WORDS = ("password", "passphrase", "passwort", "mot de passe", "pin:")
 
 
 def state_text(one: BackgroundCommand) -> str:
-    """`running since 14:05`, `exit 1 after 2 min`."""
+    """`running since 14:05`, `exit code 1 after 2 min`."""
     if one.ended_at is None:
-        since = f"running since {one.started_at.astimezone():%H:%M}"
-        return "stopping" if one.stopped_by else "waits for input" if one.waits_for_input else since
-    how = "stopped" if one.stopped_by else "ended" if one.exit_code is None else short_exit_text(one.exit_code)
-    return f"{how} after {duration((one.ended_at - one.started_at).total_seconds())}"
+        if one.stopped_by:
+            return tr("stopping")
+        if one.waits_for_input:
+            return tr("waiting for input")
+        return tr("running since {time}").format(time=clock_time(one.started_at))
+    time = duration((one.ended_at - one.started_at).total_seconds())
+    if one.stopped_by:
+        return tr("stopped after {time}").format(time=time)
+    if one.exit_code is None:
+        return tr("ended after {time}").format(time=time)
+    return tr("{exit} after {time}").format(exit=short_exit_text(one.exit_code), time=time)
 
 
 def asks_for_secret(one: BackgroundCommand) -> bool:
@@ -42,7 +50,7 @@ class BackgroundOutputDialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         command = " ".join(escape_hidden_line(one.command).split())
-        self.setWindowTitle(f"Output of {command[:_LONGEST_TITLE]}")
+        self.setWindowTitle(tr("Output of {command}").format(command=command[:_LONGEST_TITLE]))
         self._store = store
         self._theme = theme
         self._one = one
@@ -51,20 +59,20 @@ class BackgroundOutputDialog(QDialog):
         self._state = TextLabel(theme, tone="muted")
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._problem.hide()
-        self.stop_button = push_button("Stop")
+        self.stop_button = push_button(tr("Stop"))
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setFont(theme.font(theme.tokens.size_base, mono=True))
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.text.document().setDocumentMargin(theme.tokens.space_close)
-        self.text.setAccessibleName("Output")
-        self.text.setPlaceholderText("Nothing was printed yet.")
+        self.text.setAccessibleName(tr("Output"))
+        self.text.setPlaceholderText(tr("No output yet"))
         self.field = QLineEdit()
-        self.field.setAccessibleName("Line for the terminal of the command")
-        self.field.setPlaceholderText("Type a line for its terminal; Enter sends it")
-        self.send_button, self.interrupt_button = push_button("Send"), push_button("Ctrl+C")
-        self.interrupt_button.setAccessibleName("Send Ctrl+C, which interrupts most programs")
+        self.field.setAccessibleName(tr("Input for the command"))
+        self.field.setPlaceholderText(tr("Type input, press Enter to send"))
+        self.send_button, self.interrupt_button = push_button(tr("Send")), push_button("Ctrl+C")
+        self.interrupt_button.setAccessibleName(tr("Send Ctrl+C to interrupt the program"))
         self._typing = QWidget()
         self._lay_out()
         resize_on_screen(self, _SIZE.width(), _SIZE.height())
@@ -86,7 +94,7 @@ class BackgroundOutputDialog(QDialog):
         head.setSpacing(tokens.space_normal)
         head.addWidget(self._command, 1)
         head.addWidget(self._state)
-        head.addWidget(CopyButton(self._theme, "Copy output", self._copy))
+        head.addWidget(CopyButton(self._theme, tr("Copy output"), self._copy))
         head.addWidget(self.stop_button)
         line = QHBoxLayout(self._typing)
         line.setContentsMargins(0, 0, 0, 0)

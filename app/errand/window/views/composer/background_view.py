@@ -6,9 +6,10 @@ from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from errand.client.number_format import count, duration
+from errand.client.number_format import duration
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.background import BackgroundCommand
+from errand.translation import tr, trn
 from errand.window.rows.disclosure import DisclosureButton, LinePart
 from errand.window.stores.conversation.background import BackgroundStore
 from errand.window.theme.style import set_tool_tip
@@ -42,8 +43,8 @@ class BackgroundRowView(QFrame):
         self._time = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._time.setMinimumWidth(self._time.fontMetrics().horizontalAdvance(_LONG_TIME))
         self._time.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._open = IconButton(theme, "maximize", "Open the output", shortcut="Enter")
-        self._stop = IconButton(theme, "circle-stop", "Stop", shortcut="Del")
+        self._open = IconButton(theme, "maximize", tr("Show output"), shortcut="Enter")
+        self._stop = IconButton(theme, "circle-stop", tr("Stop"), shortcut="Del")
         tokens = theme.tokens
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_normal, 0, tokens.space_close, 0)
@@ -65,15 +66,19 @@ class BackgroundRowView(QFrame):
         command = " ".join(escape_hidden_line(one.command).split())
         last = escape_hidden_line(one.last_lines.splitlines()[-1]) if one.last_lines else ""
         if one.stopped_by:
-            last = "stopping"
+            last = tr("stopping")
         elif one.waits_for_input:
-            last = f"waits for input: {last}" if last else "waits for input"
+            last = tr("waiting for input: {line}").format(line=last) if last else tr("waiting for input")
         self._command.set_text(command)
         self._last.set_text(last)
         self._last.set_tone("waiting" if one.waits_for_input and not one.stopped_by else "muted")
         self._time.setText(duration((datetime.now(UTC) - one.started_at).total_seconds()))
         self._stop.setEnabled(not one.stopped_by)
-        self.setAccessibleName(f"Background command {one.id}: {command}, {state_text(one)}. {last}")
+        self.setAccessibleName(
+            tr("Background command {id}: {command}, {state}. {last}").format(
+                id=one.id, command=command, state=state_text(one), last=last
+            )
+        )
         set_tool_tip(self, escape_hidden(f"{one.command}\n{one.last_lines}").strip())
 
     def open_output(self) -> None:
@@ -113,7 +118,7 @@ class BackgroundView(QWidget):
 
     def __init__(self, store: BackgroundStore, theme: Theme) -> None:
         super().__init__()
-        self.setAccessibleName("Background commands")
+        self.setAccessibleName(tr("Background commands"))
         self._store = store
         self._theme = theme
         self._rows: dict[str, BackgroundRowView] = {}
@@ -146,8 +151,12 @@ class BackgroundView(QWidget):
         running = self._store.running
         if running:
             waits = sum(one.waits_for_input for one in running)
-            parts = [LinePart(count(len(running), "background command"))]
-            parts += [LinePart("·"), LinePart(f"{waits} waiting for input", "waiting")] if waits else []
+            parts = [LinePart(trn("{n} background command", "{n} background commands", len(running)))]
+            parts += (
+                [LinePart("·"), LinePart(trn("{n} waiting for input", "{n} waiting for input", waits), "waiting")]
+                if waits
+                else []
+            )
             self.header.show_line("terminal", "muted", parts, can_open=True)
         for number in self._rows.keys() - {one.id for one in running}:
             row = self._rows.pop(number)

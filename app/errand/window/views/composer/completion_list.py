@@ -7,6 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QListWidget, QListWidgetItem, QVBoxLayout
 
 from errand.protocol.agents import Agent
+from errand.translation import tr
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.prompt_edit import PromptEditView
@@ -118,7 +119,7 @@ class MentionListView(CompletionListView):
 
     def __init__(self, field: PromptEditView, agents: Callable[[], tuple[Agent, ...]], theme: Theme) -> None:
         self._agents = agents
-        super().__init__(field, "Agents to name", theme)
+        super().__init__(field, tr("Mention an agent"), theme)
 
     def start(self) -> int:
         """The position of the @ before the cursor; -1 if there is none, or if it is part of a word."""

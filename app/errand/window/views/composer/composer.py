@@ -8,6 +8,7 @@ from typing import Literal
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.theme.style import ButtonStyle, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.attachments import AttachmentsView
@@ -44,13 +45,16 @@ class _ButtonLabel:
 
 
 _BUTTON_LABELS: dict[ComposerMode, _ButtonLabel] = {
-    "send": _ButtonLabel("Send", "arrow-up", "primary", "Enter"),
+    "send": _ButtonLabel(tr("Send"), "arrow-up", "primary", "Enter"),
     "steer": _ButtonLabel(
-        "Steer", "arrow-up", "primary", "Enter: read before the next turn. Alt+Enter: after this work."
+        tr("Steer"),
+        "arrow-up",
+        "primary",
+        tr("Enter: the agent reads it in its next turn. Alt+Enter: queue it for later."),
     ),
-    "reply": _ButtonLabel("Reply", "arrow-up", "primary", "Enter"),
-    "stop": _ButtonLabel("Stop", "square", "plain", "Esc twice"),
-    "stopping": _ButtonLabel("Stopping", "square", "plain", "What it started is being ended"),
+    "reply": _ButtonLabel(tr("Reply"), "arrow-up", "primary", "Enter"),
+    "stop": _ButtonLabel(tr("Stop"), "square", "plain", tr("Press Esc twice")),
+    "stopping": _ButtonLabel(tr("Stopping…"), "square", "plain", tr("Ending running processes")),
 }
 
 
@@ -79,11 +83,11 @@ class ComposerView(QFrame):
         self._state = ComposerState()
         self._said_writing_at = -_WRITING_EVERY_S
         self._edit = PromptEditView(self)
-        self._edit.setAccessibleName("Message")
+        self._edit.setAccessibleName(tr("Message"))
         set_style(self._edit, "look", "bare")
         self.attachments = AttachmentsView(theme)
-        self._clip = IconButton(theme, "paperclip", "Attach files")
-        self._button = push_button("Send", "primary")
+        self._clip = IconButton(theme, "paperclip", tr("Attach files"))
+        self._button = push_button(tr("Send"), "primary")
         self._lay_out(extras)
         self._edit.textChanged.connect(self._on_text_changed)
         self._edit.submitted.connect(self._on_submitted)
@@ -174,10 +178,10 @@ class ComposerView(QFrame):
         if state.question:
             return state.question
         if self.attachments.paths:
-            return "Say what is to be done with it"
+            return tr("What should I do with this?")
         if state.active and state.steers:
-            return "Write to steer the task; Alt+Enter queues it for later"
-        return "Go on from here" if state.has_begun else "What is to be done?"
+            return tr("Message the agent… (Alt+Enter to queue)")
+        return tr("Reply…") if state.has_begun else tr("What should I do?")
 
     def _on_text_changed(self) -> None:
         self._show_mode()
@@ -196,7 +200,7 @@ class ComposerView(QFrame):
             self.queued.emit(*message)
 
     def _on_clip_clicked(self) -> None:
-        dialog = QFileDialog(self, "Attach files", str(Path.home()))
+        dialog = QFileDialog(self, tr("Attach files"), str(Path.home()))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         dialog.filesSelected.connect(self.attachments.add)
         dialog.open()

@@ -8,6 +8,7 @@ from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.protocol.tasks import ApproveMode, Task
+from errand.translation import tr
 from errand.window.rows.row import UserRow
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.branch_rows import StreamedText
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from errand.window.views.composer.server_prompts import ServerPromptListView
 
 
-_WRITING: dict[StreamedText, str] = {"none": "Working", "thinking": "Thinking", "reply": "Answering"}
+_WRITING: dict[StreamedText, str] = {"none": tr("Working"), "thinking": tr("Thinking"), "reply": tr("Answering")}
 
 
 class PromptHistory:
@@ -160,7 +161,9 @@ class InputPanelView(QWidget):
             elif payload.text:
                 self.composer.attachments.add([self._pasted.save_text(payload.text)])
         except OSError as error:
-            self._store.requests.failed.emit(f"What was pasted could not be kept: {error.strerror}.")
+            self._store.requests.failed.emit(
+                tr("Couldn't save the pasted content: {error}.").format(error=error.strerror)
+            )
 
     def _connect(self) -> None:
         store, composer = self._store, self.composer

@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QMouseEvent, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from errand.protocol.settings import Model
+from errand.translation import tr
 from errand.window.stores.model_choice import ModelLine, context_text, price_text
 from errand.window.theme.style import paint_rounded
 from errand.window.theme.theme import Theme
@@ -104,7 +105,9 @@ class ModelDelegate(QStyledItemDelegate):
         name = metrics.elidedText(_title(line), Qt.TextElideMode.ElideRight, words.width())
         self._draw(painter, words, tokens.muted if line.kind == "more" else tokens.text, name)
         words.setLeft(words.left() + metrics.horizontalAdvance(name) + tokens.space_close)
-        beside = " · ".join(part for part in (line.provider, "default" if line.key == marks.default else "") if part)
+        beside = " · ".join(
+            part for part in (line.provider, tr("default") if line.key == marks.default else "") if part
+        )
         painter.setFont(self._small)
         fitting = QFontMetrics(self._small).elidedText(beside, Qt.TextElideMode.ElideRight, words.width())
         self._draw(painter, words, tokens.muted, fitting)
@@ -175,7 +178,7 @@ class ModelDelegate(QStyledItemDelegate):
 
 
 def _title(line: ModelLine) -> str:
-    return f"Use {line.name}" if line.kind == "typed" else line.name
+    return tr("Use {model}").format(model=line.name) if line.kind == "typed" else line.name
 
 
 def _is_active(state: QStyle.StateFlag) -> bool:

@@ -6,7 +6,7 @@ from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPe
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QListView, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.translation import grouped, tr
 from errand.window.stores.model_choice import (
     MORE,
     ModelChoice,
@@ -78,8 +78,8 @@ class ModelPicker(FramelessDialog):
 
     def __init__(self, theme: Theme, defaults: TaskOptionDefaults, current: str, parent: QWidget) -> None:
         super().__init__(theme, Qt.WindowType.Popup, parent)
-        self.setAccessibleName("Choose a model")
-        self.setWindowTitle("Choose a model")
+        self.setAccessibleName(tr("Choose a model"))
+        self.setWindowTitle(tr("Choose a model"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._theme = theme
         self._choice = ModelChoice(defaults.models, defaults.providers, current)
@@ -88,13 +88,13 @@ class ModelPicker(FramelessDialog):
         self._is_unfolded = False
         self._is_star_clicked = False
         self._field = QLineEdit(self)
-        self._field.setPlaceholderText("Search models, or type provider/model")
-        self._field.setAccessibleName("Search models")
+        self._field.setPlaceholderText(tr("Search models, or type provider/model"))
+        self._field.setAccessibleName(tr("Search models"))
         self._list = QListView(self)
         self._model = ModelListModel(self)
         self._delegate = ModelDelegate(theme, self._list)
         self._set_up_list()
-        self._empty = TextLabel(theme, "No model has these words. Type provider/model to use one that is not listed.")
+        self._empty = TextLabel(theme, tr("No models found. Type provider/model to use one that isn't listed."))
         self._empty.set_tone("muted")
         self._lay_out()
         self._field.textChanged.connect(self._on_text_changed)
@@ -144,7 +144,7 @@ class ModelPicker(FramelessDialog):
         return super().eventFilter(watched, event)
 
     def _set_up_list(self) -> None:
-        self._list.setAccessibleName("Models")
+        self._list.setAccessibleName(tr("Models"))
         self._list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._list.setUniformItemSizes(True)  # otherwise Qt asks for the size of each of thousands of lines
         self._list.setLayoutMode(QListView.LayoutMode.Batched)  # the first lines are painted before the last is placed
@@ -156,10 +156,10 @@ class ModelPicker(FramelessDialog):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        manage = push_button("Manage models…", "quiet")
+        manage = push_button(tr("Manage models…"), "quiet")
         manage.clicked.connect(self._on_manage_clicked)
         foot = QHBoxLayout()
-        foot.addWidget(TextLabel(self._theme, "Ctrl+D: favourite", tone="muted", size=tokens.size_small))
+        foot.addWidget(TextLabel(self._theme, tr("Ctrl+D: favourite"), tone="muted", size=tokens.size_small))
         foot.addStretch(1)
         foot.addWidget(manage)
         column = QVBoxLayout(self)
@@ -169,7 +169,7 @@ class ModelPicker(FramelessDialog):
         column.addWidget(self._list, 1)
         column.addWidget(self._empty, 1)
         column.addLayout(foot)
-        set_tool_tip(manage, "Add providers and models, and choose which ones are listed here")
+        set_tool_tip(manage, tr("Add providers and models, and choose which ones appear here"))
 
     def _wanted_height(self) -> int:
         lines = len(self._model.lines) * self._delegate.line_height
@@ -263,7 +263,7 @@ def _spoken(line: ModelLine, marks: LineMarks) -> str:
     if marks.ticked is not None and line.kind != "more" and line.is_choice:
         parts.insert(1, tr("ticked") if line.key in marks.ticked else tr("not ticked"))
     if line.key in marks.favourites:
-        parts.append("favourite")
+        parts.append(tr("favourite"))
     return ", ".join(part for part in parts if part)
 
 
@@ -276,12 +276,13 @@ def _tip(line: ModelLine) -> str:
     if line.model is None:
         return ""
     model = line.model
-    size = f"Context: {model.context_tokens:,} tokens" if model.context_tokens else ""
+    size = tr("Context: {tokens} tokens").format(tokens=grouped(model.context_tokens)) if model.context_tokens else ""
     price = price_text(model)
-    rows = (line.key, size, f"Price for a million tokens in / out: {price}" if price else "", _can(line))
+    cost = tr("Price per million tokens, in / out: {price}").format(price=price) if price else ""
+    rows = (line.key, size, cost, _can(line))
     return plain_tool_tip("\n".join(row for row in rows if row))
 
 
 def _can(line: ModelLine) -> str:
     can = abilities_text(line.model) if line.model is not None else ""
-    return f"Supports: {can}" if can else ""
+    return tr("Supports: {abilities}").format(abilities=can) if can else ""

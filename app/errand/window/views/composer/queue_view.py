@@ -7,6 +7,7 @@ from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from errand.protocol.tasks import Queued
+from errand.translation import tr, trn
 from errand.window.stores.conversation.queue import QueueStore
 from errand.window.theme.style import set_style, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -15,7 +16,7 @@ from errand.window.views.composer.prompt_edit import PromptEditView
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
-_KIND_LABELS = {"steer": "next turn", "follow_up": "after this work"}
+_KIND_LABELS = {"steer": tr("next turn"), "follow_up": tr("later")}
 _ICONS = {"steer": "corner-down-right", "follow_up": "list-end"}
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
@@ -46,15 +47,15 @@ class QueuedMessageView(QFrame):
         self._when = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._field = PromptEditView(self)
         self._field.setFont(theme.font(theme.tokens.size_base))
-        self._field.setAccessibleName("Text that waits: Enter keeps the change, Esc leaves it")
+        self._field.setAccessibleName(tr("Queued message: Enter to save, Esc to cancel"))
         set_style(self._field, "look", "bare")
-        self._edit = IconButton(theme, "pencil", "Edit", shortcut="Enter")
-        self._send = IconButton(theme, "send-horizontal", "Send now: read before the next turn")
-        self._up = IconButton(theme, "arrow-up", "Move up", shortcut="Alt+Up")
-        self._down = IconButton(theme, "arrow-down", "Move down", shortcut="Alt+Down")
-        self._remove = IconButton(theme, "x", "Remove", shortcut="Del")
-        self._save = IconButton(theme, "check", "Keep the change", shortcut="Enter")
-        self._cancel = IconButton(theme, "x", "Leave it as it was", shortcut="Esc")
+        self._edit = IconButton(theme, "pencil", tr("Edit"), shortcut="Enter")
+        self._send = IconButton(theme, "send-horizontal", tr("Send now"))
+        self._up = IconButton(theme, "arrow-up", tr("Move up"), shortcut="Alt+Up")
+        self._down = IconButton(theme, "arrow-down", tr("Move down"), shortcut="Alt+Down")
+        self._remove = IconButton(theme, "x", tr("Remove"), shortcut="Del")
+        self._save = IconButton(theme, "check", tr("Save"), shortcut="Enter")
+        self._cancel = IconButton(theme, "x", tr("Cancel"), shortcut="Esc")
         self._lay_out()
         self._connect()
         self._show_parts()
@@ -82,10 +83,11 @@ class QueuedMessageView(QFrame):
     def show_entry(self, entry: Queued, position: int, count: int) -> None:
         """`position` counts from 0 among the `count` entries of its kind."""
         self._entry = entry
-        files = f" (+ {len(entry.attachments)} files)" if entry.attachments else ""
-        self._text.set_text(entry.text + files)
+        files = trn("(+ {n} file)", "(+ {n} files)", len(entry.attachments)) if entry.attachments else ""
+        text = f"{entry.text} {files}".rstrip()
+        self._text.set_text(text)
         self._when.setText(_KIND_LABELS[entry.kind])
-        self.setAccessibleName(f"Waits for {_KIND_LABELS[entry.kind]}: {entry.text}{files}")
+        self.setAccessibleName(tr("Queued for {when}: {text}").format(when=_KIND_LABELS[entry.kind], text=text))
         set_tool_tip(self, entry.text)
         self._send.setEnabled(entry.kind == "follow_up")
         self._up.setEnabled(position > 0)
@@ -228,7 +230,7 @@ class QueueView(QScrollArea):
 
     def __init__(self, store: QueueStore, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setAccessibleName("Waiting texts")
+        self.setAccessibleName(tr("Queued messages"))
         self._store = store
         self._theme = theme
         self._rows: dict[str, QueuedMessageView] = {}

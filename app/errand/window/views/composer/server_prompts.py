@@ -10,6 +10,7 @@ from shiboken6 import isValid
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpPromptListParams, McpPromptListResult, McpPromptParams, McpServerPrompt
+from errand.translation import tr
 from errand.window.stores.tools import ToolStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
@@ -44,7 +45,7 @@ class ServerPromptListView(CompletionListView):
         self._result = McpPromptListResult()
         self._is_starting = False
         self._is_open = False
-        super().__init__(field, "Prompts of servers", theme)
+        super().__init__(field, tr("Server prompts"), theme)
 
     def start(self) -> int:
         """0 while the text is a / and part of a name."""
@@ -59,7 +60,9 @@ class ServerPromptListView(CompletionListView):
         items = [self._item(_line(result.prompts[index]), index) for index in found]
         if result.idle and not typed:
             names = ", ".join(map(escape_hidden_line, result.idle))
-            items.append(self._item(one_line(f"Start {names} to see more prompts", _LONGEST_LINE), _START))
+            items.append(
+                self._item(one_line(tr("Start {names} to see more prompts").format(names=names), _LONGEST_LINE), _START)
+            )
         if not typed:
             items += [self._note(problem) for problem in result.problems[:_MAX_PROBLEMS]]
         return items
@@ -100,7 +103,7 @@ class ServerPromptListView(CompletionListView):
             return
         self._is_starting = start
         if start:
-            self._result = McpPromptListResult(prompts=self._result.prompts, problems=("Starting …",))
+            self._result = McpPromptListResult(prompts=self._result.prompts, problems=(tr("Starting…"),))
             self.update_items()
         params = McpPromptListParams(workspace=self._workspace(), start=start)
         self._tools.load_prompts(params, partial(self._on_loaded, start), self._on_failed)
@@ -157,7 +160,7 @@ class PromptArgumentsDialog(QDialog):
         self._fields: dict[str, QLineEdit] = {}
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._problem.hide()
-        self._insert, cancel = push_button("Insert", "primary"), push_button("Cancel")
+        self._insert, cancel = push_button(tr("Insert"), "primary"), push_button(tr("Cancel"))
         self._lay_out(theme, cancel)
         self._insert.clicked.connect(self._on_insert)
         cancel.clicked.connect(self.reject)
@@ -175,7 +178,9 @@ class PromptArgumentsDialog(QDialog):
             field.setAccessibleName(name)
             field.setMaxLength(_LONGEST_VALUE)
             about = escape_hidden_line(argument.description)
-            field.setPlaceholderText(about if argument.required else f"{about} (may be left out)".strip())
+            field.setPlaceholderText(
+                about if argument.required else tr("{about} (optional)").format(about=about).strip()
+            )
             field.textChanged.connect(self._on_edited)
             field.returnPressed.connect(self._on_insert)
             form.addRow(name, field)

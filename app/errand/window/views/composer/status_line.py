@@ -52,8 +52,8 @@ class StatusLineView(QWidget):
         self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
         self._most_activity = theme.tokens.column // 4
         self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
-        self._try_now = push_button("Try now", "quiet")
-        set_tool_tip(self._try_now, "Ask the model at once instead of waiting for its limit to pass")
+        self._try_now = push_button(tr("Try now"), "quiet")
+        set_tool_tip(self._try_now, tr("Retry now instead of waiting for the rate limit"))
         self._try_now.clicked.connect(self.try_now_requested)
         self._try_now.hide()
         self._pause = push_button(tr("Pause"), "quiet")
@@ -95,7 +95,7 @@ class StatusLineView(QWidget):
         self._reminder = text
         self._show_activity()
 
-    def show_task(self, task: Task | None, who: str = "", writing: str = "Working") -> None:
+    def show_task(self, task: Task | None, who: str = "", writing: str = tr("Working")) -> None:
         """`who` is the name of the agent, if there are several; `writing` says what its model does."""
         if task is None or self._task is None or (task.id, task.worked_s) != (self._task.id, self._task.worked_s):
             self._told_at = time.monotonic()

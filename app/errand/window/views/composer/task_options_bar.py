@@ -8,8 +8,11 @@ from PySide6.QtCore import QPoint, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWidget
 
+from errand.client.display_text import uncapitalised
+from errand.client.number_format import dollars
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.tasks import ApproveMode, Task
+from errand.translation import tr
 from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.stores.welcome import short_path
@@ -18,7 +21,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
 from errand.window.views.composer.task_options_dialog import MODES, NETWORKS, THINKING
 
-_SCRATCH = "New folder"
+_SCRATCH = tr("New folder")
 _MAX_NAME = 28
 
 
@@ -47,8 +50,8 @@ class TaskOptionsView(QWidget):
         self.options = TaskOptions()
         self._untouched = self.options
         self.folder_button = push_button(_SCRATCH, "quiet")
-        self.model_button = push_button("Set up a model", "quiet")
-        self.more_button = push_button("More", "quiet")
+        self.model_button = push_button(tr("Set up a model"), "quiet")
+        self.more_button = push_button(tr("More"), "quiet")
         self._words: dict[QPushButton, str] = {}
         row = QHBoxLayout(self)
         row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it folds when space is short
@@ -165,24 +168,24 @@ class TaskOptionsView(QWidget):
         folder = Path(workspace).name if workspace else _SCRATCH
         self._words[self.folder_button] = _short(folder)
         self.folder_button.setEnabled(not self.has_begun)
-        self.folder_button.setAccessibleName(f"Folder to work in: {folder}")
-        set_tool_tip(self.folder_button, workspace or "Errand makes a new folder for this conversation")
+        self.folder_button.setAccessibleName(tr("Working folder: {folder}").format(folder=folder))
+        set_tool_tip(self.folder_button, workspace or tr("Errand creates a new folder for this conversation"))
         self.folder_button.setIcon(self._theme.icon("folder", "muted"))
 
     def _show_model(self) -> None:
         model = self._defaults.model_of(self.options)
-        self._words[self.model_button] = _short(model_name(model)) if model else "Set up a model"
-        self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
-        set_tool_tip(self.model_button, f"The model that works on this: {model}" if model else "No model is set up")
+        self._words[self.model_button] = _short(model_name(model)) if model else tr("Set up a model")
+        self.model_button.setAccessibleName(tr("Model: {model}").format(model=model) if model else tr("Set up a model"))
+        set_tool_tip(self.model_button, tr("Model: {model}").format(model=model) if model else tr("No model set up"))
         self.model_button.setIcon(self._theme.icon("brain", "muted"))
 
     def _show_more(self) -> None:
         """Name the options that differ from the defaults."""
         unusual = self._changed_options_text()
-        self._words[self.more_button] = ", ".join(unusual) or "More"
-        text = ", ".join(unusual) or "as usual"
-        self.more_button.setAccessibleName(f"More choices: {text}")
-        set_tool_tip(self.more_button, "Personality, mode, thinking and budget of the next task")
+        self._words[self.more_button] = ", ".join(unusual) or tr("More")
+        text = ", ".join(unusual) or tr("defaults")
+        self.more_button.setAccessibleName(tr("More options: {options}").format(options=text))
+        set_tool_tip(self.more_button, tr("Personality, mode, thinking and budget"))
         self.more_button.setIcon(self._theme.icon("sliders-horizontal", "muted"))
 
     def _changed_options_text(self) -> list[str]:
@@ -190,11 +193,11 @@ class TaskOptionsView(QWidget):
         parts = [
             personality.name if personality is not None and personality.id != "assistant" else "",
             MODES[options.mode][0] if options.mode != "auto" else "",
-            f"thinks: {THINKING[options.thinking_level].lower()}"
+            tr("Thinking: {level}").format(level=uncapitalised(THINKING[options.thinking_level]))
             if options.thinking_level not in (None, "off")
             else "",
             NETWORKS[options.network][0] if options.network != "asked" else "",
-            f"${options.budget_usd:g} at most" if options.budget_usd is not None else "",
+            tr("Up to {amount}").format(amount=dollars(options.budget_usd)) if options.budget_usd is not None else "",
         ]
         return [part for part in parts if part]
 
@@ -215,13 +218,13 @@ class TaskOptionsView(QWidget):
         for folder in self._folders:
             name = escape_hidden_line(short_path(folder)).replace("&", "&&")
             menu.addAction(self._theme.icon("history"), name, partial(self.set_folder, folder))
-        menu.addAction(self._theme.icon("search"), "Choose a folder…", self.choose_folder)
+        menu.addAction(self._theme.icon("search"), tr("Choose folder…"), self.choose_folder)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self.folder_button.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
 
     def choose_folder(self) -> None:
         """Ask for a folder to work in."""
-        dialog = QFileDialog(self, "Folder to work in", self.options.workspace or str(Path.home()))
+        dialog = QFileDialog(self, tr("Working folder"), self.options.workspace or str(Path.home()))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
         dialog.fileSelected.connect(self.set_folder)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QV
 from errand.client.display_text import number_of
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import NetworkMode, TaskMode
+from errand.translation import tr
 from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import DEFAULT, TaskOptionDefaults, TaskOptions
 from errand.window.theme.style import plain_tool_tip, push_button, set_style, set_tool_tip
@@ -17,22 +18,22 @@ from errand.window.widgets.dialogs import FramelessDialog
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 MODES: dict[TaskMode, tuple[str, str]] = {
-    "auto": ("Auto", "Done at a reply that uses no tool, or when the agent says so."),
-    "task": ("Task", "Goes on until the agent says itself that the job is complete."),
-    "chat": ("Chat", "Plain talk: tools may be used, done at each reply."),
+    "auto": (tr("Auto"), tr("Ends with a reply that uses no tools, or when the agent says it's done.")),
+    "task": (tr("Task"), tr("Continues until the agent says the job is complete.")),
+    "chat": (tr("Chat"), tr("Ends with each reply. The agent can still use tools.")),
 }
 NETWORKS: dict[NetworkMode, tuple[str, str]] = {
-    "asked": ("Network if allowed", "Commands that need the network have it once you allowed them."),
-    "off": ("No network", "No command has the network."),
-    "on": ("Network for all", "Every command has the network, except private addresses."),
+    "asked": (tr("Network: ask"), tr("Commands can use the network when you allow it.")),
+    "off": (tr("Network: off"), tr("Commands can't use the network.")),
+    "on": (tr("Network: on"), tr("Commands can use the network, except private addresses.")),
 }
 THINKING: dict[ThinkingLevel, str] = {
-    "off": "Off",
-    "minimal": "Minimal",
-    "low": "Low",
-    "medium": "Medium",
-    "high": "High",
-    "xhigh": "Highest",
+    "off": tr("Off"),
+    "minimal": tr("Minimal"),
+    "low": tr("Low"),
+    "medium": tr("Medium"),
+    "high": tr("High"),
+    "xhigh": tr("Highest"),
 }
 
 
@@ -46,24 +47,26 @@ class TaskOptionsDialog(FramelessDialog):
 
     def __init__(self, theme: Theme, defaults: TaskOptionDefaults, options: TaskOptions, parent: QWidget) -> None:
         super().__init__(theme, Qt.WindowType.Popup, parent)
-        self.setAccessibleName("What the next task is started with")
-        self.setWindowTitle("What the next task is started with")
+        self.setAccessibleName(tr("Options for the next task"))
+        self.setWindowTitle(tr("Options for the next task"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._theme = theme
         self._defaults = defaults
         self._options = options
-        self.personality = _box("Personality", self._personalities(), options.personality_id or defaults.personality_id)
-        self.mode = _box("Mode", [(mode, name, about) for mode, (name, about) in MODES.items()], options.mode)
-        self.network = _box(
-            "Network", [(network, name, about) for network, (name, about) in NETWORKS.items()], options.network
+        self.personality = _box(
+            tr("Personality"), self._personalities(), options.personality_id or defaults.personality_id
         )
-        self.thinking = _box("Thinking", self._levels(), options.thinking_level or "")
-        self.model = push_button(defaults.model_of(options) or "Set up a model")
+        self.mode = _box(tr("Mode"), [(mode, name, about) for mode, (name, about) in MODES.items()], options.mode)
+        self.network = _box(
+            tr("Network"), [(network, name, about) for network, (name, about) in NETWORKS.items()], options.network
+        )
+        self.thinking = _box(tr("Thinking level"), self._levels(), options.thinking_level or "")
+        self.model = push_button(defaults.model_of(options) or tr("Set up a model"))
         self.budget = QLineEdit(f"{options.budget_usd:g}" if options.budget_usd is not None else "")
         self._mode_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         self._network_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
-        self.several = push_button("Ask several models…")
-        self.agent = push_button("Add an agent…")
+        self.several = push_button(tr("Ask several models…"))
+        self.agent = push_button(tr("Add agent…"))
         self.agent.setVisible(bool(defaults.agent))  # a new conversation has no agent to add another one to
         self._lay_out()
         self._connect()
@@ -87,25 +90,25 @@ class TaskOptionsDialog(FramelessDialog):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        self.model.setAccessibleName(f"Model: {self.model.text()}")
-        self.budget.setAccessibleName("Budget in dollars")
-        self.budget.setPlaceholderText("no limit")
-        set_tool_tip(self.budget, "The task stops and asks when it has cost this much")
+        self.model.setAccessibleName(tr("Model: {model}").format(model=self.model.text()))
+        self.budget.setAccessibleName(tr("Budget in dollars"))
+        self.budget.setPlaceholderText(tr("No limit"))
+        set_tool_tip(self.budget, tr("The task pauses and asks when it has cost this much"))
         form = QFormLayout()
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_close)
-        form.addRow("Personality", self.personality)
-        form.addRow("Model", self.model)
-        form.addRow("Thinking", self.thinking)
-        form.addRow("Mode", self._with_explanation(self.mode, self._mode_about))
-        form.addRow("Network", self._with_explanation(self.network, self._network_about))
-        form.addRow("Budget in $", self.budget)
-        form.addRow("Folder", ElidedLabel(self._theme, self._options.workspace or "A new one, made by Errand"))
+        form.addRow(tr("Personality"), self.personality)
+        form.addRow(tr("Model"), self.model)
+        form.addRow(tr("Thinking level"), self.thinking)
+        form.addRow(tr("Mode"), self._with_explanation(self.mode, self._mode_about))
+        form.addRow(tr("Network"), self._with_explanation(self.network, self._network_about))
+        form.addRow(tr("Budget ($)"), self.budget)
+        form.addRow(tr("Folder"), ElidedLabel(self._theme, self._options.workspace or tr("New folder")))
         column = QVBoxLayout(self)
         space = tokens.space_wide
         column.setContentsMargins(space, space, space, space)
         column.setSpacing(tokens.space_normal)
-        column.addWidget(TextLabel(self._theme, "The next task is started with", bold=True))
+        column.addWidget(TextLabel(self._theme, tr("Next task"), bold=True))
         column.addLayout(form)
         column.addLayout(self._agent_buttons())
 
@@ -136,10 +139,10 @@ class TaskOptionsDialog(FramelessDialog):
 
     def _personalities(self) -> list[tuple[str, str, str]]:
         known = [(each.id, each.name, each.system_prompt[:300]) for each in self._defaults.personalities]
-        return known or [(DEFAULT, "Assistant", "")]
+        return known or [(DEFAULT, tr("Assistant"), "")]
 
     def _levels(self) -> list[tuple[str, str, str]]:
-        return [("", "As the personality has it", ""), *((level, name, "") for level, name in THINKING.items())]
+        return [("", tr("From personality"), ""), *((level, name, "") for level, name in THINKING.items())]
 
     def _change(self, options: TaskOptions) -> None:
         self._options = options
@@ -150,7 +153,7 @@ class TaskOptionsDialog(FramelessDialog):
         self._mode_about.setText(MODES[self._options.mode][1])
         self._network_about.setText(NETWORKS[self._options.network][1])
         model = self._defaults.model_of(self._options)
-        name = model_name(model) if model else "Set up a model"
+        name = model_name(model) if model else tr("Set up a model")
         self.model.setText(
             self.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, self._theme.tokens.column // 4)
         )
@@ -204,7 +207,8 @@ class TaskOptionsDialog(FramelessDialog):
         is_wrong = bool(text.strip()) and budget is None
         set_style(self.budget, "state", "wrong" if is_wrong else "")
         set_tool_tip(
-            self.budget, "An amount above 0, such as 0.50" if is_wrong else "The task stops and asks at this cost"
+            self.budget,
+            tr("Enter an amount above 0, such as 0.50") if is_wrong else tr("The task pauses and asks at this cost"),
         )
         if not is_wrong:
             self._change(replace(self._options, budget_usd=budget))

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLay
 from errand.client.display_text import TODO_STATES, current_item, is_all_done, todo_text
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.tasks import Task, TodoItem, TodoStatus
+from errand.translation import tr
 from errand.window.rows.disclosure import DisclosureButton, LinePart
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
@@ -77,7 +78,7 @@ class TodoView(QWidget):
         self._list.setContentsMargins(0, 0, 0, 0)
         self._list.setSpacing(0)
         self.scroll_area = QScrollArea()
-        self.scroll_area.setAccessibleName("To-do list")
+        self.scroll_area.setAccessibleName(tr("To-do list"))
         self.scroll_area.setWidget(inner)
         self.scroll_area.setWidgetResizable(True)
         self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)

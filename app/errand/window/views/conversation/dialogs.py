@@ -7,6 +7,7 @@ from PySide6.QtGui import QClipboard
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from errand.client.safe_text import escape_hidden
+from errand.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.commands import WorkspaceQuestion
@@ -86,16 +87,18 @@ class WorkspaceDialog(QuestionDialog):
     def __init__(self, question: WorkspaceQuestion, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Folder to work in")
+        self.setWindowTitle(tr("Working folder"))
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setText(f"Work in {escape_hidden(question.proposed)}?")
+        self.setText(tr("Work in {folder}?").format(folder=escape_hidden(question.proposed)))
         self.setInformativeText(
-            "This conversation was imported, and its file names this folder. Its agents would read the files there "
-            "without asking, and change them when you allow it."
+            tr(
+                "This conversation was imported and names this folder. Its agents can read the files there "
+                "without asking, and change them when you allow it."
+            )
         )
         self._question = question
-        self._proposed_button = self.addButton("Work there", QMessageBox.ButtonRole.AcceptRole)
-        self._own_button = self.addButton("Use a new folder", QMessageBox.ButtonRole.ActionRole)
+        self._proposed_button = self.addButton(tr("Use this folder"), QMessageBox.ButtonRole.AcceptRole)
+        self._own_button = self.addButton(tr("Use a new folder"), QMessageBox.ButtonRole.ActionRole)
         cancel = self.addButton(QMessageBox.StandardButton.Cancel)
         self.set_default(cancel)
         self.setEscapeButton(cancel)

@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
+from errand.translation import grouped, tr, trn
 from errand.window.stores.conversation.find import FindStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
@@ -31,9 +32,9 @@ class FindBarView(QWidget):
         self.field = _Field(theme)
         self.count = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
         self._elsewhere = push_button("", "quiet")
-        self._previous = IconButton(theme, "chevron-up", "Previous hit", shortcut="Shift+Enter")
-        self._next = IconButton(theme, "chevron-down", "Next hit", shortcut="Enter")
-        self._close = IconButton(theme, "x", "Close the search", shortcut="Esc")
+        self._previous = IconButton(theme, "chevron-up", tr("Previous result"), shortcut="Shift+Enter")
+        self._next = IconButton(theme, "chevron-down", tr("Next result"), shortcut="Enter")
+        self._close = IconButton(theme, "x", tr("Close search"), shortcut="Esc")
         self._lay_out()
         self._connect()
         self.hide()
@@ -110,17 +111,19 @@ class FindBarView(QWidget):
     def _count_text(self) -> str:
         find = self.search
         earlier = len(find.earlier)
-        above = f"{earlier:,} message{'' if earlier == 1 else 's'} above" if earlier else ""
+        above = trn("{n} more above", "{n} more above", earlier) if earlier else ""
         if find.pattern is None:
             return ""
         if find.total:
-            words = f"{find.current_number:,} of {find.total:,}"
+            words = tr("{current} of {total}").format(current=grouped(find.current_number), total=grouped(find.total))
             return f"{words} · {above}" if above else words
-        return f"Only in {above}: press Enter" if above else "Not found"
+        if above:
+            return trn("{n} message above: press Enter", "{n} messages above: press Enter", earlier)
+        return tr("No results")
 
     def _show_elsewhere(self) -> None:
         count = len(self.search.elsewhere)
-        words = "Also in another branch: go there" if count == 1 else f"Also {count:,} in other branches: go there"
+        words = trn("Show {n} in another branch", "Show {n} in other branches", count)
         self._elsewhere.setText(words)
         self._elsewhere.setAccessibleName(words)
         self._elsewhere.setVisible(count > 0)
@@ -134,7 +137,7 @@ class _Field(SearchField):
     close_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "Find in this conversation")
+        super().__init__(theme, tr("Search this conversation"))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

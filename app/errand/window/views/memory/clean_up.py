@@ -6,18 +6,18 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QSpinBox, QWidget
 
-from errand.client.number_format import count
 from errand.protocol.memory import MemoryPruneParams, MemoryStatsResult
+from errand.translation import grouped, tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.labels import TextLabel
 
-_AGES = {"30 days": 30, "90 days": 90, "half a year": 182, "a year": 365, "two years": 730}
-_BY_AGE, _BY_COUNT = "older than", "all but the newest"
+_AGES = {tr("30 days"): 30, tr("90 days"): 90, tr("6 months"): 182, tr("1 year"): 365, tr("2 years"): 730}
+_BY_AGE, _BY_COUNT = tr("Older than"), tr("All but the newest")
 _DEFAULT_KEPT, _MOST_KEPT = 10_000, 10_000_000
-_STAY = "The entries stay, and can be found by their words."
+_STAY = tr("The entries stay and can still be found by their words.")
 
 
 class CleanUpView(QWidget):
@@ -31,23 +31,23 @@ class CleanUpView(QWidget):
         self._stats: MemoryStatsResult | None = None
         self._pending = MemoryPruneParams()
         self._rule = ComboBox((_BY_AGE, _BY_COUNT))
-        self._rule.setAccessibleName("Which vectors to remove")
+        self._rule.setAccessibleName(tr("Vectors to remove"))
         self._age = ComboBox(tuple(_AGES))
-        self._age.setCurrentText("a year")
-        self._age.setAccessibleName("Age of the vectors to remove")
+        self._age.setCurrentText(tr("1 year"))
+        self._age.setAccessibleName(tr("Age of the vectors to remove"))
         self._kept = QSpinBox()
         self._kept.setRange(0, _MOST_KEPT)
         self._kept.setValue(_DEFAULT_KEPT)
         self._kept.setSingleStep(1000)
         self._kept.setGroupSeparatorShown(True)
-        self._kept.setAccessibleName("How many vectors to keep")
-        self._prune = push_button("Prune …")
-        self._prune.setAccessibleName("Remove old vectors")
-        self._prune_yes, prune_no = push_button("Remove them", "danger"), push_button("Keep them")
+        self._kept.setAccessibleName(tr("Number of vectors to keep"))
+        self._prune = push_button(tr("Prune…"))
+        self._prune.setAccessibleName(tr("Remove old vectors"))
+        self._prune_yes, prune_no = push_button(tr("Remove"), "danger"), push_button(tr("Cancel"))
         self._prune_question = ConfirmationView(theme, self._prune_yes, prune_no)
-        self._rebuild = push_button("Rebuild …")
-        self._rebuild.setAccessibleName("Rebuild the indexes")
-        self._rebuild_yes, rebuild_no = push_button("Rebuild", "danger"), push_button("Cancel")
+        self._rebuild = push_button(tr("Rebuild…"))
+        self._rebuild.setAccessibleName(tr("Rebuild index"))
+        self._rebuild_yes, rebuild_no = push_button(tr("Rebuild"), "danger"), push_button(tr("Cancel"))
         self._rebuild_question = ConfirmationView(theme, self._rebuild_yes, rebuild_no)
         self._safe = (prune_no, rebuild_no)
         self._lay_out(theme)
@@ -96,9 +96,9 @@ class CleanUpView(QWidget):
         form.setContentsMargins(0, 0, 0, 0)
         form.setSpacing(tokens.space_close)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        form.addRow(TextLabel(theme, "Vectors"), prune)
+        form.addRow(TextLabel(theme, tr("Vectors")), prune)
         form.addRow(self._prune_question)
-        form.addRow(TextLabel(theme, "Indexes"), rebuild)
+        form.addRow(TextLabel(theme, tr("Index")), rebuild)
         form.addRow(self._rebuild_question)
 
     def _on_rule_changed(self) -> None:
@@ -112,26 +112,33 @@ class CleanUpView(QWidget):
         if self._rule.currentText() == _BY_AGE:
             age = self._age.currentText()
             self._pending = MemoryPruneParams(before=datetime.now(UTC) - timedelta(days=_AGES[age]))
-            text = f"Remove the vectors of entries older than {age}? {_STAY}"
+            text = f"{tr('Remove the vectors of entries older than {age}?').format(age=age)} {_STAY}"
         else:
             kept, known = self._kept.value(), self._stats.vectors if self._stats is not None else 0
             self._pending = MemoryPruneParams(keep=kept)
-            text = f"Remove {count(max(0, known - kept), 'vector')} and keep the {kept:,} newest? {_STAY}"
+            question = trn(
+                "Remove {n} vector and keep the {kept} newest?",
+                "Remove {n} vectors and keep the {kept} newest?",
+                max(0, known - kept),
+            )
+            text = f"{question.format(kept=grouped(kept))} {_STAY}"
         self._prune_question.ask(text, self._safe[0])
 
     def _on_prune_confirmed(self) -> None:
         self._prune.setFocus()  # the answers are about to be hidden
-        self._prune_question.show_text("Removing …")
+        self._prune_question.show_text(tr("Removing…"))
         self.prune_wanted.emit(self._pending)
 
     def _on_rebuild_clicked(self) -> None:
         self.close_questions()
-        known = f" of {count(self._stats.entries, 'entry', 'entries')}" if self._stats is not None else ""
-        self._rebuild_question.ask(
-            f"Rebuild the indexes{known} from your conversations? It runs in the background. "
-            "Until it is done, searches find less.",
-            self._safe[1],
+        entries = self._stats.entries if self._stats is not None else 0
+        question = trn(
+            "Rebuild the index of {n} entry from your conversations?",
+            "Rebuild the index of {n} entries from your conversations?",
+            entries,
         )
+        about = tr("This runs in the background. Until it's done, searches find less.")
+        self._rebuild_question.ask(f"{question} {about}", self._safe[1])
 
     def _on_rebuild_confirmed(self) -> None:
         self.close_questions()

@@ -7,6 +7,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.stores.memory import LeftOutStore, MemoryEntryStore, MemoryStateStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.style import set_style
@@ -19,7 +20,11 @@ from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
 
 MemoryPage = Literal["entries", "facts", "state"]
-_PAGES: tuple[tuple[MemoryPage, str], ...] = (("entries", "Entries"), ("facts", "Facts"), ("state", "State"))
+_PAGES: tuple[tuple[MemoryPage, str], ...] = (
+    ("entries", tr("Entries")),
+    ("facts", tr("Facts")),
+    ("state", tr("Status")),
+)
 _WIDTH, _HEIGHT = 980, 640
 _MOST_FOLDERS = 50  # conversations whose folders are offered as a filter
 
@@ -35,7 +40,7 @@ class MemoryDialog(QDialog):
         self._theme = theme
         self._conversation_id = ""
         self._folder = ""
-        self.setWindowTitle("Memory")
+        self.setWindowTitle(tr("Memory"))
         resize_on_screen(self, theme.pixels(_WIDTH), theme.pixels(_HEIGHT))
         self._entry_store = MemoryEntryStore(stores.session, self)
         self._state = MemoryStateStore(stores.session, stores.tasks, self)
@@ -70,7 +75,7 @@ class MemoryDialog(QDialog):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        self.tabs.setAccessibleName("Pages of memory")
+        self.tabs.setAccessibleName(tr("Memory pages"))
         self.tabs.setExpanding(False)
         set_style(self.tabs, "look", "choice")
         for _, text in _PAGES:
@@ -79,7 +84,7 @@ class MemoryDialog(QDialog):
             self._stack.addWidget(page)
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
-        head.addWidget(TextLabel(self._theme, "Memory", size=tokens.size_heading, bold=True))
+        head.addWidget(TextLabel(self._theme, tr("Memory"), size=tokens.size_heading, bold=True))
         head.addSpacing(tokens.space_wide)
         head.addWidget(self.tabs)
         head.addStretch(1)
@@ -143,10 +148,10 @@ class MemoryDialog(QDialog):
         self.source_requested.emit(conversation_id, node_id)
 
     def _on_pinned(self) -> None:
-        self._say("Pinned as a fact. Agents are told of it from the next task on.")
+        self._say(tr("Pinned as a fact. Applies to new tasks."))
 
     def _on_fact_said(self, text: str, can_undo: bool) -> None:
-        self.banner.show_message(text, "done", "Undo" if can_undo else "")
+        self.banner.show_message(text, "done", tr("Undo") if can_undo else "")
 
     def _say(self, text: str) -> None:
         self.banner.show_message(text, "done")

@@ -3,9 +3,9 @@
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from errand.client.number_format import count
 from errand.client.safe_text import plain
 from errand.protocol.memory import MemoryForgetResult, MemoryItem, MemoryPreviewForgetResult
+from errand.translation import tr, trn
 from errand.window.stores.facts import FactStore
 from errand.window.stores.memory import MemoryEntryStore
 from errand.window.theme.style import push_button, set_style
@@ -18,8 +18,8 @@ from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import ElidedLabel
 from errand.window.widgets.search_field import SearchField
 
-_EMPTY = "What you and your agents say and do is kept here, so that it is found again weeks later."
-_NOT_FOUND = "Use other words, or fewer filters."
+_EMPTY = tr("What you and your agents say and do is stored here, so you can find it weeks later.")
+_NOT_FOUND = tr("Try other words or fewer filters.")
 _SLOW_MS = 300
 _LIST_WIDTH, _ENTRY_WIDTH = 420, 500
 
@@ -38,7 +38,7 @@ class EntriesPageView(QWidget):
     def __init__(self, theme: Theme, store: MemoryEntryStore, facts: FactStore) -> None:
         super().__init__()
         self._store = store
-        self.search = SearchField(theme, "Search memory")
+        self.search = SearchField(theme, tr("Search memory"))
         self.filters = MemoryFilterView(theme)
         self.list = EntryListView(store, theme)
         self.entry = EntryView(theme, facts)
@@ -48,11 +48,11 @@ class EntriesPageView(QWidget):
         set_style(self._newer, "tone", "link")
         self._newer.hide()
         self._note = ElidedLabel(theme, size=theme.tokens.size_small, tone="waiting")  # the state says it in full
-        self._state = push_button("Show state", "quiet")
+        self._state = push_button(tr("Show status"), "quiet")
         set_style(self._state, "tone", "link")
         self._state.hide()
-        self._empty = EmptyStateView(theme, "history", "Nothing is remembered yet", _EMPTY)
-        self._not_found = EmptyStateView(theme, "search", "Nothing was found", _NOT_FOUND, "Clear search and filters")
+        self._empty = EmptyStateView(theme, "history", tr("Memory is empty"), _EMPTY)
+        self._not_found = EmptyStateView(theme, "search", tr("No results"), _NOT_FOUND, tr("Clear search and filters"))
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._blank = QWidget()
         self._stack = QStackedWidget()
@@ -81,8 +81,10 @@ class EntriesPageView(QWidget):
         if not self._store.text and is_at_top and not self.entry.is_asking:
             self._store.reload()
         elif total > before:
-            new = count(total - before, "new entry", "new entries")
-            text = f"Search again: {new}" if self._store.text else f"Show {new}"
+            if self._store.text:
+                text = trn("Search again: {n} new entry", "Search again: {n} new entries", total - before)
+            else:
+                text = trn("Show {n} new entry", "Show {n} new entries", total - before)
             self._newer.setText(text)
             self._newer.setAccessibleName(text)
             self._newer.show()
@@ -163,7 +165,7 @@ class EntriesPageView(QWidget):
 
     def _show_searching(self) -> None:
         self._note.set_tone("muted")
-        self._note.set_text("Searching …")
+        self._note.set_text(tr("Searching…"))
         self._note.show()
         self._state.hide()
 

@@ -5,10 +5,12 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QListView
 
 from errand.client.display_text import speaker_text
+from errand.client.number_format import day_text
 from errand.protocol.memory import MemoryItem
+from errand.translation import decimal, tr
 from errand.window.stores.memory import MemoryEntryStore
 from errand.window.theme.theme import Theme
-from errand.window.views.memory.texts import title_text
+from errand.window.views.memory.texts import origin_line
 from errand.window.views.shared.item_delegate import DETAIL, HINT, ItemDelegate
 from errand.window.widgets.labels import one_line
 
@@ -44,9 +46,9 @@ class EntryModel(QAbstractListModel):
             case _ if role == HINT:
                 return self._hint(item)
             case _ if role == DETAIL:
-                return f"{speaker_text(item.role, item.speaker)}, in {title_text(item)}"
+                return origin_line(speaker_text(item.role, item.speaker), item)
             case Qt.ItemDataRole.AccessibleTextRole:
-                origin = f"{speaker_text(item.role, item.speaker)}, {self._hint(item)}, in {title_text(item)}"
+                origin = origin_line(f"{speaker_text(item.role, item.speaker)}, {self._hint(item)}", item)
                 return f"{one_line(item.text, _LONGEST)}: {origin}"
             case _:
                 return None
@@ -59,9 +61,9 @@ class EntryModel(QAbstractListModel):
 
     def _hint(self, item: MemoryItem) -> str:
         local = item.at.astimezone()
-        day = f"{local.day} {local:%b %Y}"
+        day = day_text(local)
         return (
-            f"{item.score:.2f} · {day}" if item.score else day
+            f"{decimal(f'{item.score:.2f}')} · {day}" if item.score else day
         )  # the list before has none, while a search is under way
 
     def _on_reset(self) -> None:
@@ -94,7 +96,7 @@ class EntryListView(QListView):
     def __init__(self, store: MemoryEntryStore, theme: Theme) -> None:
         super().__init__()
         self._model = EntryModel(store, self)
-        self.setAccessibleName("Entries of memory")
+        self.setAccessibleName(tr("Memory entries"))
         self.setModel(self._model)
         self.setItemDelegate(ItemDelegate(theme, self))
         self.setUniformItemSizes(True)  # otherwise Qt would measure every one of 100,000

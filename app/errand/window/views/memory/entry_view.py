@@ -8,11 +8,12 @@ from errand.client.display_text import speaker_text
 from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.protocol.memory import MemoryItem, MemoryPreviewForgetResult
+from errand.translation import tr
 from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.fact_form import FactFormView
-from errand.window.views.memory.texts import KINDS, forget_question, title_text
+from errand.window.views.memory.texts import KINDS, forget_question, origin_line
 from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.labels import ElidedLabel, TextLabel
@@ -20,7 +21,7 @@ from errand.window.widgets.labels import ElidedLabel, TextLabel
 _Wrap = QTextOption.WrapMode
 _LONGEST_WORD = 2_000  # Qt takes a second to find places to break a word of 50,000 characters
 
-_NO_VECTOR = "Found by its words only: it has no vector yet, or its vector was pruned."
+_NO_VECTOR = tr("Only found by its words: it has no vector.")
 
 
 class EntryView(QWidget):
@@ -47,15 +48,15 @@ class EntryView(QWidget):
         self._text = QPlainTextEdit()
         self._text.setReadOnly(True)
         self._text.setTabChangesFocus(True)
-        self._text.setAccessibleName("Text of the entry")
+        self._text.setAccessibleName(tr("Entry text"))
         self._text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
         set_style(self._text, "look", "code")
-        self._source, self._pin = push_button("Go to source"), push_button("Pin as fact …")
-        self._forget = push_button("Forget …")
+        self._source, self._pin = push_button(tr("Go to source")), push_button(tr("Pin as fact…"))
+        self._forget = push_button(tr("Forget…"))
         self._form = FactFormView(theme, facts)
-        self._confirm, self._keep = push_button("Forget for good", "danger"), push_button("Keep it")
+        self._confirm, self._keep = push_button(tr("Forget permanently"), "danger"), push_button(tr("Cancel"))
         self._question = ConfirmationView(theme, self._confirm, self._keep)
         self._buttons = QWidget()
         self._lay_out()
@@ -88,7 +89,7 @@ class EntryView(QWidget):
         self._item = item
         kind = KINDS[item.role][0].lower()
         self._who.setText(f"{speaker_text(item.role, item.speaker)} · {kind}")
-        self._origin.set_text(f"{moment_text(item.at)}, in {title_text(item)}")
+        self._origin.set_text(origin_line(moment_text(item.at), item))
         self._folder.set_text(plain(item.folder))
         self._folder.setVisible(bool(item.folder))
         self._note.setHidden(item.has_vector)
@@ -102,7 +103,7 @@ class EntryView(QWidget):
         if self._item is not None:
             self._form.hide()
             self._buttons.hide()
-            self._question.show_text("Looking up what would go …")
+            self._question.show_text(tr("Checking what will be removed…"))
             self.preview_requested.emit()
 
     def show_preview(self, found: MemoryPreviewForgetResult) -> None:
@@ -154,7 +155,7 @@ class EntryView(QWidget):
 
     def _on_forget_confirmed(self) -> None:
         self._confirm.setEnabled(False)
-        self._question.show_text("Forgetting …")
+        self._question.show_text(tr("Forgetting…"))
         self.forget_requested.emit()
 
     def _on_kept(self) -> None:

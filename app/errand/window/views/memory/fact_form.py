@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
 
 from errand.client.safe_text import plain
 from errand.protocol.facts import LONGEST_FACT, Fact, FactScope, MemoryPinParams
+from errand.translation import tr
 from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
@@ -14,7 +15,7 @@ from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
-SCOPES: dict[FactScope, str] = {"always": "Always", "me": "About me", "folder": "In one folder"}
+SCOPES: dict[FactScope, str] = {"always": tr("Always"), "me": tr("About me"), "folder": tr("In a folder")}
 
 
 class FactFormView(InPlaceFormView):
@@ -30,16 +31,16 @@ class FactFormView(InPlaceFormView):
         self._opening = 0  # an answer to what was sent before may arrive when something else is open
         self._text = QLineEdit()
         self._text.setMaxLength(LONGEST_FACT)
-        self._text.setAccessibleName("Fact")
-        self._text.setPlaceholderText("A sentence, such as: Answer in British English.")
+        self._text.setAccessibleName(tr("Fact"))
+        self._text.setPlaceholderText(tr("For example: Answer in British English."))
         self._scope = ComboBox(tuple(SCOPES.values()))
-        self._scope.setAccessibleName("Where the fact holds")
+        self._scope.setAccessibleName(tr("Where the fact applies"))
         self._folder = QLineEdit()
-        self._folder.setAccessibleName("Folder of the fact")
+        self._folder.setAccessibleName(tr("Folder for the fact"))
         self._folder.setPlaceholderText("/home/…")
-        self._choose = push_button("Choose …")
-        self._choose.setAccessibleName("Choose the folder of the fact")
-        self._save, self._cancel = push_button("Pin", "primary"), push_button("Cancel", "quiet")
+        self._choose = push_button(tr("Choose…"))
+        self._choose.setAccessibleName(tr("Choose folder for the fact"))
+        self._save, self._cancel = push_button("Pin", "primary"), push_button(tr("Cancel"), "quiet")
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._lay_out()
         self._text.textChanged.connect(self._on_edited)
@@ -54,12 +55,14 @@ class FactFormView(InPlaceFormView):
     def open_new(self, text: str = "", *, folder: str = "", conversation_id: str = "", node_id: str = "") -> None:
         """A new fact, with a first text and folder to change; the ids say where it was said."""
         self._base, self._before = MemoryPinParams(conversation_id=conversation_id, node_id=node_id), None
-        self._open(text, "always", folder, "Pin")
+        self._open(text, "always", folder, (tr("Pin"), tr("Pin fact")))
 
     def open_fact(self, fact: Fact) -> None:
         """Change this fact, or accept it with other words."""
         self._base, self._before = MemoryPinParams(id=fact.id), fact
-        self._open(fact.text, fact.scope, fact.folder, "Save" if fact.status == "pinned" else "Accept")
+        is_pinned = fact.status == "pinned"
+        names = (tr("Save"), tr("Save fact")) if is_pinned else (tr("Accept"), tr("Accept fact"))
+        self._open(fact.text, fact.scope, fact.folder, names)
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
@@ -70,14 +73,14 @@ class FactFormView(InPlaceFormView):
         column.addLayout(self.row(self._save, self._cancel))
         column.addWidget(self._problem)
 
-    def _open(self, text: str, scope: FactScope, folder: str, verb: str) -> None:
+    def _open(self, text: str, scope: FactScope, folder: str, names: tuple[str, str]) -> None:
         self._opening += 1
         self._text.setText(" ".join(plain(text).split())[:LONGEST_FACT])
         self._text.setCursorPosition(0)
         self._folder.setText(folder)
         self._scope.setCurrentIndex(list(SCOPES).index(scope))
-        self._save.setText(verb)
-        self._save.setAccessibleName(f"{verb} the fact")
+        self._save.setText(names[0])
+        self._save.setAccessibleName(names[1])
         self._on_edited()
         self.show()
         self._text.setFocus()
@@ -99,7 +102,7 @@ class FactFormView(InPlaceFormView):
         self._problem.setVisible(bool(text))
 
     def _on_choose_clicked(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Folder of the fact", self._folder.text())
+        folder = QFileDialog.getExistingDirectory(self, tr("Folder for the fact"), self._folder.text())
         if folder:
             self._folder.setText(folder)
 

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden
 from errand.protocol.facts import Fact, MemoryPinParams
+from errand.translation import tr
 from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
@@ -17,15 +18,14 @@ from errand.window.widgets.containers import clear_layout, hairline, vertical_sc
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
-_TEXT = (
-    "Agents are told the pinned facts at the start of every task. "
-    "A fact that an agent proposes is told to none of them before you accept it."
+_TEXT = tr(
+    "Agents get the pinned facts at the start of every task. Facts proposed by agents aren't used "
+    "until you accept them."
 )
-_ACCEPTED = "Accepted. Agents are told of it from the next task on."
-_REMOVED = "Removed. Agents are no longer told of it from the next task on."
-_NOTHING = (
-    "Pin what agents should always know: how you want answers, what your projects are, what to watch out for in a "
-    "folder."
+_ACCEPTED = tr("Accepted. Applies to new tasks.")
+_REMOVED = tr("Removed. Applies to new tasks.")
+_NOTHING = tr(
+    "Pin what agents should always know: how you like answers, what you work on, what to watch out for in a folder."
 )
 
 
@@ -45,12 +45,14 @@ class FactRowView(QWidget):
         row.setSpacing(theme.tokens.space_close)
         row.addWidget(TextLabel(theme, origin_text(fact), size=theme.tokens.size_small, tone="muted", wrap=True), 1)
         if fact.status == "proposed":
-            row.addWidget(self._button("Accept", text, self.accepted.emit, primary=True))
+            row.addWidget(self._button(tr("Accept"), text, self.accepted.emit, primary=True))
         if fact.node_id:
-            row.addWidget(self._button("Go to source", text, self.source_requested.emit))
-        self._edit = self._button("Edit …", text, self.edit_requested.emit)
+            row.addWidget(self._button(tr("Go to source"), text, self.source_requested.emit))
+        self._edit = self._button(tr("Edit…"), text, self.edit_requested.emit)
         row.addWidget(self._edit)
-        row.addWidget(self._button("Decline" if fact.status == "proposed" else "Remove", text, self.removed.emit))
+        row.addWidget(
+            self._button(tr("Decline") if fact.status == "proposed" else tr("Remove"), text, self.removed.emit)
+        )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_tight)
@@ -62,7 +64,7 @@ class FactRowView(QWidget):
 
     def _button(self, name: str, text: str, do: Callable[[], None], *, primary: bool = False) -> QPushButton:
         button = push_button(name, "primary" if primary else "plain")
-        button.setAccessibleName(f"{name.removesuffix(' …')}: {text}")
+        button.setAccessibleName(f"{name.rstrip('… ')}: {text}")
         button.clicked.connect(lambda _=False: do())
         return button
 
@@ -84,7 +86,7 @@ class FactsPageView(QWidget):
         self._undo: MemoryPinParams | None = None
         self._views: dict[str, FactRowView] = {}
         self._edited = ""  # the id of the fact in the form; "" for a new one
-        self._new = push_button("Add a fact …")
+        self._new = push_button(tr("Add fact…"))
         self._form = FactFormView(theme, facts)
         self._rows = QVBoxLayout()
         self._lay_out()
@@ -101,7 +103,7 @@ class FactsPageView(QWidget):
         """Take back the last removal or change."""
         params, self._undo = self._undo, None
         if params is not None:
-            self._facts.pin(params, lambda _: self._say("It is back as it was.", None), self._facts.failed.emit)
+            self._facts.pin(params, lambda _: self._say(tr("Restored."), None), self._facts.failed.emit)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -129,8 +131,8 @@ class FactsPageView(QWidget):
         clear_layout(self._rows)
         self._views = {}
         if not shown:
-            self._rows.addWidget(EmptyStateView(self._theme, "pin", "No facts yet", _NOTHING))
-        for heading, facts in (("Proposed by agents", proposed), ("Pinned", pinned)):
+            self._rows.addWidget(EmptyStateView(self._theme, "pin", tr("No facts yet"), _NOTHING))
+        for heading, facts in ((tr("Proposed by agents"), proposed), (tr("Pinned"), pinned)):
             if facts:
                 self._rows.addWidget(TextLabel(self._theme, heading, bold=True))
             for number, fact in enumerate(facts):
@@ -172,12 +174,12 @@ class FactsPageView(QWidget):
 
     def _on_done(self, before: Fact | None, fact: Fact) -> None:
         if before is None:
-            self._say("Pinned. Agents are told of it from the next task on.", None)
+            self._say(tr("Pinned. Applies to new tasks."), None)
         elif before.status == "proposed":
             self._say(_ACCEPTED, None)
         else:
             self._say(
-                "Changed.", MemoryPinParams(id=fact.id, text=before.text, scope=before.scope, folder=_folder(before))
+                tr("Saved."), MemoryPinParams(id=fact.id, text=before.text, scope=before.scope, folder=_folder(before))
             )
 
     def _on_accepted(self, fact: Fact) -> None:
@@ -185,7 +187,7 @@ class FactsPageView(QWidget):
 
     def _on_removed(self, fact: Fact) -> None:
         if fact.status == "proposed":
-            self._facts.remove(fact.id, lambda: self._say("Declined.", None))
+            self._facts.remove(fact.id, lambda: self._say(tr("Declined."), None))
             return
         back = MemoryPinParams(
             text=fact.text,

@@ -9,19 +9,20 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import MemoryFilter
+from errand.translation import tr
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.texts import KINDS
 from errand.window.widgets.combo_box import ComboBox
 
 _PERIODS: dict[str, timedelta | None] = {
-    "Any time": None,
-    "Last 24 hours": timedelta(days=1),
-    "Last 7 days": timedelta(days=7),
-    "Last 30 days": timedelta(days=30),
-    "Last 90 days": timedelta(days=90),
-    "Last year": timedelta(days=365),
+    tr("Any time"): None,
+    tr("Last 24 hours"): timedelta(days=1),
+    tr("Last 7 days"): timedelta(days=7),
+    tr("Last 30 days"): timedelta(days=30),
+    tr("Last 90 days"): timedelta(days=90),
+    tr("Last year"): timedelta(days=365),
 }
-_EVERYWHERE = "Everywhere"
+_EVERYWHERE = tr("Everywhere")
 _PLACE_CHARACTERS = 18
 _PLACE_PADDING, _WIDEST_PLACE = 40, 480  # pixels, in the open list
 
@@ -33,16 +34,16 @@ class MemoryFilterView(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._kind = ComboBox(("All kinds", *(many for _, many in KINDS.values())))
-        self._kind.setAccessibleName("Kind of the entries")
+        self._kind = ComboBox((tr("All types"), *(many for _, many in KINDS.values())))
+        self._kind.setAccessibleName(tr("Type"))
         self._places = [MemoryFilter()]  # as they are offered
         self._place = ComboBox((_EVERYWHERE,))
-        self._place.setAccessibleName("Place of the entries")
+        self._place.setAccessibleName(tr("Location"))
         self._place.setMinimumContentsLength(_PLACE_CHARACTERS)
         self._place.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self._place.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self._period = ComboBox(tuple(_PERIODS))
-        self._period.setAccessibleName("Time of the entries")
+        self._period.setAccessibleName(tr("Time"))
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.tokens.space_close)
@@ -67,10 +68,12 @@ class MemoryFilterView(QWidget):
         chosen = self._places[self._place.currentIndex()]
         places = {MemoryFilter(): _EVERYWHERE}
         if conversation_id:
-            places[MemoryFilter(conversation_ids=(conversation_id,))] = "This conversation"
+            places[MemoryFilter(conversation_ids=(conversation_id,))] = tr("This conversation")
         for folder in filter(None, (here, *others)):
             name = escape_hidden_line(folder)
-            places.setdefault(MemoryFilter(folders=(folder,)), f"This folder: {name}" if folder == here else name)
+            places.setdefault(
+                MemoryFilter(folders=(folder,)), tr("This folder: {name}").format(name=name) if folder == here else name
+            )
         self._places = list(places)
         self._place.clear()
         self._place.addItems(list(places.values()))

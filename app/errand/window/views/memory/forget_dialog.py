@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.protocol.memory import MemoryForgetResult, MemoryPreviewForgetResult
+from errand.translation import tr
 from errand.window.stores.memory import ForgetStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
@@ -21,13 +22,13 @@ class ForgetDialog(QDialog):
         super().__init__(parent)
         self._store = store
         self._node_id = node_id
-        self.setWindowTitle("Forget a message")
+        self.setWindowTitle(tr("Forget message"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setMinimumWidth(theme.pixels(_WIDTH))
-        self._text = TextLabel(theme, "Looking up what would go …", wrap=True)
+        self._text = TextLabel(theme, tr("Checking what will be removed…"), wrap=True)
         self._quote = TextLabel(theme, tone="muted", wrap=True)
         self._quote.hide()
-        self._confirm, self._keep = push_button("Forget for good", "danger"), push_button("Keep it")
+        self._confirm, self._keep = push_button(tr("Forget permanently"), "danger"), push_button(tr("Cancel"))
         self._confirm.hide()
         tokens = theme.tokens
         buttons = QHBoxLayout()
@@ -51,7 +52,7 @@ class ForgetDialog(QDialog):
 
     def _on_previewed(self, node_id: str, found: MemoryPreviewForgetResult) -> None:
         if found.nodes:
-            self._quote.setText(f"“{one_line(found.nodes[0].text, _LONGEST)}”")
+            self._quote.setText(tr("“{title}”").format(title=one_line(found.nodes[0].text, _LONGEST)))
             self._quote.show()
         self._say(forget_question(found))
         self._confirm.show()
@@ -59,7 +60,7 @@ class ForgetDialog(QDialog):
 
     def _on_confirmed(self) -> None:
         self._end()
-        self._say("Forgetting …")
+        self._say(tr("Forgetting…"))
         self._store.forget(self._node_id)
 
     def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
@@ -74,8 +75,8 @@ class ForgetDialog(QDialog):
     def _end(self) -> None:
         self._keep.setFocus()  # the other button is about to be hidden
         self._confirm.hide()
-        self._keep.setText("Close")
-        self._keep.setAccessibleName("Close")
+        self._keep.setText(tr("Close"))
+        self._keep.setAccessibleName(tr("Close"))
 
     def _say(self, text: str) -> None:
         self._text.setText(text)

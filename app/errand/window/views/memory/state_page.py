@@ -5,9 +5,10 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QFormLayout, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
-from errand.client.number_format import count, file_size
+from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
 from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryStatsResult
+from errand.translation import grouped, tr, trn
 from errand.window.stores.memory import LeftOutFolder, LeftOutStore, MemoryStateStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
@@ -16,11 +17,11 @@ from errand.window.views.memory.texts import download_text, left_out_text, log_l
 from errand.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
 from errand.window.widgets.labels import TextLabel
 
-_LEFT_OUT = (
-    "Conversations in these folders, and in the folders below them, are left out of memory. "
-    "To leave out a single conversation, use its menu in the list."
+_LEFT_OUT = tr(
+    "Conversations in these folders and their subfolders are left out of memory. To leave out a "
+    "single conversation, use its menu in the list."
 )
-_CLEAN_UP = "Memory is made from your conversations. Nothing here changes them."
+_CLEAN_UP = tr("Memory is built from your conversations. Nothing here changes them.")
 _SCALE = 1000  # steps of a progress bar
 
 
@@ -59,10 +60,10 @@ class ModelView(QWidget):
         super().__init__()
         self._text = TextLabel(theme, wrap=True)
         self._folder = TextLabel(theme, size=theme.tokens.size_small, tone="muted", mono=True, wrap=True)
-        self._progress = ProgressView(theme, "Download of the embedding model")
-        self._start, self._cancel = push_button("Download", "primary"), push_button("Cancel")
-        self._start.setAccessibleName("Download the embedding model")
-        self._cancel.setAccessibleName("Cancel the download of the embedding model")
+        self._progress = ProgressView(theme, tr("Embedding model download"))
+        self._start, self._cancel = push_button(tr("Download"), "primary"), push_button(tr("Cancel"))
+        self._start.setAccessibleName(tr("Download the embedding model"))
+        self._cancel.setAccessibleName(tr("Cancel download"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_tight)
@@ -84,7 +85,9 @@ class ModelView(QWidget):
         self._progress.setVisible(is_downloading)
         if is_downloading:
             self._progress.show_progress(download_text(model), model.done, model.total)
-        self._start.setText("Try again" if model.status == "failed" else "Go on" if model.done else "Download")
+        self._start.setText(
+            tr("Try again") if model.status == "failed" else tr("Continue") if model.done else tr("Download")
+        )
         self._start.setVisible(model.status in ("missing", "failed"))
         self._cancel.setVisible(is_downloading)
         for button in (self._start, self._cancel):
@@ -110,10 +113,11 @@ class NumbersView(QWidget):
         super().__init__()
         self._theme = theme
         self._problem = TextLabel(theme, tone="waiting", wrap=True)
-        self._progress = ProgressView(theme, "Indexing")
+        self._progress = ProgressView(theme, tr("Indexing"))
         self._most_to_index = 0  # since there was something to index
         self._values = {
-            name: TextLabel(theme) for name in ("Entries", "With vectors", "Pruned", "Search index", "Vectors")
+            name: TextLabel(theme)
+            for name in (tr("Entries"), tr("With vectors"), tr("Pruned"), tr("Search index"), tr("Vectors"))
         }
         form = QFormLayout()
         form.setContentsMargins(0, 0, 0, 0)
@@ -137,20 +141,20 @@ class NumbersView(QWidget):
         self._problem.setText(plain(stats.problem))
         self._problem.setVisible(bool(stats.problem))
         texts = {
-            "Entries": f"{stats.entries:,}",
-            "With vectors": f"{stats.vectors:,}",
-            "Pruned": f"{stats.pruned:,}",
-            "Search index": file_size(stats.index_bytes),
-            "Vectors": file_size(stats.vector_bytes),
+            tr("Entries"): grouped(stats.entries),
+            tr("With vectors"): grouped(stats.vectors),
+            tr("Pruned"): grouped(stats.pruned),
+            tr("Search index"): file_size(stats.index_bytes),
+            tr("Vectors"): file_size(stats.vector_bytes),
         }
         for name, text in texts.items():
             self._values[name].setText(text)
         self._most_to_index = max(self._most_to_index, stats.to_index) if stats.to_index else 0
         if stats.to_index:
-            words = f"{count(stats.to_index, 'message')} still to be indexed"
+            words = trn("{n} message left to index", "{n} messages left to index", stats.to_index)
             self._progress.show_progress(words, self._most_to_index - stats.to_index, self._most_to_index)
         elif stats.to_embed and stats.model.status == "ready":
-            words = f"{count(stats.to_embed, 'entry', 'entries')} still without a vector"
+            words = trn("{n} entry without a vector", "{n} entries without a vector", stats.to_embed)
             self._progress.show_progress(words, stats.vectors, stats.vectors + stats.to_embed)
         else:
             self._progress.hide()
@@ -163,7 +167,7 @@ class LeftOutView(QWidget):
         super().__init__()
         self._store = store
         self._theme = theme
-        self._add = push_button("Leave a folder out …")
+        self._add = push_button(tr("Exclude folder…"))
         self._rows = QVBoxLayout()
         self._rows.setSpacing(theme.tokens.space_close)
         column = QVBoxLayout(self)
@@ -179,12 +183,12 @@ class LeftOutView(QWidget):
         for folder in self._store.folders:
             self._rows.addWidget(self._row(folder))
         if not self._store.folders:
-            self._rows.addWidget(TextLabel(self._theme, "No folder is left out.", tone="muted"))
+            self._rows.addWidget(TextLabel(self._theme, tr("No excluded folders"), tone="muted"))
 
     def _row(self, folder: LeftOutFolder) -> QWidget:
         name = escape_hidden_line(folder.path)
-        back = push_button("Include again")
-        back.setAccessibleName(f"Remember and recall again: {name}")
+        back = push_button(tr("Include"))
+        back.setAccessibleName(tr("Include in memory: {name}").format(name=name))
         back.clicked.connect(partial(self._store.take_back, folder.path))
         view = QWidget()
         row = QHBoxLayout(view)
@@ -195,7 +199,7 @@ class LeftOutView(QWidget):
         return view
 
     def _on_add_clicked(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Folder that memory leaves out")
+        folder = QFileDialog.getExistingDirectory(self, tr("Choose folder to exclude"))
         if folder:
             self._store.leave_out(folder)
 
@@ -208,7 +212,7 @@ class LogView(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._lines = TextLabel(theme, tone="muted", wrap=True)
-        self._older = push_button("Show older")
+        self._older = push_button(tr("Show older"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_close)
@@ -217,7 +221,7 @@ class LogView(QWidget):
         self._older.clicked.connect(self.older_requested)
 
     def show_log(self, log: tuple[MemoryLogEntry, ...], has_older: bool) -> None:
-        self._lines.setText("\n".join(map(log_line, log)) or "Nothing has been done with memory yet.")
+        self._lines.setText("\n".join(map(log_line, log)) or tr("No activity yet"))
         self._older.setVisible(has_older)
 
 
@@ -241,7 +245,7 @@ class StatePageView(QWidget):
         state.changed.connect(self._show)
         state.log_changed.connect(lambda: self.log.show_log(state.log, state.has_older_log))
         state.pruned.connect(self._on_pruned)
-        state.rebuilding.connect(lambda: self.said.emit("The indexes are being rebuilt in the background."))
+        state.rebuilding.connect(lambda: self.said.emit(tr("Rebuilding the index in the background.")))
         state.failed.connect(self.model.allow_again)
         state.failed.connect(self.clean_up.allow_again)
         self.model.download_wanted.connect(state.download)
@@ -261,11 +265,11 @@ class StatePageView(QWidget):
         column.setSpacing(tokens.space_close)
         column.setAlignment(Qt.AlignmentFlag.AlignTop)
         sections: tuple[tuple[str, str, QWidget], ...] = (
-            ("What is remembered", "", self.numbers),
-            ("Search by meaning", "", self.model),
-            ("Clean up", _CLEAN_UP, self.clean_up),
-            ("Folders left out", _LEFT_OUT, self._left_out),
-            ("Activity", "", self.log),
+            (tr("Contents"), "", self.numbers),
+            (tr("Search by meaning"), "", self.model),
+            (tr("Clean up"), _CLEAN_UP, self.clean_up),
+            (tr("Excluded folders"), _LEFT_OUT, self._left_out),
+            (tr("Activity"), "", self.log),
         )
         for number, (title, text, view) in enumerate(sections):
             if number:
@@ -292,4 +296,6 @@ class StatePageView(QWidget):
 
     def _on_pruned(self, removed: int) -> None:
         self.clean_up.close_questions()
-        self.said.emit(f"{count(removed, 'vector')} removed." if removed else "There were no such vectors.")
+        self.said.emit(
+            trn("{n} vector removed.", "{n} vectors removed.", removed) if removed else tr("No vectors to remove.")
+        )

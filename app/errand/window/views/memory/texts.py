@@ -12,50 +12,62 @@ from errand.protocol.memory import (
     MemoryLogEntry,
     MemoryPreviewForgetResult,
 )
+from errand.translation import tr
 from errand.window.stores.memory import LeftOutFolder
 from errand.window.widgets.labels import one_line
 
 KINDS: dict[MemoryRole, tuple[str, str]] = {
-    "user": ("Message", "Messages"),
-    "agent": ("Reply", "Replies"),
-    "tool": ("Tool result", "Tool results"),
-    "task": ("Task", "Tasks"),
+    "user": (tr("Message"), tr("Messages")),
+    "agent": (tr("Answer"), tr("Answers")),
+    "tool": (tr("Tool result"), tr("Tool results")),
+    "task": (tr("Task"), tr("Tasks")),
 }
 """The name of each kind, and of several."""
 
 _LONGEST_TITLE = 300  # characters
 _MOST_OTHERS = 6
-_MISSING = "The embedding model has not been downloaded yet. Until then, entries are found by their words only."
-_READY = "Ready. Entries are also found by their meaning."
+_MISSING = tr("The embedding model isn't downloaded yet. Entries are only found by their words.")
+_FAILED = tr("The model can't be used. Entries are only found by their words.")
+_READY = tr("Ready. Entries are also found by their meaning.")
 
 
 def title_text(item: MemoryItem) -> str:
     title = one_line(item.conversation_title, _LONGEST_TITLE)
-    return f"“{title}”" if title else "a conversation without a title"
+    return tr("“{title}”").format(title=title) if title else tr("an untitled conversation")
+
+
+def origin_line(what: str, item: MemoryItem) -> str:
+    """Who said an entry or when, and in which conversation."""
+    return tr("{what}, in {conversation}").format(what=what, conversation=title_text(item))
 
 
 def origin_text(fact: Fact) -> str:
     """Where the fact holds, who added it and when."""
     match fact.scope:
         case "always":
-            where = "Always"
+            where = tr("Always")
         case "me":
-            where = "About me"
+            where = tr("About me")
         case "folder":
-            where = f"In {escape_hidden_line(fact.folder)}"
-    verb = "proposed" if fact.status == "proposed" else "pinned"
-    by = f" by {escape_hidden_line(fact.by)}" if fact.by else ""
-    return f"{where} · {verb}{by} on {moment_text(fact.at)}"
+            where = tr("In {folder}").format(folder=escape_hidden_line(fact.folder))
+    who = escape_hidden_line(fact.by)
+    if fact.status == "proposed":
+        words = tr("{where} · proposed by {who} on {time}") if who else tr("{where} · proposed on {time}")
+    else:
+        words = tr("{where} · pinned by {who} on {time}") if who else tr("{where} · pinned on {time}")
+    return words.format(where=where, who=who, time=moment_text(fact.at))
 
 
 def forget_question(found: MemoryPreviewForgetResult) -> str:
     """What would go for good."""
     parts = ", ".join(removed_parts(found.removes))
     if not parts:
-        return "Its text was forgotten before. Remove what memory and the search may still have of it?"
-    own = "\n".join(f"“{one_line(node.text, _LONGEST_TITLE)}”" for node in found.nodes[1:_MOST_OTHERS])
-    others = f"\nWith it goes what belongs to it:\n{own}\n" if own else " "
-    return f"This removes for good: {parts}, and what memory and the search have of it.{others}It cannot be undone."
+        return tr("Its text was already forgotten. Remove what memory and search may still have of it?")
+    lines = [tr("This permanently removes {what}, also from memory and search.").format(what=parts)]
+    if len(found.nodes) > 1:
+        lines.append(tr("These are removed with it:"))
+        lines += [one_line(node.text, _LONGEST_TITLE) for node in found.nodes[1:_MOST_OTHERS]]
+    return "\n".join((*lines, tr("You can't undo this.")))
 
 
 def forget_result(gone: MemoryForgetResult) -> str:
@@ -69,23 +81,28 @@ def model_text(model: EmbeddingModel) -> str:
         case "ready":
             return f"{_READY} {reason}".strip()
         case "failed":
-            return f"The model cannot be used, so entries are found by their words only. {reason}".strip()
+            return f"{_FAILED} {reason}".strip()
         case "missing" | "downloading":
             return reason or _MISSING
 
 
 def download_text(model: EmbeddingModel) -> str:
     if not model.total:
-        return "Downloading the embedding model …"
-    return f"Downloading the embedding model: {file_size(model.done)} of {file_size(model.total)}"
+        return tr("Downloading the embedding model…")
+    return tr("Downloading the embedding model: {done} of {total}").format(
+        done=file_size(model.done), total=file_size(model.total)
+    )
 
 
 def left_out_text(folder: LeftOutFolder) -> str:
-    kept, given = "" if folder.remembers else "not remembered", "" if folder.recalls else "nothing is recalled there"
+    kept = "" if folder.remembers else tr("left out of memory")
+    given = "" if folder.recalls else tr("doesn't use memory")
     return ", ".join(filter(None, (kept, given)))
 
 
 def log_line(entry: MemoryLogEntry) -> str:
-    by = f" by {plain(entry.by)}" if entry.by else ""
+    what = tr(entry.action)
+    if entry.by:
+        what = tr("{action} by {who}").format(action=what, who=plain(entry.by))
     about = f": {' '.join(plain(entry.about).split())}" if entry.about else ""
-    return f"{moment_text(entry.at)} · {entry.action}{by}{about}"
+    return f"{moment_text(entry.at)} · {what}{about}"

@@ -7,9 +7,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.number_format import count
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer
+from errand.translation import trn
 from errand.window.theme.style import ButtonStyle, Tone, push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.code_excerpt import CodeExcerptView
@@ -46,7 +46,10 @@ def server_state(server: McpServer) -> tuple[str, Tone]:
         case "ready" if server.wants_login:
             return "Ready, but a call needs a sign-in with more rights.", "waiting"
         case "ready":
-            return f"Ready, {count(len(server.tools), 'tool')}{', signed in' if server.has_login else ''}", "done"
+            return (
+                f"Ready, {trn('{n} tool', '{n} tools', len(server.tools))}{', signed in' if server.has_login else ''}",
+                "done",
+            )
         case "idle":
             return "Starts when a task needs it", "muted"
         case "starting":

@@ -6,9 +6,9 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from errand.client.number_format import count
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer, ToolInfo, ToolTier
+from errand.translation import trn
 from errand.window.stores.catalog import PersonalityStore
 from errand.window.stores.task_options import DEFAULT
 from errand.window.stores.tools import ToolStore
@@ -219,7 +219,7 @@ class ToolsPageView(SettingsPageView):
             row.show_tool(tool, self._chosen)
         left = len(found) - len(shown)
         none = "No tool has these words." if words and not found else ""
-        self._more.setText(f"And {count(left, 'more tool')}: search for them." if left else none)
+        self._more.setText(f"And {trn('{n} more tool', '{n} more tools', left)}: search for them." if left else none)
         self._more.setVisible(bool(self._more.text()))
 
     def _on_entered(self, params: McpSaveParams) -> None:

@@ -61,24 +61,24 @@ ActionName = Literal[
 
 _KEY_FORMAT = QKeySequence.SequenceFormat
 _FIXED = {
-    "Alt+Return": "queues a message",
-    "Alt+Enter": "queues a message",
-    "Shift+Tab": "changes the approval mode in the message field",
+    "Alt+Return": tr("queues the message"),
+    "Alt+Enter": tr("queues the message"),
+    "Shift+Tab": tr("switches the approval mode"),
     "Ctrl+C": "copies",
     "Ctrl+X": "cuts",
     "Ctrl+V": "pastes",
-    "Ctrl+A": "selects everything",
-    "Ctrl+Z": "takes back what was typed",
-    "Ctrl+Shift+Z": "types again what was taken back",
-    "Ctrl+Backspace": "deletes a word",
-    "Ctrl+Del": "deletes a word",
-    "Ctrl+Left": "moves by a word",
-    "Ctrl+Right": "moves by a word",
-    "Ctrl+Up": "goes to the message before",
-    "Ctrl+Down": "goes to the message after",
-    "F7": "goes to the next change in a review",
-    "Shift+F7": "goes to the previous change in a review",
-    **{f"Ctrl+{number}": "goes to a tab by its number" for number in range(1, 10)},
+    "Ctrl+A": tr("selects everything"),
+    "Ctrl+Z": tr("undoes typing"),
+    "Ctrl+Shift+Z": tr("redoes typing"),
+    "Ctrl+Backspace": tr("deletes a word"),
+    "Ctrl+Del": tr("deletes a word"),
+    "Ctrl+Left": tr("moves by one word"),
+    "Ctrl+Right": tr("moves by one word"),
+    "Ctrl+Up": tr("goes to the previous message"),
+    "Ctrl+Down": tr("goes to the next message"),
+    "F7": tr("goes to the next change"),
+    "Shift+F7": tr("goes to the previous change"),
+    **{f"Ctrl+{number}": tr("switches to a tab") for number in range(1, 10)},
 }
 _FUNCTION_KEYS = {f"F{number}" for number in range(1, 36)}
 
@@ -98,50 +98,50 @@ class Action:
 
 
 ACTIONS = (
-    Action("new_task", "New task", ("Ctrl+T", "Ctrl+N")),
-    Action("stop", "Stop the task in front", ("Ctrl+.",)),
-    Action("stop_all", "Stop all tasks of this conversation", ()),
+    Action("new_task", tr("New task"), ("Ctrl+T", "Ctrl+N")),
+    Action("stop", tr("Stop task"), ("Ctrl+.",)),
+    Action("stop_all", tr("Stop all tasks in this conversation"), ()),
     Action("pause", tr("Pause or resume the task"), ("Ctrl+P",)),
-    Action("next_ask", "Go to the next that waits for you", ("Ctrl+J",)),
-    Action("allow_once", "Allow once what waits in front", ("Ctrl+Return", "Ctrl+Enter")),
-    Action("palette", "Find an action, a conversation or a setting", ("Ctrl+K",), False),
-    Action("search", "Search all conversations", ("Ctrl+Shift+F",)),
-    Action("find", "Find in this conversation", ("Ctrl+F",)),
-    Action("find_next", "Find the next hit", ("F3", "Ctrl+G"), False),
-    Action("find_previous", "Find the previous hit", ("Shift+F3", "Ctrl+Shift+G"), False),
-    Action("tree", "Show or hide the branches of this conversation", ("Ctrl+Shift+B",)),
+    Action("next_ask", tr("Go to the next request"), ("Ctrl+J",)),
+    Action("allow_once", tr("Allow once"), ("Ctrl+Return", "Ctrl+Enter")),
+    Action("palette", tr("Search actions, conversations and settings"), ("Ctrl+K",), False),
+    Action("search", tr("Search all conversations"), ("Ctrl+Shift+F",)),
+    Action("find", tr("Search this conversation"), ("Ctrl+F",)),
+    Action("find_next", tr("Next result"), ("F3", "Ctrl+G"), False),
+    Action("find_previous", tr("Previous result"), ("Shift+F3", "Ctrl+Shift+G"), False),
+    Action("tree", tr("Show or hide branches"), ("Ctrl+Shift+B",)),
     Action("review", "Review changed files", ("Ctrl+Shift+R",)),
     Action("ask_models", "Ask several models", ()),
     Action("compare", "Compare models", ()),
-    Action("add_agent", "Add an agent to this conversation", ()),
-    Action("summarise", "Summarise the older part of this conversation", ()),
-    Action("approvals", "Choose what the agent may do without asking", ()),
+    Action("add_agent", tr("Add agent"), ()),
+    Action("summarise", tr("Summarise earlier messages"), ()),
+    Action("approvals", tr("Choose approval mode"), ()),
     Action("undo_archive", tr("Undo archiving"), ("Ctrl+Alt+Z",)),
-    Action("close_tab", "Close tab", ("Ctrl+W",)),
-    Action("reopen_tab", "Reopen closed tab", ("Ctrl+Shift+T",)),
-    Action("next_tab", "Next tab", ("Ctrl+Tab", "Ctrl+PgDown")),
-    Action("previous_tab", "Previous tab", ("Ctrl+Shift+Tab", "Ctrl+PgUp")),
-    Action("move_tab_left", "Move tab left", ("Ctrl+Shift+PgUp",), of_tab=True),
-    Action("move_tab_right", "Move tab right", ("Ctrl+Shift+PgDown",), of_tab=True),
-    Action("pin_tab", "Pin or unpin tab", ("Ctrl+Shift+P",), of_tab=True),
-    Action("all_tabs", "Find an open tab", ("Ctrl+Shift+A",)),
-    Action("own_window", "Open in new window, or move back to the main window", ("Ctrl+Shift+D",)),
-    Action("next_pane", "Go to the next pane", ("F6",)),
-    Action("sidebar", "Show or hide the sidebar", ("Ctrl+B",)),
-    Action("zoom_in", "Zoom in", ("Ctrl+=", "Ctrl++")),
-    Action("zoom_out", "Zoom out", ("Ctrl+-",)),
-    Action("zoom_reset", "Reset zoom", ("Ctrl+0",)),
-    Action("tour", "Play the tour", ()),
+    Action("close_tab", tr("Close tab"), ("Ctrl+W",)),
+    Action("reopen_tab", tr("Reopen closed tab"), ("Ctrl+Shift+T",)),
+    Action("next_tab", tr("Next tab"), ("Ctrl+Tab", "Ctrl+PgDown")),
+    Action("previous_tab", tr("Previous tab"), ("Ctrl+Shift+Tab", "Ctrl+PgUp")),
+    Action("move_tab_left", tr("Move tab left"), ("Ctrl+Shift+PgUp",), of_tab=True),
+    Action("move_tab_right", tr("Move tab right"), ("Ctrl+Shift+PgDown",), of_tab=True),
+    Action("pin_tab", tr("Pin or unpin tab"), ("Ctrl+Shift+P",), of_tab=True),
+    Action("all_tabs", tr("Search open tabs"), ("Ctrl+Shift+A",)),
+    Action("own_window", tr("Open in new window or move back"), ("Ctrl+Shift+D",)),
+    Action("next_pane", tr("Focus next pane"), ("F6",)),
+    Action("sidebar", tr("Show or hide sidebar"), ("Ctrl+B",)),
+    Action("zoom_in", tr("Zoom in"), ("Ctrl+=", "Ctrl++")),
+    Action("zoom_out", tr("Zoom out"), ("Ctrl+-",)),
+    Action("zoom_reset", tr("Reset zoom"), ("Ctrl+0",)),
+    Action("tour", tr("Play the tour"), ()),
     Action("settings", tr("Settings"), ("Ctrl+,",)),
-    Action("usage", "Usage: tokens and money", ("Ctrl+U",)),
-    Action("memory", "Memory: what is remembered, facts, state", ("Ctrl+M",)),
-    Action("remember", "Do not remember this conversation, or do again", ()),
-    Action("recall", "Do not recall in this conversation, or do again", ()),
-    Action("theme", "Change between light and dark", ()),
-    Action("shortcuts", "Keyboard shortcuts", ("Ctrl+/",)),
-    Action("quick", "Quick task in the background", ("Ctrl+Shift+N",)),
-    Action("quick_key", "Set a key for quick tasks that works everywhere", ()),
-    Action("quit", "Quit Errand", ("Ctrl+Q",)),
+    Action("usage", tr("Usage"), ("Ctrl+U",)),
+    Action("memory", tr("Memory"), ("Ctrl+M",)),
+    Action("remember", tr("Include in memory or leave out"), ()),
+    Action("recall", tr("Use memory here or not"), ()),
+    Action("theme", tr("Toggle light and dark theme"), ()),
+    Action("shortcuts", tr("Keyboard shortcuts"), ("Ctrl+/",)),
+    Action("quick", tr("Quick task"), ("Ctrl+Shift+N",)),
+    Action("quick_key", tr("Set a global shortcut for quick tasks"), ()),
+    Action("quit", tr("Quit Errand"), ("Ctrl+Q",)),
 )
 
 
@@ -212,10 +212,12 @@ class ShortcutStore(QObject):
 def shortcut_conflict(keys: str) -> str:
     """Why these keys cannot be assigned to an action, as a sentence; "" if they can."""
     if keys in _FIXED:
-        return f"{native_text(keys)} {_FIXED[keys]}; that stays so."
+        return tr("{keys} is reserved: it {use}.").format(keys=native_text(keys), use=_FIXED[keys])
     first = keys.split("+")[0]
     if first not in ("Ctrl", "Alt", "Meta") and keys.split("+")[-1] not in _FUNCTION_KEYS:
-        return f"{native_text(keys)} is needed for writing and moving about. Add Ctrl or Alt, or take a function key."
+        return tr("{keys} is needed for typing and navigation. Add Ctrl or Alt, or use a function key.").format(
+            keys=native_text(keys)
+        )
     return ""
 
 

@@ -6,13 +6,14 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from errand.protocol.data import ExportFormat
+from errand.translation import tr
 
 _READING: dict[str, ExportFormat] = {
-    "Page for reading, with pictures (*.html)": "html",
-    "Markdown for reading (*.md)": "markdown",
+    tr("Web page with pictures (*.html)"): "html",
+    tr("Markdown (*.md)"): "markdown",
 }
-_KEEPING_ALL = "For keeping and importing, with all branches (*.jsonl)"
-_KEEPING_ONE = "For keeping and importing (*.jsonl)"
+_KEEPING_ALL = tr("Complete export with all branches (*.jsonl)")
+_KEEPING_ONE = tr("Complete export (*.jsonl)")
 _ENDINGS: dict[ExportFormat, str] = {"html": "html", "markdown": "md", "json": "jsonl"}
 _LONGEST_NAME = 60
 
@@ -23,7 +24,7 @@ class ExportDialog(QFileDialog):
     chosen = Signal(str, str)
 
     def __init__(self, title: str, parent: QWidget, *, of_branch: bool = False) -> None:
-        super().__init__(parent, "Export branch" if of_branch else "Export conversation", str(Path.home()))
+        super().__init__(parent, tr("Export branch") if of_branch else tr("Export conversation"), str(Path.home()))
         self._forms: dict[str, ExportFormat] = {**_READING, _KEEPING_ONE if of_branch else _KEEPING_ALL: "json"}
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)

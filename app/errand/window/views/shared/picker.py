@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.item_delegate import HINT, KEY, ItemDelegate
@@ -47,13 +48,13 @@ class PickerDialog(FramelessDialog):
         self._field.setPlaceholderText(title)
         self._field.setAccessibleName(title)
         self._list = QListView(self)
-        self._list.setAccessibleName("Matches")
+        self._list.setAccessibleName(tr("Results"))
         self._list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._list.setItemDelegate(ItemDelegate(theme, self._list))
         self._list.setMouseTracking(True)
         self._model = QStandardItemModel(self)
         self._list.setModel(self._model)
-        self._empty = QLabel("Nothing matches.", self)
+        self._empty = QLabel(tr("No results"), self)
         set_style(self._empty, "tone", "muted")
         column = QVBoxLayout(self)
         column.addWidget(self._field)

@@ -46,7 +46,7 @@ def link_target(url: str, workspace: str) -> LinkTarget:
     try:
         return _target(url, workspace)
     except ValueError:  # invalid brackets in a URL; a NUL in a file name
-        return LinkTarget("refused", reason=f"This is no address and no file: {url[:200]}")
+        return LinkTarget("refused", reason=tr("This isn't a link or a file: {url}").format(url=url[:200]))
 
 
 def _target(url: str, workspace: str) -> LinkTarget:
@@ -56,10 +56,13 @@ def _target(url: str, workspace: str) -> LinkTarget:
         return LinkTarget("web")
     if parts is not None and (scheme != "file" or parts.netloc not in ("", "localhost")):
         return LinkTarget(
-            "refused", reason=f"Links that begin with {scheme}: are not opened. The address was: {url[:200]}"
+            "refused",
+            reason=tr("Links that start with {scheme}: aren't opened. The link was: {url}").format(
+                scheme=scheme, url=url[:200]
+            ),
         )
     if not url or url.startswith("#"):
-        return LinkTarget("refused", reason="This link leads nowhere outside the message.")
+        return LinkTarget("refused", reason=tr("This link doesn't lead anywhere."))
     return _file(unquote(parts.path) if parts is not None else unquote(url.partition("#")[0]), workspace)
 
 
@@ -71,14 +74,14 @@ def _is_url(url: str) -> bool:
 def _file(name: str, workspace: str) -> LinkTarget:
     path = Path(os.path.expanduser(name))
     if not path.is_absolute() and not workspace:
-        return LinkTarget("refused", reason=f"It is not known in which folder {name} is.")
+        return LinkTarget("refused", reason=tr("Can't tell which folder {name} is in.").format(name=name))
     root = Path(os.path.realpath(workspace)) if workspace else None
     for candidate in (path, Path(_LINE.sub("", str(path)))):
         real = Path(os.path.realpath(root / candidate if root is not None else candidate))
         if real.exists():
             is_inside = root is not None and real.is_relative_to(root)
             return LinkTarget("inside" if is_inside else "outside", _is_safe_to_open(real))
-    return LinkTarget("refused", reason=f"There is no file {name} any more, or not in this workspace.")
+    return LinkTarget("refused", reason=tr("{name} doesn't exist in this folder.").format(name=name))
 
 
 def _is_safe_to_open(path: Path) -> Path:
@@ -151,9 +154,9 @@ class ConversationRowActions:
         question = QuestionDialog(self._parent)
         question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         question.setTextFormat(Qt.TextFormat.PlainText)
-        question.setText(f"Open {path}?")
-        question.setInformativeText("It is not in this conversation's workspace.")
-        opening = question.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
+        question.setText(tr("Open {path}?").format(path=path))
+        question.setInformativeText(tr("It's outside this conversation's folder."))
+        opening = question.addButton(tr("Open"), QMessageBox.ButtonRole.AcceptRole)
         question.set_default(question.addButton(QMessageBox.StandardButton.Cancel))
         opening.clicked.connect(lambda: self._open(path))
         question.open()

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.protocol.settings import Setting
+from errand.translation import tr
 from errand.window.stores.catalog import SettingsStore
 from errand.window.stores.conversation_list import ConversationListStore, TitleSearchStore
 from errand.window.stores.session import EngineSession
@@ -16,7 +17,7 @@ from errand.window.views.shared.actions import ACTIONS, Action, ShortcutStore
 from errand.window.views.shared.picker import PickerDialog, PickerItem
 
 _MAX_CONVERSATIONS = 200
-_TITLE = "Find an action, a conversation or a setting"
+_TITLE = tr("Search actions, conversations and settings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class CommandPalette(QObject):
         return self._item(_Target("action", action.name), action.text, self._shortcuts.display_text(action.name))
 
     def _conversation_item(self, conversation: Conversation) -> PickerItem:
-        hint = "archived" if conversation.archived else "conversation"
+        hint = tr("archived") if conversation.archived else "conversation"
         return self._item(_Target("conversation", conversation.id), conversation.title, hint)
 
     def _item(self, target: _Target, text: str, hint: str) -> PickerItem:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 _COMPOSER_KEYS = (
-    ("Send; steer a task at work; reply to a question", "Enter"),
-    ("A new line", "Shift+Enter"),
-    ("Queue for after the work at hand", "Alt+Enter"),
-    ("Ask, accept edits, or plan: the next one, while you write", "Shift+Tab"),
+    (tr("Send a message, steer a running task, reply to a question"), "Enter"),
+    (tr("New line"), "Shift+Enter"),
+    (tr("Queue the message for later"), "Alt+Enter"),
+    (tr("Switch approval mode"), "Shift+Tab"),
     (tr("Close what is open on top"), "Esc"),
     (tr("Stop the task, if nothing is open"), tr("Esc twice")),
-    ("Bring back the last message", "Up"),
-    ("Go to a tab by its number", "Ctrl+1 … 9"),
+    (tr("Edit the last message"), "Up"),
+    (tr("Go to tab 1 to 9"), "Ctrl+1 … 9"),
 )
 
 _Step = QAbstractSlider.SliderAction
@@ -125,7 +125,7 @@ class ShortcutsDialog(QDialog):
 
     def __init__(self, theme: Theme, shortcuts: ShortcutStore, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Keyboard shortcuts")
+        self.setWindowTitle(tr("Keyboard shortcuts"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         tokens = theme.tokens
         lines = QWidget()

@@ -9,7 +9,7 @@ from PySide6.QtGui import QCloseEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.stores.stores import Stores
 from errand.window.stores.task_commands import TaskControlStore, TourStore
 from errand.window.stores.window_state import Grouping, WindowStateStore
@@ -36,15 +36,15 @@ class KeepRunningDialog(QuestionDialog):
 
     def __init__(self, running: int, parent: QWidget) -> None:
         super().__init__(parent)
-        tasks = "One task goes on" if running == 1 else f"{running} tasks go on"
-        self.setWindowTitle("Errand keeps working")
-        self.setText(f"{tasks} without the window.")
-        self.setInformativeText(
-            "The engine works on in the background, and what waits for you waits. Open Errand again to look at it. "
-            "To stop a task, stay and stop it here."
+        self.setWindowTitle(tr("Errand keeps working"))
+        self.setText(
+            trn("{n} task keeps running without the window.", "{n} tasks keep running without the window.", running)
         )
-        quit_button = self.addButton("Close the window", QMessageBox.ButtonRole.AcceptRole)
-        keep = self.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
+        self.setInformativeText(
+            tr("Tasks continue in the background, and questions wait for you. Open Errand again to see them.")
+        )
+        quit_button = self.addButton(tr("Close window"), QMessageBox.ButtonRole.AcceptRole)
+        keep = self.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole)
         self.set_default(quit_button)
         self.setEscapeButton(keep)
 

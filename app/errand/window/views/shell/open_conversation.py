@@ -4,6 +4,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QClipboard
 
 from errand.protocol.tasks import Task
+from errand.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore
@@ -15,7 +16,7 @@ from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.shell.tab_bar import TabState
 from errand.window.widgets.status_dot import dot_state
 
-_NEW = "New task"
+_NEW = tr("New task")
 
 
 class OpenConversation(QObject):

@@ -6,6 +6,8 @@ from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QTabBar, QToolButton, QWidget
 
+from errand.client.display_text import uncapitalised
+from errand.translation import tr, trn
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
@@ -32,21 +34,24 @@ class TabMenu(QMenu):
     def __init__(self, parent: QWidget, *, is_pinned: bool) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.addAction("Unpin tab" if is_pinned else "Pin tab").triggered.connect(self.pin_requested)
-        self.addAction("Open in new window").triggered.connect(self.own_window_requested)
+        self.addAction(tr("Unpin tab") if is_pinned else tr("Pin tab")).triggered.connect(self.pin_requested)
+        self.addAction(tr("Open in new window")).triggered.connect(self.own_window_requested)
         self.addSeparator()
-        self.addAction("Close tab").triggered.connect(self.close_requested)
-        self.addAction("Close other tabs").triggered.connect(self.close_others_requested)
-        self.addAction("Close tabs to the right").triggered.connect(self.close_right_requested)
+        self.addAction(tr("Close tab")).triggered.connect(self.close_requested)
+        self.addAction(tr("Close other tabs")).triggered.connect(self.close_others_requested)
+        self.addAction(tr("Close tabs to the right")).triggered.connect(self.close_right_requested)
+
+
+def unread_text(count: int) -> str:
+    return trn("{n} new", "{n} new", count)
 
 
 class Badge(QWidget):
     """A count in a coloured pill. `noun` names the counted items in the accessible name: "3 unread"."""
 
-    def __init__(self, theme: Theme, noun: str, *, waiting: bool = False) -> None:
+    def __init__(self, theme: Theme, *, waiting: bool = False) -> None:
         super().__init__()
         self._theme = theme
-        self._noun = noun
         self._waiting = waiting
         self._count = 0
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -55,7 +60,7 @@ class Badge(QWidget):
 
     def set_count(self, count: int) -> None:
         self._count = count
-        self.setAccessibleName(f"{count} {self._noun}")
+        self.setAccessibleName(unread_text(count))
         self.setVisible(count > 0)
         self.updateGeometry()
         self.update()
@@ -88,7 +93,7 @@ class TabStatusView(QWidget):
     def __init__(self, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
         self._dot = StatusDotView(theme, pulse)
-        self._badge = Badge(theme, "new")
+        self._badge = Badge(theme)
         self._space = theme.tokens.space_close
         self._row = QHBoxLayout(self)
         self._row.setSpacing(theme.tokens.space_tight)
@@ -124,9 +129,9 @@ class TabState:
     @property
     def status_text(self) -> str:
         """The text without the title."""
-        state = "" if self.state == "idle" else STATE_LABELS[self.state].lower()
-        unread = f"{self.unread} new" if self.unread else ""
-        pinned = "pinned" if self.pinned else ""
+        state = "" if self.state == "idle" else uncapitalised(STATE_LABELS[self.state])
+        unread = unread_text(self.unread) if self.unread else ""
+        pinned = tr("pinned") if self.pinned else ""
         return " · ".join(part for part in (state, unread, pinned) if part)
 
     @property
@@ -158,7 +163,7 @@ class TabBarView(QTabBar):
         self._turned = 0  # the wheel, in eighths of a degree
         self.setMouseTracking(True)
         self.setObjectName("tabs")
-        self.setAccessibleName("Open conversations")
+        self.setAccessibleName(tr("Open conversations"))
         self.setMovable(True)
         self.setExpanding(False)
         self.setDrawBase(False)
@@ -190,7 +195,7 @@ class TabBarView(QTabBar):
         index = self.addTab("")
         self.setTabData(index, key)
         self.setTabButton(index, QTabBar.ButtonPosition.LeftSide, TabStatusView(self._theme, self._pulse))
-        close = IconButton(self._theme, "x", "Close tab")
+        close = IconButton(self._theme, "x", tr("Close tab"))
         close.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Ctrl+W and Delete close it; 50 Tab stops would not help
         close.clicked.connect(lambda: self.close_requested.emit(key))
         self.setTabButton(index, QTabBar.ButtonPosition.RightSide, close)
@@ -211,7 +216,7 @@ class TabBarView(QTabBar):
         mark.show_state(state.state, state.unread)
         close.setVisible(not state.pinned and key in (self.current, self._hovered))
         close.setFixedSize(QSize(0, 0) if state.pinned else close.sizeHint())  # a hidden button keeps its space
-        close.setAccessibleName(f"Close {state.title}")
+        close.setAccessibleName(tr("Close {title}").format(title=state.title))
         self.setTabIcon(index, self._pin_icon() if state.pinned else QIcon())
         self.setTabText(index, state.visible_title.replace("&", "&&"))
         self.setTabToolTip(index, plain_tool_tip(state.accessible_text))

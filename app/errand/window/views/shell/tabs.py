@@ -7,6 +7,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
@@ -44,8 +45,8 @@ class TabsView(QWidget):
         self._recent: list[str] = []  # the pages with a view, the one shown last first
         self.bar = TabBarView(theme, pulse)
         self._stack = QStackedWidget()
-        self._list = IconButton(theme, "chevron-down", "All tabs")
-        self.sidebar_button = IconButton(theme, "panel-left", "Show sidebar")
+        self._list = IconButton(theme, "chevron-down", tr("All tabs"))
+        self.sidebar_button = IconButton(theme, "panel-left", tr("Show sidebar"))
         self.sidebar_button.hide()
         # Deferred: a widget shown during the bar's layout would get no space.
         self._save_timer = QTimer(self, singleShot=True, interval=0)
@@ -142,7 +143,7 @@ class TabsView(QWidget):
 
         states = {key: self.pages[key].tab_state for key in self.bar.keys}
         choices = tuple(PickerItem(key, state.title, state.status_text) for key, state in states.items())
-        picker = PickerDialog(self._theme, "Find an open tab", choices, self)
+        picker = PickerDialog(self._theme, tr("Search open tabs"), choices, self)
         picker.chosen.connect(self.bar.go_to)
         picker.open_over(self)
 

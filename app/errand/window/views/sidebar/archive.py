@@ -5,6 +5,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
+from errand.translation import tr, trn
 from errand.window.stores.conversation_list import ConversationListStore
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
@@ -13,7 +14,7 @@ from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.dialogs import QuestionDialog
 from errand.window.widgets.labels import TextLabel
 
-_EMPTY = "Nothing is archived. What you archive leaves the list and stays here; search finds it as before."
+_EMPTY = tr("No archived conversations. Archived conversations move here and still show up in search.")
 
 
 class ArchiveView(QWidget):
@@ -27,14 +28,14 @@ class ArchiveView(QWidget):
         super().__init__()
         self._store = store
         self.list = ArchiveListView(store, theme)
-        self._back = IconButton(theme, "arrow-left", "Back to all conversations", shortcut="Esc")
+        self._back = IconButton(theme, "arrow-left", tr("Back to all conversations"), shortcut="Esc")
         self._empty = TextLabel(theme, _EMPTY, tone="muted", wrap=True)
         self._empty.setMargin(theme.tokens.space_close)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         top = QHBoxLayout()
         top.setSpacing(theme.tokens.space_close)
         top.addWidget(self._back)
-        top.addWidget(TextLabel(theme, "Archived", bold=True), 1)
+        top.addWidget(TextLabel(theme, tr("Archived"), bold=True), 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_close)
@@ -71,7 +72,7 @@ class ArchiveListView(PagedListView):
     """Asks before it deletes: first counts what would be deleted."""
 
     def __init__(self, store: ConversationListStore, theme: Theme) -> None:
-        super().__init__(store.archived, None, theme, "Archived conversations")
+        super().__init__(store.archived, None, theme, tr("Archived conversations"))
         self._store = store
         self._deleting: Conversation | None = None
         store.counted.connect(self._on_counted)
@@ -80,9 +81,9 @@ class ArchiveListView(PagedListView):
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
         return (
             *self.open_actions(),
-            ListAction("Take out of the archive", "Ctrl+Backspace", self._restore),
+            ListAction(tr("Unarchive"), "Ctrl+Backspace", self._restore),
             self.export_action(),
-            ListAction("Delete for good …", "Del", self._ask_to_delete),
+            ListAction(tr("Delete permanently…"), "Del", self._ask_to_delete),
         )
 
     def _restore(self, conversation: Conversation) -> None:
@@ -107,19 +108,17 @@ class DeleteDialog(QuestionDialog):
     def __init__(self, title: str, messages: int, tasks: int, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Delete for good")
+        self.setWindowTitle(tr("Delete permanently"))
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setText(f"Delete “{title}” for good?")
+        self.setText(tr("Delete “{title}” permanently?").format(title=title))
         self.setInformativeText(
-            f"{_count(messages, 'message')} and {_count(tasks, 'task')} go with it, and the files "
-            "Errand keeps for them. What the agents did in your folders stays. This cannot be undone."
+            tr(
+                "This deletes {messages}, {tasks} and the files Errand stored for them. Files in your folders stay. "
+                "You can't undo this."
+            ).format(messages=trn("{n} message", "{n} messages", messages), tasks=trn("{n} task", "{n} tasks", tasks))
         )
-        delete = self.addButton("Delete for good", QMessageBox.ButtonRole.AcceptRole)
-        keep = self.addButton("Keep it", QMessageBox.ButtonRole.RejectRole)
+        delete = self.addButton(tr("Delete permanently"), QMessageBox.ButtonRole.AcceptRole)
+        keep = self.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole)
         set_style(delete, "look", "danger")
         self.set_default(keep)
         self.setEscapeButton(keep)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number} {noun}s"

@@ -10,6 +10,7 @@ from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent, QPainter, QPaint
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QListView, QMenu, QStyleOptionViewItem, QWidget
 
 from errand.protocol.conversations import Conversation
+from errand.translation import tr
 from errand.window.stores.conversation_list import ConversationListStore, PagedListStore
 from errand.window.stores.window_state import Grouping
 from errand.window.theme.style import brush
@@ -52,7 +53,7 @@ class _TitleEdit(QLineEdit):
         self.key = key
         self.before = before
         self.setMaxLength(_MAX_TITLE)
-        self.setAccessibleName("Title")
+        self.setAccessibleName(tr("Title"))
         self.selectAll()
 
 
@@ -216,16 +217,16 @@ class PagedListView(QListView):
     def open_actions(self) -> tuple[ListAction, ...]:
         """The first two actions of every list."""
         return (
-            ListAction("Open", "", lambda conversation: self.opened.emit(conversation.id)),
+            ListAction(tr("Open"), "", lambda conversation: self.opened.emit(conversation.id)),
             ListAction(
-                "Open in background",
+                tr("Open in background"),
                 "Shift+Return",
                 lambda conversation: self.opened_in_background.emit(conversation.id),
             ),
         )
 
     def export_action(self) -> ListAction:
-        return ListAction("Export …", "Ctrl+E", self.ask_to_export)
+        return ListAction(tr("Export…"), "Ctrl+E", self.ask_to_export)
 
     def ask_to_export(self, conversation: Conversation) -> None:
         """Ask for the file and the format."""
@@ -267,9 +268,9 @@ class ConversationListView(PagedListView):
         theme: Theme,
         now: Callable[[], datetime] = local_now,
     ) -> None:
-        super().__init__(store, marks, theme, "Conversations", now)
+        super().__init__(store, marks, theme, tr("Conversations"), now)
         self._store = store
-        self.group_button = IconButton(theme, "sliders-horizontal", "Group conversations")
+        self.group_button = IconButton(theme, "sliders-horizontal", tr("Group conversations"))
         self.heading.set_corner(self.group_button)
         self.renamed.connect(store.rename)
         self.export_requested.connect(store.export)
@@ -280,7 +281,7 @@ class ConversationListView(PagedListView):
 
     def _on_group_clicked(self) -> None:
         menu = QMenu(self)
-        choices: tuple[tuple[Grouping, str], ...] = (("day", "Group by day"), ("folder", "Group by folder"))
+        choices: tuple[tuple[Grouping, str], ...] = (("day", tr("Group by day")), ("folder", tr("Group by folder")))
         for grouping, text in choices:
             entry = menu.addAction(text)
             entry.setCheckable(True)
@@ -297,16 +298,16 @@ class ConversationListView(PagedListView):
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
         return (
             *self.open_actions(),
-            ListAction("Rename", "F2", self.edit_title),
-            ListAction("Unpin" if conversation.pinned else "Pin", "Ctrl+D", self._toggle_pin),
+            ListAction(tr("Rename"), "F2", self.edit_title),
+            ListAction(tr("Unpin") if conversation.pinned else tr("Pin"), "Ctrl+D", self._toggle_pin),
             self.export_action(),
             *self._memory_actions(conversation),
-            ListAction("Archive", "Del", self._archive),
+            ListAction(tr("Archive"), "Del", self._archive),
         )
 
     def _memory_actions(self, conversation: Conversation) -> tuple[ListAction, ...]:
-        remember = "Do not remember this conversation" if conversation.remembers else "Remember this conversation"
-        recall = "Do not recall here" if conversation.recalls else "Recall from memory here"
+        remember = tr("Leave out of memory") if conversation.remembers else tr("Include in memory")
+        recall = tr("Don't use memory here") if conversation.recalls else tr("Use memory here")
         return (
             ListAction(remember, "", self._store.switch_remembering),
             ListAction(recall, "", self._store.switch_recall),

@@ -7,7 +7,9 @@ from typing import assert_never
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
 
+from errand.client import number_format
 from errand.protocol.conversations import Conversation
+from errand.translation import tr, trn
 from errand.window.stores.conversation_list import PagedListStore
 from errand.window.stores.window_state import Grouping
 from errand.window.theme.style import plain_tool_tip
@@ -24,14 +26,14 @@ _ROOT = QModelIndex()
 def short_time(moment: datetime, now: datetime) -> str:
     """The time within the last week, otherwise the date."""
     local = moment.astimezone(now.tzinfo)
-    return f"{local:%H:%M}" if local.date() > now.date() - timedelta(days=7) else f"{local.day} {local:%b}"
+    return f"{local:%H:%M}" if local.date() > now.date() - timedelta(days=7) else number_format.short_day(local)
 
 
 def short_day(moment: datetime, now: datetime) -> str:
     """The time of today, the day of the last week, otherwise the date: where no heading tells the day."""
     day = moment.astimezone(now.tzinfo).date()
     is_of_week = now.date() - timedelta(days=7) < day < now.date()
-    return f"{moment.astimezone(now.tzinfo):%a}" if is_of_week else short_time(moment, now)
+    return number_format.short_weekday(day) if is_of_week else short_time(moment, now)
 
 
 class ConversationModel(QAbstractListModel):
@@ -158,11 +160,11 @@ class ConversationModel(QAbstractListModel):
             return None
         match line.kind:
             case "more":
-                text = f"Show {line.hidden} more"
+                text = tr("Show {n} more").format(n=line.hidden)
             case "fewer":
-                text = "Show fewer"
+                text = tr("Show fewer")
             case "older":
-                return "Show older"
+                return tr("Show older")
             case "conversation":
                 return None
             case _:
@@ -182,11 +184,15 @@ class ConversationModel(QAbstractListModel):
         return self._marks.unread(conversation.id) if role == COUNT else None
 
     def _spoken(self, conversation: Conversation) -> str:
-        parts = [conversation.title, "pinned" if conversation.pinned else ""]
+        parts = [conversation.title, tr("pinned") if conversation.pinned else ""]
         if self._marks is not None:
             state, unread = self._marks.state(conversation.id), self._marks.unread(conversation.id)
             folder = PurePath(self._marks.folder(conversation)).name
-            parts += ["" if state == "idle" else STATE_LABELS[state], f"{unread} unread" if unread else "", folder]
+            parts += [
+                "" if state == "idle" else STATE_LABELS[state],
+                trn("{n} unread", "{n} unread", unread) if unread else "",
+                folder,
+            ]
         return ", ".join(part for part in (*parts, self._time(conversation)) if part)
 
     def _time(self, conversation: Conversation) -> str:

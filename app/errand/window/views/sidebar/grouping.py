@@ -7,13 +7,15 @@ from datetime import datetime, timedelta
 from pathlib import PurePath
 from typing import Literal
 
+from errand.client.number_format import month_name, weekday_name
 from errand.protocol.conversations import Conversation
+from errand.translation import tr
 from errand.window.stores.conversation_list import PagedListStore
 from errand.window.stores.window_state import Grouping
 from errand.window.views.sidebar.conversation_marks import ConversationMarks
 
-PINNED = "Pinned"
-NO_FOLDER = "No folder"
+PINNED = tr("Pinned")
+NO_FOLDER = tr("No folder")
 
 # Finished conversations that a group shows until it is unfolded.
 _MOST_FINISHED = 5
@@ -42,12 +44,12 @@ def day_heading(moment: datetime, now: datetime) -> str:
     """Converts both to the time zone of `now`."""
     day, today = moment.astimezone(now.tzinfo).date(), now.date()
     if day >= today:
-        return "Today"
+        return tr("Today")
     if day == today - timedelta(days=1):
-        return "Yesterday"
+        return tr("Yesterday")
     if day > today - timedelta(days=7):
-        return f"{day:%A}"
-    return f"{day:%B %Y}"
+        return weekday_name(day)
+    return tr("{month} {year}").format(month=month_name(day), year=day.year)
 
 
 def heading_of(conversation: Conversation, now: datetime) -> str:

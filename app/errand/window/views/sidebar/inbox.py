@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.tasks import Task
+from errand.translation import tr, trn
 from errand.window.stores.asks import ask_summary
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore, task_activity
@@ -51,7 +52,7 @@ class InboxSectionView(QWidget):
         top.addWidget(self._heading, 1)
         if clear:
             button = push_button(clear, "quiet")
-            button.setAccessibleName(f"{clear}: {title.lower()}")
+            button.setAccessibleName(f"{clear}: {title}")
             button.clicked.connect(self.clear_requested)
             top.addWidget(button)
         self._column = QVBoxLayout(self)
@@ -92,8 +93,8 @@ class InboxSectionView(QWidget):
                 row.show_entry(entry)
         hidden = len(self._entries) - len(shown)
         self._heading.setText(f"{self._title} ({len(self._entries)})")
-        self._more.setText(f"Show {hidden} more" if hidden else "Show fewer")
-        self._more.setAccessibleName(f"{self._more.text()}: {self._title.lower()}")
+        self._more.setText(trn("Show {n} more", "Show {n} more", hidden) if hidden else tr("Show fewer"))
+        self._more.setAccessibleName(f"{self._more.text()}: {self._title}")
         self._more.setVisible(len(self._entries) > _MAX_ROWS)
         self.setVisible(bool(self._entries))
 
@@ -121,10 +122,10 @@ class InboxView(QWidget):
         self._unread = unread
         self._theme = theme
         self._pulse = pulse
-        self._waiting = InboxSectionView("Waiting for you", self._make_row, theme)
-        self._interrupted = InboxSectionView("Interrupted", self._make_row, theme, "Resume all")
-        self._finished = InboxSectionView("Finished", self._make_row, theme, "Clear")
-        self._running = InboxSectionView("Running", self._make_row, theme)
+        self._waiting = InboxSectionView(tr("Waiting for you"), self._make_row, theme)
+        self._interrupted = InboxSectionView(tr("Interrupted"), self._make_row, theme, tr("Resume all"))
+        self._finished = InboxSectionView(tr("Finished"), self._make_row, theme, tr("Clear"))
+        self._running = InboxSectionView(tr("Running"), self._make_row, theme)
         self._sections = (self._waiting, self._interrupted, self._finished, self._running)
         self._throttle = QTimer(self)
         self._throttle.setSingleShot(True)
@@ -198,12 +199,12 @@ class InboxView(QWidget):
         summary = markdown_line(task.summary, _MAX_DETAIL) if task.summary else ""
         detail = summary or task.error or task_activity(task)
         title = self._title(task.conversation_id, task.prompt)
-        button = ("x", "Dismiss")
+        button = ("x", tr("Dismiss"))
         return InboxEntry(task.id, task.conversation_id, dot_state(task), title, detail, task.id, button=button)
 
     def _running_entry(self, task: Task) -> InboxEntry:
         title, detail = self._title(task.conversation_id, task.prompt), task_activity(task)
-        button, enabled = ("circle-stop", "Stop"), not task.stopping
+        button, enabled = ("circle-stop", tr("Stop")), not task.stopping
         return InboxEntry(
             task.id, task.conversation_id, dot_state(task), title, detail, task.id, button=button, enabled=enabled
         )

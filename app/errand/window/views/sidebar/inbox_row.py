@@ -7,10 +7,10 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.display_text import subject_text
+from errand.client.display_text import subject_text, uncapitalised
 from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
 from errand.protocol.asks import Approval, Ask, Risk
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.rows.asks.limit_field import LimitField
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -21,9 +21,9 @@ from errand.window.widgets.pulse import PulseTimer
 from errand.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
 
 _RISKS: dict[Risk, tuple[str, Tone]] = {
-    "low": ("Low risk", "muted"),
-    "medium": ("Medium risk", "waiting"),
-    "high": ("High risk, look closely", "failed"),
+    "low": (tr("Low risk"), "muted"),
+    "medium": (tr("Medium risk"), "waiting"),
+    "high": (tr("High risk: check carefully"), "failed"),
 }
 _MAX_LINES = 12
 
@@ -53,14 +53,18 @@ class AskDetailView(QWidget):
         self._column.setSpacing(theme.tokens.space_tight)
         if ask.approval is not None:
             self._show_approval(ask.approval)
-            every = f" all {count}" if count > 1 else ""
-            self._add_buttons(f"Allow{every} once", f"Deny{every}")
+            if count > 1:
+                self._add_buttons(
+                    trn("Allow {n} once", "Allow all {n} once", count), trn("Deny {n}", "Deny all {n}", count)
+                )
+            else:
+                self._add_buttons(tr("Allow once"), tr("Deny"))
         else:
             self._column.addWidget(TextLabel(theme, plain(ask.text), wrap=True))
             if ask.kind == "limit":
                 self._add_limit(ask)
             elif ask.unknown is not None:
-                self._add_box("What was under way", subject_text(ask.unknown))
+                self._add_box(tr("What was running"), subject_text(ask.unknown))
                 self._add_choices(ask.choices)
             else:
                 self._add_choices(ask.choices)
@@ -78,18 +82,20 @@ class AskDetailView(QWidget):
     def _show_approval(self, approval: Approval) -> None:
         words, tone = _RISKS[approval.risk]
         self._add_label(words, tone)
-        self._add_box("What will run", escape_hidden(approval.text if approval.command is None else approval.command))
+        self._add_box(
+            tr("What will run"), escape_hidden(approval.text if approval.command is None else approval.command)
+        )
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
-        for name, text in (
-            ("In", escape_hidden_line(approval.working_dir or "")),
-            ("Reads", "\n".join(escape_hidden_line(path) for path in reads)),
-            ("Writes", "\n".join(escape_hidden_line(path) for path in approval.writes)),
+        for words, text in (
+            (tr("In {folder}"), escape_hidden_line(approval.working_dir or "")),
+            (tr("Reads {folder}"), "\n".join(escape_hidden_line(path) for path in reads)),
+            (tr("Writes {folder}"), "\n".join(escape_hidden_line(path) for path in approval.writes)),
         ):
             if text:
-                self._add_label(f"{name} {text}")
+                self._add_label(words.format(folder=text))
         if approval.preview:
-            self._add_box("What will change", approval.preview, diff=True)
-        self._add_label(f"Why: {escape_hidden_line(approval.rule)}")
+            self._add_box(tr("What will change"), approval.preview, diff=True)
+        self._add_label(tr("Why: {reason}").format(reason=escape_hidden_line(approval.rule)))
 
     def _add_label(self, text: str, tone: Tone = "muted") -> None:
         label = TextLabel(self._theme, text, size=self._theme.tokens.size_small, tone=tone, wrap=True)
@@ -119,7 +125,7 @@ class AskDetailView(QWidget):
     def _add_limit(self, ask: Ask) -> None:
         more = LimitField(self._theme)
         self._column.addWidget(more, 0, Qt.AlignmentFlag.AlignLeft)
-        self._add_buttons(tr("Go on"), tr("Stop here"))
+        self._add_buttons(tr("Continue"), tr("Stop"))
         self._more = more
         more.changed.connect(self._on_more_changed)
         more.submitted.connect(partial(self._on_decided, True))
@@ -133,7 +139,7 @@ class AskDetailView(QWidget):
 
     def _add_field(self, has_choices: bool) -> None:
         self._field = QLineEdit()
-        name = "Or answer in your own words" if has_choices else "Your answer"
+        name = tr("Or type your own answer") if has_choices else tr("Your answer")
         self._field.setPlaceholderText(name)
         self._field.setAccessibleName(name)
         self._field.setMaxLength(100_000)
@@ -229,7 +235,7 @@ class InboxRowView(QFrame):
         self._dot.set_state(entry.state)
         self._title.set_text(entry.title)
         self._detail.set_text(entry.detail)
-        self.setAccessibleName(f"{entry.title}, {STATE_LABELS[entry.state].lower()}, {entry.detail}")
+        self.setAccessibleName(f"{entry.title}, {uncapitalised(STATE_LABELS[entry.state])}, {entry.detail}")
         if self._button is not None and entry.button is not None:
             self._button.setEnabled(entry.enabled)
             self._button.setAccessibleName(f"{entry.button[1]} {entry.title}")
@@ -249,7 +255,7 @@ class InboxRowView(QFrame):
         self._column.addWidget(detail)
         detail.show()  # the layout would only show it in the next iteration of the event loop
         self._detail.hide()
-        self._set_chevron("chevron-down", "Close")
+        self._set_chevron("chevron-down", tr("Close"))
         self.expanded.emit()
 
     def collapse(self) -> None:
@@ -258,7 +264,7 @@ class InboxRowView(QFrame):
             self._detail_view.deleteLater()
             self._detail_view = None
             self._detail.show()
-            self._set_chevron("chevron-right", "Show what is asked")
+            self._set_chevron("chevron-right", tr("Show details"))
 
     def event(self, event: QEvent) -> bool:
         """Ctrl+Enter is also a shortcut of the window: here it applies to this ask."""
@@ -308,7 +314,7 @@ class InboxRowView(QFrame):
             self._button.clicked.connect(self.button_clicked)
             head.addWidget(self._button)
         if self.entry.asks:
-            self._chevron = IconButton(self._theme, "chevron-right", "Show what is asked")
+            self._chevron = IconButton(self._theme, "chevron-right", tr("Show details"))
             self._chevron.clicked.connect(self._on_chevron_clicked)
             head.addWidget(self._chevron)
         return head

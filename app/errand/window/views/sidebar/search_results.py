@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QListView, QStackedLayout, QWidget
 
 from errand.protocol.conversations import Conversation, ConversationSearchResult, SearchHit
+from errand.translation import grouped, tr
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.item_delegate import DETAIL, HEADING, HINT, HIT_END, HIT_START, ItemDelegate
 from errand.window.views.sidebar.conversation_model import short_time
@@ -26,9 +27,9 @@ _SIGNS = (
     (re.compile(r"[ \t]*\|[ \t]*"), " "),
 )
 
-OPERATORS = (
-    'A search can be narrowed: from:user, from:agent or an agent\'s name, in:"words of a title", tool:shell, '
-    "after:2026-11 and before:2026-11-20."
+OPERATORS = tr(
+    'Narrow your search with from:user, from:agent or an agent\'s name, in:"words of a title", '
+    "tool:shell, after:2026-11 and before:2026-11-20."
 )
 
 # The newest ones, so that the messages stay visible; more search words give fewer titles.
@@ -70,7 +71,7 @@ class SearchResultsView(QWidget):
         self._results: tuple[_Result, ...] = ()
         self._model = QStandardItemModel(self)
         self._list = _ResultList()
-        self._list.setAccessibleName("Search results")
+        self._list.setAccessibleName(tr("Search results"))
         self._list.setModel(self._model)
         self._list.setItemDelegate(ItemDelegate(theme, self._list))
         self._list.setMouseTracking(True)
@@ -97,7 +98,7 @@ class SearchResultsView(QWidget):
         self._model.clear()
         for result in self._results:
             self._model.appendRow(_item(result))
-        nothing = f"Nothing was found for “{text}” in titles and messages, archived ones too.\n\n{OPERATORS}"
+        nothing = tr("No results for “{text}”\n\n{operators}").format(text=text, operators=OPERATORS)
         self._nothing.setText(found.advice or nothing)
         self._stack.setCurrentWidget(self._list if self._results else self._nothing)
         if self._results:
@@ -128,16 +129,18 @@ class _ResultList(QListView):
 
 def _title_result(found: Conversation, now: datetime, place: int) -> _Result:
     return _Result(
-        found.id, "", found.title, "", short_time(found.updated_at, now), "" if place else "Titles", found.archived
+        found.id, "", found.title, "", short_time(found.updated_at, now), "" if place else tr("Titles"), found.archived
     )
 
 
 def _message_result(hit: SearchHit, now: datetime, place: int) -> _Result:
     snippet = plain_snippet(hit.snippet)
     hint = short_time(hit.created_at, now)
-    heading = "" if place else "Messages"
-    where = f"Entry {hit.place:,} of {hit.of:,}"
-    lines = (where, _labelled("Before", hit.before), _labelled("After", hit.after))
+    heading = "" if place else tr("Messages")
+    where = tr("Message {number} of {total}").format(number=grouped(hit.place), total=grouped(hit.of))
+    before = tr("Before: {text}").format(text=hit.before) if hit.before else ""
+    after = tr("After: {text}").format(text=hit.after) if hit.after else ""
+    lines = (where, before, after)
     from html import escape  # not needed at startup
 
     # Qt renders tool tips that look like HTML as rich text: user text must be escaped.
@@ -146,18 +149,14 @@ def _message_result(hit: SearchHit, now: datetime, place: int) -> _Result:
     return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading, archived, around)
 
 
-def _labelled(word: str, text: str) -> str:
-    return f"{word}: {text}" if text else ""
-
-
 def _item(result: _Result) -> QStandardItem:
     item = QStandardItem(result.title)
     item.setEditable(False)
     item.setData(result.detail, DETAIL)
-    item.setData(f"Archived · {result.hint}" if result.archived else result.hint, HINT)
+    item.setData(tr("Archived · {time}").format(time=result.hint) if result.archived else result.hint, HINT)
     item.setData(result.heading, HEADING)
     item.setToolTip(result.around)
     spoken = result.detail.replace(HIT_START, "").replace(HIT_END, "")
-    accessible = (result.title, spoken, f"Archived · {result.hint}" if result.archived else "")
+    accessible = (result.title, spoken, tr("Archived · {time}").format(time=result.hint) if result.archived else "")
     item.setData(": ".join(part for part in accessible if part), Qt.ItemDataRole.AccessibleTextRole)
     return item

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QStackedWidget, QVBoxL
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.conversations import Conversation, ConversationSearchResult
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.stores.conversation_list import ConversationListStore
 from errand.window.stores.facts import FactStore
 from errand.window.stores.stores import Stores
@@ -34,7 +34,7 @@ _STAYS_MS = 15_000
 """Long enough to read it and to reach its button."""
 _SHORT_TITLE, _SHORT_FACT = 32, 80  # characters
 
-_NOTHING = "Your conversations will be listed here."
+_NOTHING = tr("Your conversations appear here.")
 
 
 class PassingBannerView(BannerView):
@@ -78,13 +78,13 @@ def memory_text(conversation: Conversation) -> str:
     title = one_line(conversation.title, _SHORT_TITLE)
     match conversation.remembers, conversation.recalls:
         case True, True:
-            return f"“{title}” is remembered, and memory is used in it."
+            return tr("“{title}” is included in memory and uses memory.").format(title=title)
         case True, False:
-            return f"“{title}” is remembered, but memory is not used in it."
+            return tr("“{title}” is included in memory, but doesn't use memory.").format(title=title)
         case False, True:
-            return f"“{title}” is not remembered, but memory is used in it."
+            return tr("“{title}” is left out of memory, but uses memory.").format(title=title)
         case _:
-            return f"“{title}” is not remembered, and memory is not used in it."
+            return tr("“{title}” is left out of memory and doesn't use memory.").format(title=title)
 
 
 class FactBannerView(BannerView):
@@ -108,9 +108,10 @@ class FactBannerView(BannerView):
             self.hide()
         elif len(waiting) == 1:
             text = one_line(escape_hidden_line(waiting[0].text), _SHORT_FACT)
-            self.show_message(f"An agent proposes a fact: “{text}”", action="Look")
+            self.show_message(tr("Proposed fact: “{text}”").format(text=text), action=tr("Review"))
         else:
-            self.show_message(f"Agents propose {len(waiting)} facts.", action="Look")
+            text = trn("{n} fact proposed by agents", "{n} facts proposed by agents", len(waiting))
+            self.show_message(text, action=tr("Review"))
 
 
 class SidebarFoot(QWidget):
@@ -125,9 +126,9 @@ class SidebarFoot(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._settings = push_button("Settings", "quiet")
-        self._help = IconButton(theme, "circle-question-mark", "Help")
-        self._hide = IconButton(theme, "panel-left", "Hide sidebar")
+        self._settings = push_button(tr("Settings"), "quiet")
+        self._help = IconButton(theme, "circle-question-mark", tr("Help"))
+        self._hide = IconButton(theme, "panel-left", tr("Hide sidebar"))
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.tokens.space_tight)
@@ -135,8 +136,8 @@ class SidebarFoot(QWidget):
         row.addStretch(1)
         row.addWidget(self._help)
         row.addWidget(self._hide)
-        ShortcutToolTip(self._settings, "Settings", "settings")
-        ShortcutToolTip(self._hide, "Hide sidebar", "sidebar")
+        ShortcutToolTip(self._settings, tr("Settings"), "settings")
+        ShortcutToolTip(self._hide, tr("Hide sidebar"), "sidebar")
         self._settings.clicked.connect(lambda: self.action_chosen.emit("settings"))
         self._hide.clicked.connect(lambda: self.action_chosen.emit("sidebar"))
         self._help.clicked.connect(self._on_help_clicked)
@@ -146,13 +147,13 @@ class SidebarFoot(QWidget):
     def _on_help_clicked(self) -> None:
         menu = QMenu(self)
         for text, name in (
-            ("Keyboard shortcuts", "shortcuts"),
-            ("Find an action or a setting", "palette"),
-            ("Play the tour", "tour"),
+            (tr("Keyboard shortcuts"), "shortcuts"),
+            (tr("Search actions and settings"), "palette"),
+            (tr("Play the tour"), "tour"),
         ):
             menu.addAction(text).triggered.connect(partial(self.action_chosen.emit, name))
         menu.addSeparator()
-        menu.addAction("About Errand").triggered.connect(self.about_requested)
+        menu.addAction(tr("About Errand")).triggered.connect(self.about_requested)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self._help.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
 
@@ -187,9 +188,9 @@ class SidebarView(QFrame):
         self._shown_query = ""
         self._hit_words = ""
         self._opens_first = False
-        self.search = SearchField(theme, "Search")
+        self.search = SearchField(theme, tr("Search"))
         set_tool_tip(self.search, OPERATORS)
-        self.new = push_button("New task")
+        self.new = push_button(tr("New task"))
         self.inbox = InboxView(stores, unread, theme, pulse)
         self.list = ConversationListView(stores.conversations, marks, theme)
         self.results = SearchResultsView(theme)
@@ -197,7 +198,7 @@ class SidebarView(QFrame):
         self.notice = PassingBannerView(theme)
         self.proposed = FactBannerView(stores.facts, theme)
         self.foot = SidebarFoot(theme)
-        self._archived = push_button("Archived", "quiet")
+        self._archived = push_button(tr("Archived"), "quiet")
         self._empty = TextLabel(theme, tone="muted", wrap=True)
         self._empty.setMargin(theme.tokens.space_close)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)

@@ -19,8 +19,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from errand.client.number_format import count, money
+from errand.client.number_format import money
 from errand.protocol.usage import Usage, UsageReportResult, UsageRow
+from errand.translation import trn
 from errand.window.theme.theme import Theme
 
 _MAX_DAYS = 100
@@ -73,9 +74,9 @@ def accessible_text(rows: Sequence[UsageRow]) -> str:
     costs = [row.usage.cost_usd for row in rows if row.usage.cost_usd is not None]
     parts = (
         dollars(sum(costs)) if costs else "",
-        count(sum(map(total_tokens, rows)), "token"),
-        count(sum(row.turns for row in rows), "turn"),
-        count(sum(row.tasks for row in rows), "task"),
+        trn("{n} token", "{n} tokens", sum(map(total_tokens, rows))),
+        trn("{n} turn", "{n} turns", sum(row.turns for row in rows)),
+        trn("{n} task", "{n} tasks", sum(row.tasks for row in rows)),
     )
     return " · ".join(part for part in parts if part)
 

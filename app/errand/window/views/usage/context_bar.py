@@ -6,8 +6,8 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy
 
-from errand.client.number_format import count
 from errand.protocol.tasks import Task
+from errand.translation import trn
 from errand.window.stores.usage import ContextUsageStore
 from errand.window.theme.style import focus_by_keys, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -108,7 +108,7 @@ class ContextBarView(QAbstractButton):
             return
         window = found.window_tokens
         self._share = found.used_tokens / window if window else None
-        used = count(found.used_tokens, "token")
+        used = trn("{n} token", "{n} tokens", found.used_tokens)
         self.setText(f"{self._share:.0%}".replace("%", " %") if self._share is not None else f"{used} of context")
         whole = f"{used} of {window:,}" if window else used
         self.setAccessibleName(f"Context of the last reply: {whole}. Show its parts")

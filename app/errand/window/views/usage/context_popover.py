@@ -4,12 +4,12 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from errand.client.display_text import PARTS, PROMPT_PARTS, limit_name
+from errand.client.display_text import PARTS, PROMPT_PARTS, limit_name, part_items_text
 from errand.client.number_format import count, tokens
 from errand.client.safe_text import plain
 from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
 from errand.protocol.tasks import DecidedMode, Task
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.mode_switch import ModeSwitchView
@@ -83,14 +83,14 @@ class ContextPopoverView(QFrame):
         self._task.setText(text)
         self._task.setVisible(bool(text))
         near = task.near if task.ended_at is None else ()
-        self._near_limit.setText(tr("Near its limit: {limits}").format(limits=", ".join(map(limit_name, near))))
+        self._near_limit.setText(tr("Close to the limit: {limits}").format(limits=", ".join(map(limit_name, near))))
         self._near_limit.setVisible(bool(near))
         self._mode.show_task(task)
 
     def show_parts(self, found: ContextExplainResult) -> None:
         window = found.window_tokens
         self._title.setText(f"Context of turn {found.turn}")
-        used = count(found.used_tokens, "token")
+        used = trn("{n} token", "{n} tokens", found.used_tokens)
         known = f"{used} of {window:,} that {found.model} can read" if window else f"{used}, sent to {found.model}"
         self._total.setText(known)
         self._bar.show_shares(found.shares, window or found.used_tokens)
@@ -136,8 +136,8 @@ class ContextPopoverView(QFrame):
         grid.setVerticalSpacing(self._theme.tokens.space_tight)
         grid.setColumnStretch(1, 1)
         for share in found.shares:
-            place, (name, noun) = grid.rowCount(), PARTS[share.part]
-            items = count(share.items, noun) if noun else ""
+            place, name = grid.rowCount(), PARTS[share.part]
+            items = part_items_text(share.part, share.items)
             grid.addWidget(_Swatch(self._theme, _COLOURS[share.part]), place, 0)
             grid.addWidget(TextLabel(self._theme, name), place, 1)
             grid.addWidget(TextLabel(self._theme, items, tone="muted"), place, 2, Qt.AlignmentFlag.AlignRight)
@@ -158,7 +158,7 @@ class ContextPopoverView(QFrame):
 
     def _number(self, name: str, tokens: int, tone: Tone = "text", size: int = 0) -> TextLabel:
         label = TextLabel(self._theme, f"{tokens:,}", tone=tone, size=size)
-        label.setAccessibleName(f"{name}: {count(tokens, 'token')}")
+        label.setAccessibleName(f"{name}: {trn('{n} token', '{n} tokens', tokens)}")
         return label
 
 

@@ -8,11 +8,11 @@ from errand.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 
 _CHAT = (
-    tr("Make it a chat"),
-    tr("It was taken for a task, for it began to work. As a chat it ends with its next answer."),
+    tr("Treat as chat"),
+    tr("The agent took this as a task because it started working. A chat ends with the next reply."),
 )
-_TASK = (tr("Make it a task"), tr("As a task it goes on until it says that it is complete."))
-_CONTINUE_AS_TASK = (tr("Go on as a task"), tr("Do here what was talked about, until it is complete."))
+_TASK = (tr("Treat as task"), tr("A task continues until the agent says it's complete."))
+_CONTINUE_AS_TASK = (tr("Continue as task"), tr("Do what was discussed, until it's complete."))
 
 
 class ModeSwitchView(QWidget):

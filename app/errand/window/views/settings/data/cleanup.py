@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from errand.client.number_format import count, file_size
+from errand.client.number_format import file_size
 from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
 from errand.protocol.data import (
     CONVERSATION_DELETE,
@@ -16,6 +16,7 @@ from errand.protocol.data import (
     OrphansParams,
     OrphansResult,
 )
+from errand.translation import tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
@@ -27,7 +28,7 @@ from errand.window.widgets.labels import TextLabel
 _MAX_ORPHANS = 500
 _SHOWN = 8
 
-_AGES = {"7 days": 7, "30 days": 30, "90 days": 90, "half a year": 182, "a year": 365}
+_AGES = {tr("7 days"): 7, tr("30 days"): 30, tr("90 days"): 90, tr("6 months"): 182, tr("1 year"): 365}
 
 
 class OrphansView(QWidget):
@@ -40,12 +41,12 @@ class OrphansView(QWidget):
         super().__init__()
         self._calls = calls
         self._found: tuple[Orphan, ...] = ()
-        self._list = push_button("List …")
-        self._list.setAccessibleName("List conversations without an agent")
-        self._archive = push_button("Archive them")
-        self._delete = push_button("Delete for good", "danger")
-        self._delete.setAccessibleName("Delete conversations without an agent for good")
-        self._keep = push_button("Leave them")
+        self._list = push_button(tr("List…"))
+        self._list.setAccessibleName(tr("List conversations without an agent"))
+        self._archive = push_button(tr("Archive all"))
+        self._delete = push_button(tr("Delete permanently"), "danger")
+        self._delete.setAccessibleName(tr("Delete conversations without an agent permanently"))
+        self._keep = push_button(tr("Cancel"))
         self._question = ConfirmationView(theme, self._archive, self._delete, self._keep)
         self._lay_out(theme)
         self._list.clicked.connect(self._on_listed)
@@ -83,16 +84,20 @@ class OrphansView(QWidget):
             if delete:
                 await self._calls.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))
         self._question.hide()
-        self.done.emit(f"{count(len(gone), 'conversation')} {'deleted' if delete else 'archived'}.")
+        self.done.emit(
+            trn("{n} conversation deleted.", "{n} conversations deleted.", len(gone))
+            if delete
+            else trn("{n} conversation archived.", "{n} conversations archived.", len(gone))
+        )
 
     def _on_listed(self) -> None:
         self._calls.spawn(self._load(), self._question.show_text)
 
     def _on_archived(self) -> None:
-        self._begin("Archiving …", delete=False)
+        self._begin(tr("Archiving…"), delete=False)
 
     def _on_deleted(self) -> None:
-        self._begin("Deleting …", delete=True)
+        self._begin(tr("Deleting…"), delete=True)
 
     def _begin(self, words: str, *, delete: bool) -> None:
         self._question.show_text(words)
@@ -102,15 +107,18 @@ class OrphansView(QWidget):
 def orphan_summary(found: OrphansResult) -> str:
     """The number, the total size, and the largest by name."""
     if not found.count:
-        return "Every conversation has an agent."
-    lines = [f"{count(found.count, 'conversation')} without any agent, {file_size(found.bytes)} in all:"]
+        return tr("Every conversation has an agent.")
+    heading = trn(
+        "{n} conversation without an agent, {size}:", "{n} conversations without an agent, {size}:", found.count
+    )
+    lines = [heading.format(size=file_size(found.bytes))]
     for orphan in found.orphans[:_SHOWN]:
-        archived = ", archived" if orphan.conversation.archived else ""
-        facts = f"{count(orphan.nodes, 'message')}, {file_size(orphan.bytes)}{archived}"
-        lines.append(f"“{' '.join(orphan.conversation.title.split())[:60]}” · {facts}")
+        facts = [trn("{n} message", "{n} messages", orphan.nodes), file_size(orphan.bytes)]
+        facts += [tr("archived")] if orphan.conversation.archived else []
+        lines.append(f"{' '.join(orphan.conversation.title.split())[:60]} · {', '.join(facts)}")
     if found.count > _SHOWN:
-        lines.append(f"and {found.count - _SHOWN:,} more")
-    lines.append("Deleted, they are gone with the files Errand keeps for them. This cannot be undone.")
+        lines.append(trn("and {n} more", "and {n} more", found.count - _SHOWN))
+    lines.append(tr("Deleting them also removes the files Errand stored for them. You can't undo this."))
     return "\n".join(lines)
 
 
@@ -124,12 +132,12 @@ class PruneView(QWidget):
         super().__init__()
         self._calls = calls
         self._age = ComboBox(tuple(_AGES))
-        self._age.setCurrentText("90 days")
-        self._age.setAccessibleName("How long without a change")
-        self._count = push_button("Count …")
-        self._count.setAccessibleName("Count what would be deleted")
-        self._delete = push_button("Delete for good", "danger")
-        self._keep = push_button("Keep them")
+        self._age.setCurrentText(tr("90 days"))
+        self._age.setAccessibleName(tr("Unchanged for"))
+        self._count = push_button(tr("Count…"))
+        self._count.setAccessibleName(tr("Count what would be deleted"))
+        self._delete = push_button(tr("Delete permanently"), "danger")
+        self._keep = push_button(tr("Cancel"))
         self._question = ConfirmationView(theme, self._delete, self._keep)
         self._lay_out(theme)
         self._age.currentIndexChanged.connect(self._question.hide)
@@ -141,7 +149,7 @@ class PruneView(QWidget):
         tokens = theme.tokens
         ask = QHBoxLayout()
         ask.setSpacing(tokens.space_close)
-        ask.addWidget(TextLabel(theme, "Archived and not changed for"))
+        ask.addWidget(TextLabel(theme, tr("Archived and unchanged for")))
         ask.addWidget(self._age)
         ask.addWidget(self._count)
         ask.addStretch(1)
@@ -164,23 +172,29 @@ class PruneView(QWidget):
         gone = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days, dry_run=False))
         self._question.hide()
         self.pruned.emit(
-            f"{count(gone.conversations, 'conversation')} deleted, {count(gone.nodes, 'message')} with them."
+            tr("Deleted: {conversations}, {messages}.").format(
+                conversations=trn("{n} conversation", "{n} conversations", gone.conversations),
+                messages=trn("{n} message", "{n} messages", gone.nodes),
+            )
         )
 
     def _on_counted(self) -> None:
         self._calls.spawn(self._count_matches(_AGES[self._age.currentText()]), self._question.show_text)
 
     def _on_deleted(self) -> None:
-        self._question.show_text("Deleting …")
+        self._question.show_text(tr("Deleting…"))
         self._calls.spawn(self._prune(_AGES[self._age.currentText()]), self._question.show_text)
 
 
 def conversations_size_label(found: DataPruneResult) -> str:
     """What would be deleted, shown before the deletion."""
     if not found.conversations:
-        return "No archived conversation is that old."
-    return (
-        f"{count(found.conversations, 'conversation')} with {count(found.nodes, 'message')} "
-        f"({file_size(found.bytes)}) would be deleted with the files Errand keeps for them. "
-        "What the agents did in your folders stays. This cannot be undone; export them first if in doubt."
+        return tr("No archived conversation is that old.")
+    return tr(
+        "This deletes {conversations}, {messages} and the files Errand stored for them ({size}). Files in your folders "
+        "stay. You can't undo this; export them first if in doubt."
+    ).format(
+        conversations=trn("{n} conversation", "{n} conversations", found.conversations),
+        messages=trn("{n} message", "{n} messages", found.nodes),
+        size=file_size(found.bytes),
     )

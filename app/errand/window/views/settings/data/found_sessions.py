@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.client.display_text import found_counts_text, import_text
 from errand.client.errors import CallError
-from errand.client.number_format import count, file_size
+from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import (
@@ -15,6 +15,7 @@ from errand.protocol.data import (
     DataImportParams,
     FoundSessions,
 )
+from errand.translation import tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
@@ -36,9 +37,9 @@ class FoundSessionsView(QWidget):
         self._theme = theme
         self._calls = calls
         self._choices: list[tuple[QCheckBox, FoundSessions]] = []
-        self.find_button = push_button("Find sessions of other programs")
-        self._import = push_button("Import these", "primary")
-        self._cancel = push_button("Not now")
+        self.find_button = push_button(tr("Find sessions from other apps"))
+        self._import = push_button(tr("Import"), "primary")
+        self._cancel = push_button(tr("Cancel"))
         self._said = TextLabel(theme, tone="muted", wrap=True)
         self._rows = QVBoxLayout()
         self._buttons = QWidget()
@@ -77,7 +78,7 @@ class FoundSessionsView(QWidget):
 
     def _on_find(self) -> None:
         self._close()
-        self._say("Looking …")
+        self._say(tr("Searching…"))
         self.find_button.setEnabled(False)
         self._calls.spawn(self._find(), self._on_failed)
 
@@ -90,13 +91,13 @@ class FoundSessionsView(QWidget):
             for one in found.found:
                 self._add(one)
             can_take = any(choice.isEnabled() for choice, _ in self._choices)
-            self._say("" if can_take else "All that can be read is here already.")
+            self._say("" if can_take else tr("Everything readable is already imported."))
             self._buttons.setVisible(can_take)
             self._import.setFocus()
         self.shown.emit()
 
     def _add(self, one: FoundSessions) -> None:
-        facts = (count(one.sessions, "session"), found_counts_text(one), file_size(one.bytes))
+        facts = (trn("{n} session", "{n} sessions", one.sessions), found_counts_text(one), file_size(one.bytes))
         choice = QCheckBox(f"{escape_hidden_line(one.program)} · {' · '.join(filter(None, facts))}")
         choice.setEnabled(bool(one.new or one.grown))
         choice.setChecked(choice.isEnabled())
@@ -109,7 +110,7 @@ class FoundSessionsView(QWidget):
         row.addWidget(choice)
         notes = [one.path]
         if one.not_looked_at:
-            notes.append(f"{count(one.not_looked_at, 'older file')} could not be looked at in time")
+            notes.append(trn("{n} older file not checked", "{n} older files not checked", one.not_looked_at))
         for text in filter(None, (*notes, one.problem)):
             label = TextLabel(self._theme, escape_hidden_line(text), tone="muted", wrap=True)
             label.setContentsMargins(_INDENT, 0, 0, 0)
@@ -129,7 +130,11 @@ class FoundSessionsView(QWidget):
         """Each after the other; the fault of one stops no other."""
         said: list[str] = []
         for number, one in enumerate(chosen, 1):
-            self._say(f"Reading {escape_hidden_line(one.program)} … ({number} of {len(chosen)})")
+            self._say(
+                tr("Importing {program}… ({number} of {total})").format(
+                    program=escape_hidden_line(one.program), number=number, total=len(chosen)
+                )
+            )
             try:
                 done = await self._calls.call(DATA_IMPORT, DataImportParams(path=one.path))
             except CallError as error:
@@ -151,4 +156,4 @@ class FoundSessionsView(QWidget):
 
 def _nothing_text(found: DataFindResult) -> str:
     places = "\n".join(map(escape_hidden_line, found.searched))
-    return f"No sessions of other programs were found. These places were looked into:\n{places}"
+    return tr("No sessions from other apps found. Searched in:\n{places}").format(places=places)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QDesktopServices, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.display_text import import_text
-from errand.client.number_format import count, file_size
+from errand.client.number_format import file_size
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import (
     DATA_EXPORT,
@@ -22,6 +22,7 @@ from errand.protocol.data import (
     DataSummaryResult,
     ExportFormat,
 )
+from errand.translation import tr, trn
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.data.cleanup import OrphansView, PruneView
@@ -32,19 +33,20 @@ from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _BAR_HEIGHT = 4
 
-_TEXT = (
-    "Everything Errand keeps is in one folder on this computer. Only keys may be in the system's keyring instead, and "
-    "the records on a database server."
+_TEXT = tr(
+    "Errand stores everything in one folder on this computer. API keys can be in the system keyring "
+    "instead, and records on a database server."
 )
-_MOVE = (
-    "The export for keeping holds all branches, records and pictures, and can be taken in on another computer. It "
-    "holds no keys and no permissions. Pages and Markdown are for reading. Import also takes what ChatGPT, Claude, "
-    "Codex, Claude Code, OpenCode, gemini-cli, goose and pi keep or export, in a file, a zip or a folder."
+_MOVE = tr(
+    "A complete export contains all branches, records and pictures and can be imported on another "
+    "computer. It contains no API keys and no permissions. Web pages and Markdown are for reading. "
+    "You can also import sessions and exports from ChatGPT, Claude, Codex, Claude Code, OpenCode, "
+    "gemini-cli, goose and pi, as a file, zip or folder."
 )
-_FORMS: dict[ExportFormat, str] = {"json": "JSON", "markdown": "Markdown", "html": "HTML"}
-_MEMORY = "What is remembered across conversations: search it, forget parts of it, see its size, leave folders out."
-_PRUNE = "Deletes what you archived long ago. It is counted first."
-_ORPHANS = "A conversation stays when its last agent is deleted. Nobody answers in it any more."
+_FORMS: dict[ExportFormat, str] = {"json": "JSON", "markdown": tr("Markdown"), "html": "HTML"}
+_MEMORY = tr("Search what's remembered across conversations, forget parts of it, or leave folders out.")
+_PRUNE = tr("Delete conversations that were archived long ago. You'll see how many first.")
+_ORPHANS = tr("Conversations stay when their last agent is deleted, but nobody answers in them.")
 
 
 class StorageRowView(QWidget):
@@ -91,8 +93,9 @@ class ShareBarView(QWidget):
 
 def size_label(part: DataPart) -> str:
     if not part.files:
-        return "empty"
-    return file_size(part.bytes) if part.files == 1 else f"{file_size(part.bytes)} in {count(part.files, 'file')}"
+        return tr("empty")
+    size = file_size(part.bytes)
+    return size if part.files == 1 else trn("{size} in {n} file", "{size} in {n} files", part.files).format(size=size)
 
 
 class DataPageView(SettingsPageView):
@@ -101,23 +104,23 @@ class DataPageView(SettingsPageView):
     memory_requested = Signal()
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
-        super().__init__(theme, "Data", _TEXT)
+        super().__init__(theme, tr("Data"), _TEXT)
         self._calls = calls
         self._folder = ""
         self._facts = TextLabel(theme, wrap=True, tone="muted")
         self._path_label = TextLabel(theme, mono=True, wrap=True)
-        self._open = push_button("Open folder")
+        self._open = push_button(tr("Open folder"))
         self._parts = QVBoxLayout()
         self._parts.setSpacing(theme.tokens.space_normal)
-        self._export = push_button("Export everything …")
-        self._export_html = push_button("As pages …")
-        self._export_html.setAccessibleName("Export everything as HTML pages …")
-        self._export_markdown = push_button("As Markdown …")
-        self._export_markdown.setAccessibleName("Export everything as Markdown …")
-        self._import = push_button("Import …")
-        self._folder_import = push_button("Import a folder …")
+        self._export = push_button(tr("Export everything…"))
+        self._export_html = push_button(tr("As web pages…"))
+        self._export_html.setAccessibleName(tr("Export everything as web pages…"))
+        self._export_markdown = push_button(tr("As Markdown…"))
+        self._export_markdown.setAccessibleName(tr("Export everything as Markdown…"))
+        self._import = push_button(tr("Import…"))
+        self._folder_import = push_button(tr("Import folder…"))
         self._found = FoundSessionsView(theme, calls)
-        self._memory = push_button("Open memory")
+        self._memory = push_button(tr("Open memory"))
         self._memory.clicked.connect(self.memory_requested)
         self._progress = TextLabel(theme, tone="muted")
         self._progress.hide()
@@ -142,11 +145,11 @@ class DataPageView(SettingsPageView):
 
     def export(self, form: ExportFormat, path: str) -> None:
         """Write everything to `path`; replaces an existing file."""
-        self._start("Exporting …", self._write(path, form))
+        self._start(tr("Exporting…"), self._write(path, form))
 
     def import_file(self, path: str) -> None:
         """Import a file."""
-        self._start("Taking in …", self._import_file(path))
+        self._start(tr("Importing…"), self._import_file(path))
 
     def _lay_out(self) -> None:
         tokens = self.theme.tokens
@@ -157,7 +160,7 @@ class DataPageView(SettingsPageView):
         self.rows.addLayout(head)
         self.rows.addWidget(self._facts)
         self.rows.addLayout(self._parts)
-        self._add_section("Take out and in", _MOVE)
+        self._add_section(tr("Export and import"), _MOVE)
         for group in self._buttons():
             buttons = QHBoxLayout()
             buttons.setSpacing(tokens.space_close)
@@ -167,11 +170,11 @@ class DataPageView(SettingsPageView):
             self.rows.addLayout(buttons)
         self.rows.addWidget(self._found)
         self.rows.addWidget(self._progress)
-        self._add_section("Memory", _MEMORY)
+        self._add_section(tr("Memory"), _MEMORY)
         self.rows.addWidget(self._memory, 0, Qt.AlignmentFlag.AlignLeft)
-        self._add_section("Delete old conversations", _PRUNE)
+        self._add_section(tr("Delete old conversations"), _PRUNE)
         self.rows.addWidget(self._prune)
-        self._add_section("Conversations without an agent", _ORPHANS)
+        self._add_section(tr("Conversations without an agent"), _ORPHANS)
         self.rows.addWidget(self._orphans)
 
     def _add_section(self, title: str, text: str) -> None:
@@ -186,11 +189,14 @@ class DataPageView(SettingsPageView):
         self._folder = found.folder
         self._path_label.setText(found.folder)
         whole = sum(part.bytes for part in found.parts)
-        self._facts.setText(
-            f"{count(found.conversations, 'conversation')}, {found.archived:,} of them archived · "
-            f"{file_size(whole)} in all · {file_size(found.free_bytes)} free on the disk"
-            + "".join(f" · records in the database {part.server}" for part in found.parts if part.server)
-        )
+        facts = [
+            trn("{n} conversation", "{n} conversations", found.conversations),
+            trn("{n} archived", "{n} archived", found.archived),
+            tr("{size} used").format(size=file_size(whole)),
+            tr("{size} free").format(size=file_size(found.free_bytes)),
+        ]
+        facts += [tr("records in database {server}").format(server=part.server) for part in found.parts if part.server]
+        self._facts.setText(" · ".join(facts))
         while (item := self._parts.takeAt(0)) is not None:
             _delete_widget(item.widget())
         largest = max((part.bytes for part in found.parts), default=0)
@@ -200,8 +206,13 @@ class DataPageView(SettingsPageView):
     async def _write(self, path: str, form: ExportFormat) -> None:
         params = DataExportParams(path=path, format=form, overwrite=True)
         done = await self._calls.call(DATA_EXPORT, params)
-        what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
-        self.banner.show_message(f"{what} written to {done.path} ({file_size(done.bytes)}).", "done")
+        words = tr("Exported {conversations}, {messages} to {path} ({size}).").format(
+            conversations=trn("{n} conversation", "{n} conversations", done.conversations),
+            messages=trn("{n} message", "{n} messages", done.nodes),
+            path=done.path,
+            size=file_size(done.bytes),
+        )
+        self.banner.show_message(words, "done")
 
     async def _import_file(self, path: str) -> None:
         done = await self._calls.call(DATA_IMPORT, DataImportParams(path=path))
@@ -234,23 +245,23 @@ class DataPageView(SettingsPageView):
             QDesktopServices.openUrl(QUrl.fromLocalFile(self._folder))
 
     def _on_export(self) -> None:
-        dialog = self._dialog("Export everything", f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}.jsonl")
+        dialog = self._dialog(tr("Export everything"), f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}.jsonl")
         dialog.fileSelected.connect(partial(self.export, "json"))
         dialog.open()
 
     def _on_export_pages(self, form: ExportFormat) -> None:
         name = f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}-{form}"
-        dialog = self._dialog(f"Folder for the {_FORMS[form]} files", name)
+        dialog = self._dialog(tr("Folder for {format} files").format(format=_FORMS[form]), name)
         dialog.fileSelected.connect(partial(self.export, form))
         dialog.open()
 
     def _on_import(self) -> None:
-        dialog = self._import_dialog("Import conversations", QFileDialog.FileMode.ExistingFile)
-        dialog.setNameFilters(["Exports and sessions (*.jsonl *.json *.zip)", "All files (*)"])
+        dialog = self._import_dialog(tr("Import conversations"), QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilters([tr("Exports and sessions (*.jsonl *.json *.zip)"), tr("All files (*)")])
         dialog.open()
 
     def _on_folder_import(self) -> None:
-        self._import_dialog("Import all conversations in a folder", QFileDialog.FileMode.Directory).open()
+        self._import_dialog(tr("Import all conversations in a folder"), QFileDialog.FileMode.Directory).open()
 
     def _import_dialog(self, title: str, mode: QFileDialog.FileMode) -> QFileDialog:
         dialog = QFileDialog(self, title, str(Path.home()))

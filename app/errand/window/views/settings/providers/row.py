@@ -3,8 +3,8 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from errand.client.number_format import count
 from errand.protocol.settings import Model, Provider
+from errand.translation import trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.confirmation import ConfirmationView
@@ -117,7 +117,7 @@ class ProviderRowView(QWidget):
 
 def provider_status(provider: Provider, models: int) -> tuple[str, Tone]:
     """Whether the provider can be used, the source of its key, and its number of models."""
-    offers = f" · {count(models, 'model')}" if models else ""
+    offers = f" · {trn('{n} model', '{n} models', models)}" if models else ""
     if provider.listed_at is not None and not provider.own:  # custom servers are queried repeatedly
         offers += f", listed on {provider.listed_at.astimezone():%d %B %Y}"
     if warning := _warning(provider):
