@@ -3,7 +3,7 @@
 import ctypes
 import functools
 
-from PySide6.QtCore import QEvent, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
 
@@ -18,6 +18,14 @@ def resize_on_screen(window: QWidget, width: int, height: int) -> None:
     """Resize a window, within the screen of its parent."""
     room = (window.parentWidget() or window).screen().availableSize() - _FRAME
     window.resize(QSize(width, height).boundedTo(room))
+
+
+def move_on_screen(popup: QWidget, corner: QPoint) -> None:
+    """Move a popup to this corner, or as near to it as the screen of its parent has room for all of it."""
+    room = (popup.parentWidget() or popup).screen().availableGeometry()
+    left = min(corner.x(), room.right() + 1 - popup.width())
+    top = min(corner.y(), room.bottom() + 1 - popup.height())
+    popup.move(max(left, room.left()), max(top, room.top()))
 
 
 class QuestionDialog(QMessageBox):

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit
 
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.theme.theme import Theme
+from errand.window.views.usage.context_popover import ContextPopoverView
 from tests.support.window import until
 from tests.window.accessibility.full_window import Office, office
 
@@ -113,3 +114,49 @@ async def test_a_click_on_stop_leaves_the_focus_in_the_composer(opened: Office) 
     QTest.mouseClick(stop, Qt.MouseButton.LeftButton)
     await until(lambda: (task := view.store.task) is not None and task.ended_at is not None)
     assert QApplication.focusWidget() is view.composer.field
+
+
+async def test_an_approval_by_the_mouse_or_a_key_gives_the_focus_to_the_composer(opened: Office) -> None:
+    view = await opened.open(opened.approving)
+    view.transcript.setFocus()
+    allow = next(one for one in view.findChildren(QAbstractButton) if one.accessibleName() == "Allow once")
+    QTest.mouseClick(allow, Qt.MouseButton.LeftButton)
+    await until(lambda: not view.store.requests.waiting)
+    assert QApplication.focusWidget() is view.composer.field
+
+
+async def test_going_on_at_a_limit_gives_the_focus_to_the_composer(opened: Office) -> None:
+    task = await opened.engine.parts.start("Delete it", approve="all", attended=True, max_turns=1)
+    await opened.engine.parts.watcher.ask(task.id)
+    view = await opened.open(task.conversation_id)
+    await until(lambda: bool(view.store.requests.waiting))
+    view.go_to_ask()
+    (field,) = (field for field in view.findChildren(QLineEdit) if field.accessibleName() == "Amount: more turns")
+    field.setFocus()
+    field.selectAll()
+    press(KEY.Key_3)
+    assert view.store.requests.waiting, "a digit in the field is a number, not an answer"
+    press(KEY.Key_Return)
+    await until(lambda: (found := view.store.task) is not None and found.allowance is not None)
+    assert view.store.task is not None and view.store.task.allowance is not None
+    assert (view.store.task.allowance.turns, QApplication.focusWidget()) == (4, view.composer.field)
+    view.store.requests.stop()
+    await opened.engine.parts.watcher.end(task.id)
+
+
+async def test_popups_stay_on_the_screen_of_a_window_at_its_edge(opened: Office) -> None:
+    view = await opened.open(opened.busy)
+    context = ContextPopoverView(opened.theme, view.input_panel.context)
+    opened.window.resize(700, 300)
+    screen = opened.window.screen().availableGeometry()
+    opened.window.move(screen.right() - 300, screen.top() - 200)
+    for show in (
+        lambda: context.open_above(view.input_panel.context),
+        view.input_panel.task_options.more_button.click,
+        lambda: opened.window.commands.trigger("palette"),
+        lambda: opened.window.commands.trigger("approvals"),
+    ):
+        show()
+        popup = QApplication.activePopupWidget()
+        assert popup is not None and screen.contains(popup.geometry()), popup
+        popup.close()

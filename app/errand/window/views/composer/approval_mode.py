@@ -11,7 +11,7 @@ from errand.protocol.tasks import ApproveMode
 from errand.translation import tr
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
-from errand.window.widgets.dialogs import FramelessDialog
+from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
 from errand.window.widgets.labels import TextLabel
 
 _ICONS: dict[ApproveMode, str] = {
@@ -125,7 +125,7 @@ class ApprovalModeDialog(FramelessDialog):
         self.setFixedWidth(min(self._theme.tokens.column * 5 // 9, window.width() - 2 * space))
         corner = button.mapTo(window, QPoint(0, -space))
         corner.setX(min(corner.x(), window.width() - self.width() - space))
-        self.move(window.mapToGlobal(corner))
+        move_on_screen(self, window.mapToGlobal(corner))
         self.show()
         self._fit(self.y())
         self._buttons[self._mode if self._mode in CHOICES else "ask"].setFocus()
@@ -193,7 +193,7 @@ class ApprovalModeDialog(FramelessDialog):
         assert layout is not None
         layout.activate()
         self.resize(self.width(), layout.totalHeightForWidth(self.width()))
-        self.move(self.x(), bottom - self.height())
+        move_on_screen(self, QPoint(self.x(), bottom - self.height()))
 
 
 class _Confirmation(QWidget):

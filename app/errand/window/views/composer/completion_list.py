@@ -12,6 +12,7 @@ from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.prompt_edit import PromptEditView
 from errand.window.widgets.agent_dot import agent_icon
+from errand.window.widgets.dialogs import move_on_screen
 
 _MAX_SHOWN = 8
 _ACCEPT_KEYS = (Qt.Key.Key_Tab, Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -110,7 +111,7 @@ class CompletionListView(QFrame):
         self.list.setFixedWidth(self.list.sizeHintForColumn(0) + 2 * self.theme.tokens.space_far)
         self._column.activate()
         corner = self.field.viewport().mapToGlobal(self.field.cursorRect().topLeft())
-        self.move(corner - QPoint(0, self.height() + self.theme.tokens.space_tight))
+        move_on_screen(self, corner - QPoint(0, self.height() + self.theme.tokens.space_tight))
         self.show()
 
 

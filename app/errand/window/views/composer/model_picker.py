@@ -19,7 +19,7 @@ from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.style import plain_tool_tip, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.model_delegate import LINE, MARKS, LineMarks, ModelDelegate
-from errand.window.widgets.dialogs import FramelessDialog
+from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
 from errand.window.widgets.labels import TextLabel
 
 _MOVES = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -8, Qt.Key.Key_PageDown: 8}
@@ -125,7 +125,7 @@ class ModelPicker(FramelessDialog):
         corner = button.mapTo(window, QPoint(0, -height - space))
         corner.setX(max(space, min(corner.x(), window.width() - width - space)))
         corner.setY(max(space, corner.y()))
-        self.move(window.mapToGlobal(corner))
+        move_on_screen(self, window.mapToGlobal(corner))
         self.show()
         self._field.setFocus()
 

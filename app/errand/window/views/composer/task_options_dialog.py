@@ -14,7 +14,7 @@ from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import DEFAULT, TaskOptionDefaults, TaskOptions
 from errand.window.theme.style import plain_tool_tip, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
-from errand.window.widgets.dialogs import FramelessDialog
+from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 MODES: dict[TaskMode, tuple[str, str]] = {
@@ -83,7 +83,7 @@ class TaskOptionsDialog(FramelessDialog):
         self.adjustSize()
         corner = button.mapTo(window, QPoint(0, -self.height() - space))
         corner.setX(min(corner.x(), window.width() - self.width() - space))
-        self.move(window.mapToGlobal(corner))
+        move_on_screen(self, window.mapToGlobal(corner))
         self.show()
         self._fit()  # the fonts of its parts are known only now
         self.personality.setFocus()
@@ -188,7 +188,7 @@ class TaskOptionsDialog(FramelessDialog):
         assert layout is not None
         layout.activate()
         self.resize(self.width(), layout.totalHeightForWidth(self.width()))
-        self.move(self.x(), bottom - self.height())
+        move_on_screen(self, QPoint(self.x(), bottom - self.height()))
 
     def _on_model_clicked(self) -> None:
         self.close()

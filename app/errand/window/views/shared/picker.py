@@ -10,7 +10,7 @@ from errand.translation import tr
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.item_delegate import HINT, KEY, ItemDelegate
-from errand.window.widgets.dialogs import FramelessDialog
+from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
 
 _MAX_SHOWN = 60
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -104,7 +104,7 @@ class PickerDialog(FramelessDialog):
         self.resize(min(self._width, window.width() - 2 * self._space), window.height() // 2)
 
     def _open_at(self, corner: QPoint) -> None:
-        self.move(corner)
+        move_on_screen(self, corner)
         self.show()
         self._field.setFocus()
 

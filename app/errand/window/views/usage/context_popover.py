@@ -13,6 +13,7 @@ from errand.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.mode_switch import ModeSwitchView
+from errand.window.widgets.dialogs import move_on_screen
 from errand.window.widgets.labels import TextLabel
 
 _WIDTH, _BAR, _SWATCH = 340, 10, 10
@@ -117,7 +118,7 @@ class ContextPopoverView(QFrame):
         self.setFixedWidth(width)
         self.resize(width, self._column.totalHeightForWidth(width))
         corner = button.mapToGlobal(QPoint(button.width(), 0))
-        self.move(corner - QPoint(self.width(), self.height() + self._theme.tokens.space_tight))
+        move_on_screen(self, corner - QPoint(self.width(), self.height() + self._theme.tokens.space_tight))
         self.setFocus()
 
     def _on_mode_requested(self, mode: DecidedMode) -> None:
