@@ -5,6 +5,7 @@ from PySide6.QtGui import QImage
 
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import Node
+from tests.support.kept_pictures import KeptPictures
 
 
 class KeptBranches(QObject):
@@ -116,6 +117,7 @@ class KeptActions:
         self.branches = KeptBranches()
         self.context = KeptContext()
         self.changes = KeptChanges()
+        self.pictures = KeptPictures()
         self.opened_agents: list[str] = []
         self.stopped_tasks: list[str] = []
         self.opened_sources: list[tuple[str, str]] = []

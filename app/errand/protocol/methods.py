@@ -16,6 +16,7 @@ from errand.protocol import (
     executions,
     facts,
     memory,
+    pictures,
     servers,
     settings,
     skills,
@@ -43,6 +44,7 @@ METHODS = (
     *facts.METHODS,
     *data.METHODS,
     *skills.METHODS,
+    *pictures.METHODS,
 )
 
 

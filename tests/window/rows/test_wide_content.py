@@ -11,7 +11,6 @@ from errand.window.rows.code_view import CodeView, find_links
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.piece import TableView
 from errand.window.rows.row import Row
-from errand.window.rows.text_view import TextView
 from tests.support.row_actions import KeptActions
 from tests.support.rows import reply, tool
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
@@ -68,12 +67,6 @@ def test_a_wide_table_scrolls_horizontally_and_breaks_no_word(show: MakeRowView)
     assert table.height() < 150
     narrow = part(show(reply("| a | b |\n|---|---|\n| 1 | 2 |")), TableView, "Table")
     assert narrow.horizontalScrollBar().maximum() == 0
-
-
-def test_an_image_of_the_web_is_not_fetched_but_shown_as_a_link(show: MakeRowView) -> None:
-    text = part(show(reply("See ![the plan](https://example.org/x.png) here.")), TextView, "Reply")
-    assert text.toPlainText() == "See Load the plan (https://example.org/x.png) here."
-    assert text.cursor_between(6, 8).charFormat().anchorHref() == "https://example.org/x.png"
 
 
 def test_a_card_is_expanded_and_collapsed_by_keyboard_alone(show: MakeRowView) -> None:

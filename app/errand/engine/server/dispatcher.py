@@ -19,6 +19,7 @@ from errand.engine.server.handlers import (
     executions,
     facts,
     memory,
+    pictures,
     servers,
     settings,
     skills,
@@ -56,6 +57,7 @@ ROUTES: tuple[ServedMethod, ...] = (
     *conversations.COMPARISON_HANDLERS,
     *settings.HANDLERS,
     *skills.HANDLERS,
+    *pictures.HANDLERS,
     *servers.HANDLERS,
 )
 

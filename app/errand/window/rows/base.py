@@ -14,6 +14,7 @@ from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
 from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
+from errand.window.rows.web_pictures import PictureActions, address_of_link
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
 
@@ -106,6 +107,9 @@ class RowActions(Protocol):
 
     @property
     def changes(self) -> ChangeActions: ...
+
+    @property
+    def pictures(self) -> PictureActions: ...
 
     def models(self) -> tuple[str, ...]:
         """The models that can be used now."""
@@ -239,7 +243,8 @@ class RowView(QWidget, Generic[R]):
         under = self.childAt(event.pos())
         view = under.parentWidget() if under is not None else None
         link = view.anchorAt(under.mapFrom(self, event.pos())) if under and isinstance(view, TextView) else ""
-        show_menu(self, event.globalPos(), CopySource(link, self.markdown()), self.row_actions, self._on_menu_opening)
+        copyable = CopySource(address_of_link(link), self.markdown())
+        show_menu(self, event.globalPos(), copyable, self.row_actions, self._on_menu_opening)
 
     def _on_menu_opening(self, menu: QMenu) -> None:
         self.fill_menu(menu)

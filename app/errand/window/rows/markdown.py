@@ -14,7 +14,6 @@ from PySide6.QtGui import (
     QTextDocument,
     QTextFormat,
     QTextFrameFormat,
-    QTextImageFormat,
     QTextLength,
     QTextListFormat,
     QTextTable,
@@ -22,8 +21,9 @@ from PySide6.QtGui import (
 )
 
 from errand.window.rows.markup.decoration import MarkdownDocument
-from errand.window.rows.markup.formulas import AT_LEAST, FORMULA, OBJECT
+from errand.window.rows.markup.formulas import AT_LEAST, IS_REST, OBJECT, SOURCE
 from errand.window.rows.markup.marks import MARK_KIND, apply_marks
+from errand.window.rows.markup.pictures import DocumentPictures, FindPicture, replace_images
 from errand.window.rows.markup.source import mark_up
 from errand.window.theme.theme import Theme
 
@@ -60,10 +60,12 @@ def without_markup(markdown: str) -> str:
     return "".join(piece if number % 2 else _MARKUP.sub("", piece) for number, piece in enumerate(pieces))
 
 
-def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QTextDocument:
+def markdown_document(
+    markdown: str, theme: Theme, *, muted: bool = False, find: FindPicture | None = None
+) -> QTextDocument:
     """A new document without a parent. HTML is shown as source text, and so is all of a very long text.
 
-    A few tags without attributes are an exception (`markup/source.py`).
+    A few tags without attributes are an exception (`markup/source.py`). `find` gives the pictures that were loaded.
     """
     if len(markdown) > MAX_STYLED:
         return plain_document(markdown, theme, colour="muted" if muted else "text")
@@ -76,9 +78,12 @@ def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QT
     document.setMarkdown(marked.text, _FEATURES)
     if marked.has_marks:
         apply_marks(document, marked, theme)
-    _DocumentStyler(document, theme, muted).apply()
+    _DocumentStyler(document, theme, muted, find).apply()
     if document.formulas is not None:
         document.formulas.attach()
+    pictures = document.findChild(DocumentPictures)
+    if isinstance(pictures, DocumentPictures):
+        pictures.attach()
     return document
 
 
@@ -101,11 +106,12 @@ def plain_document(text: str, theme: Theme, *, colour: str = "text") -> QTextDoc
 class _DocumentStyler:
     """Applies the theme to a parsed document in one pass."""
 
-    def __init__(self, document: MarkdownDocument, theme: Theme, muted: bool) -> None:
+    def __init__(self, document: MarkdownDocument, theme: Theme, muted: bool, find: FindPicture | None) -> None:
         self._document = document
         self._theme = theme
         self._tokens = theme.tokens
         self._is_muted = muted
+        self._find = find
         self._cursor = QTextCursor(document)
         self._mono = theme.reading_font(mono=True)
         self._has_decorations = False
@@ -114,7 +120,7 @@ class _DocumentStyler:
         block = self._document.begin()
         while block.isValid():
             self._style_block(block)
-            self._replace_images(block)
+            replace_images(block, self._cursor, self._theme, self._find)
             self._style_fragments(block)
             block = block.next()
         for frame in self._document.rootFrame().childFrames():
@@ -179,24 +185,6 @@ class _DocumentStyler:
             self._cursor.setPosition(position)
             self._cursor.setPosition(position + length, QTextCursor.MoveMode.KeepAnchor)
             self._cursor.setCharFormat(char_format)
-
-    def _replace_images(self, block: QTextBlock) -> None:
-        """Replaces images by links with their URL, so that nothing named in a text is fetched."""
-        images: list[tuple[int, int, QTextImageFormat]] = []
-        iterator = block.begin()
-        while not iterator.atEnd():
-            fragment = iterator.fragment()
-            if fragment.charFormat().isImageFormat():
-                images.append((fragment.position(), fragment.length(), fragment.charFormat().toImageFormat()))
-            iterator += 1
-        for position, length, image in reversed(images):
-            name = image.stringProperty(QTextFormat.Property.ImageAltText) or "a picture"
-            char_format = QTextCharFormat()
-            char_format.setAnchor(True)
-            char_format.setAnchorHref(image.name())
-            self._cursor.setPosition(position)
-            self._cursor.setPosition(position + length, QTextCursor.MoveMode.KeepAnchor)
-            self._cursor.insertText(f"Load {name} ({image.name()})" * length, char_format)
 
     def _style_char_format(self, char_format: QTextCharFormat, level: int, is_quote: bool) -> bool:
         """Whether the format was changed: plain text already has the palette's colour, which keeps streaming cheap."""
@@ -280,7 +268,7 @@ def is_one_run(cursor: QTextCursor) -> bool:
     while not iterator.atEnd():
         fragment = iterator.fragment()
         if fragment.position() <= start and end <= fragment.position() + fragment.length():
-            return not fragment.charFormat().hasProperty(FORMULA)
+            return not fragment.charFormat().hasProperty(SOURCE)
         iterator += 1
     return False
 
@@ -304,7 +292,7 @@ def _formula_sources(cursor: QTextCursor) -> Iterator[str]:
             fragment = iterator.fragment()
             if fragment.text()[:1] == OBJECT:
                 count = min(end, fragment.position() + fragment.length()) - max(start, fragment.position())
-                yield from [str(fragment.charFormat().property(FORMULA))] * count
+                yield from [str(fragment.charFormat().property(SOURCE))] * count
             iterator += 1
         block = block.next()
 
@@ -355,9 +343,11 @@ def _with_inline_markup(text: str, char_format: QTextCharFormat, is_heading: boo
     words = text.strip()
     if not words:
         return text
-    source = char_format.property(FORMULA)
+    source = char_format.property(SOURCE)
+    if char_format.boolProperty(IS_REST):
+        return ""
     if isinstance(source, str):
-        return text.replace(words, source * words.count(OBJECT) or source, 1)
+        return source * max(1, text.count(OBJECT))
     marked = words
     if char_format.fontFixedPitch():
         marked = f"`{marked}`"

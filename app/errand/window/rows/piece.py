@@ -13,6 +13,7 @@ from errand.window.rows.code_view import CodeView
 from errand.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
 from errand.window.rows.markdown import MAX_STYLED, markdown_document, without_markup
 from errand.window.rows.markup.pieces import Details, parse_details, split_markdown
+from errand.window.rows.piece_pictures import PiecePictures
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, set_style
 from errand.window.theme.theme import Theme
@@ -139,7 +140,10 @@ class PieceView(QWidget):
         self._actions = actions
         self._depth = depth
         self._prose = TextView(theme, "Reply", self)
-        self._prose.link.connect(actions.open_link)
+        self._prose.link.connect(self._on_link)
+        self._pictures = PiecePictures(theme, actions, self)
+        self._pictures.changed.connect(self._on_picture_changed)
+        self._shown: tuple[str, bool, bool] = ("", False, False)
         self._appended = ""  # the long plain text that is shown
         self._table: TableView | None = None
         self._code: CodeCard | None = None
@@ -150,11 +154,14 @@ class PieceView(QWidget):
         self._column.addWidget(self._prose)
 
     def show_piece(self, markdown: str, *, is_streaming: bool, is_open: bool) -> None:
+        self._shown = (markdown, is_streaming, is_open)
+        self._pictures.clear()
         fence = parse_fence(markdown)
         details = parse_details(markdown) if fence is None and self._depth < _DEEPEST else None
         if fence is None and details is None and self._append(markdown):
             return
-        document = markdown_document(markdown, self._theme) if fence is None and details is None else None
+        is_text = fence is None and details is None
+        document = markdown_document(markdown, self._theme, find=self._pictures.find) if is_text else None
         self._appended = markdown if document is not None and len(markdown) > MAX_STYLED else ""
         is_table = document is not None and "|" in markdown and has_table(document)
         for view, is_shown in (
@@ -188,7 +195,7 @@ class PieceView(QWidget):
         """Created for the first table; most views never show one, nor code or details."""
         if self._table is None:
             self._table = TableView(self._theme, self)
-            self._table.link.connect(self._actions.open_link)
+            self._table.link.connect(self._on_link)
             self._column.addWidget(self._table)
             self._table.show()  # otherwise only the next turn of the event loop would
         return self._table
@@ -212,6 +219,15 @@ class PieceView(QWidget):
 
     def _on_opened(self, is_open: bool) -> None:
         self.opened.emit(is_open)
+        self.resized.emit()
+
+    def _on_link(self, link: str) -> None:
+        if not self._pictures.open_link(link):
+            self._actions.open_link(link)
+
+    def _on_picture_changed(self) -> None:
+        markdown, is_streaming, is_open = self._shown
+        self.show_piece(markdown, is_streaming=is_streaming, is_open=is_open)
         self.resized.emit()
 
 

@@ -23,6 +23,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from errand.window.rows.markup.decoration import MarkdownDocument, paint_decorations
+from errand.window.rows.web_pictures import address_of_link
 from errand.window.theme.style import paint_focus_ring, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
@@ -108,8 +109,8 @@ class TextView(QTextBrowser):
             # Otherwise it would live as long as the view.
             self._shown.setParent(None)
         self._shown = document
-        has_formulas = isinstance(document, MarkdownDocument) and document.formulas is not None
-        self.setAccessibleDescription(self._text_with_formulas() if has_formulas else "")
+        has_objects = isinstance(document, MarkdownDocument) and "\ufffc" in document.toRawText()
+        self.setAccessibleDescription(self._text_with_sources() if has_objects else "")
         self.updateGeometry()
 
     @property
@@ -128,8 +129,8 @@ class TextView(QTextBrowser):
         self.updateGeometry()
         return True
 
-    def _text_with_formulas(self) -> str:
-        """What a screen reader says of the text: it does not know the formulas in it."""
+    def _text_with_sources(self) -> str:
+        """What a screen reader says of the text: it does not know the formulas and pictures in it."""
         from errand.window.rows.markdown import plain_text  # not needed at the start
 
         whole = QTextCursor(self.document())
@@ -222,7 +223,7 @@ class TextView(QTextBrowser):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         link = self.anchorAt(event.position().toPoint())
         self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if link else Qt.CursorShape.IBeamCursor)
-        set_tool_tip(self, link)
+        set_tool_tip(self, address_of_link(link))
         event.ignore()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:

@@ -25,9 +25,9 @@ _CHUNK = 64 * 1024
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _HEADERS = {
     "User-Agent": "errand",
-    "Accept": "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.5",
     "Accept-Encoding": "gzip, deflate",
 }
+_ACCEPT = "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.5"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -59,15 +59,17 @@ async def download(
     wants_type: Callable[[str], bool],
     local_proxy: str | None = None,
     ca_file: str = "",
+    accept: str = _ACCEPT,
 ) -> Download:
     """Get `url`, which the policy allowed, and what it redirects to if that is open too. Raises `ToolError`.
 
-    Addresses of this machine are asked for at `local_proxy`, if there is one. `ca_file` is the setting of that name.
+    Addresses of this machine are asked for at `local_proxy`, if there is one. `ca_file` is the setting of that name,
+    `accept` the header. `tool` is empty if a person opens the address.
     """
     refused = guard.refusal(tool, url, (url,))
     if refused is not None:
         raise ToolError(f"{url[:500]} was not opened: {refused}.", "not opened")
-    fetch = _Fetch(tool, guard, (url,), wants_type, local_proxy, ca_file)
+    fetch = _Fetch(tool, guard, (url,), wants_type, local_proxy, ca_file, accept)
     try:
         async with asyncio.timeout(_LIMIT_S):
             return await fetch.run(url)
@@ -83,6 +85,7 @@ class _Fetch:
     wants_type: Callable[[str], bool]
     local_proxy: str | None
     ca_file: str
+    accept: str
     # The addresses that were judged, by host: nothing else is connected to.
     _judged: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
@@ -100,7 +103,7 @@ class _Fetch:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
-            headers=_HEADERS,
+            headers={**_HEADERS, "Accept": self.accept},
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
         )
         async with session:
@@ -121,9 +124,9 @@ class _Fetch:
         refused = self.guard.refusal(self.tool, target, self.approved)
         if refused is None:
             return target
+        advice = f" If it should be, call {self.tool} with that address: then the person is asked." if self.tool else ""
         raise ToolError(
-            f"{url} redirects to {target[:2_000]}, which was not opened: {refused}. If it should be, call "
-            f"{self.tool} with that address: then the person is asked.",
+            f"{url} redirects to {target[:2_000]}, which was not opened: {refused}.{advice}",
             f"redirects to {urlsplit(target).hostname or 'no host' if target.startswith('http') else 'no web address'}",
         )
 

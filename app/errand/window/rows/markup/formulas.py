@@ -23,15 +23,17 @@ from errand.window.rows.markup.formula_shape import FormulaShape, estimated_shap
 from errand.window.rows.markup.source import Formula
 from errand.window.theme.theme import Theme
 
-FORMULA = QTextFormat.Property.UserProperty.value + 2
-"""The property with the source of a formula."""
+SOURCE = QTextFormat.Property.UserProperty.value + 2
+"""The property with the source of a formula or picture."""
+IS_REST = SOURCE + 1
+"""The property of text that is copied with the source before it."""
 OBJECT = "\ufffc"
-"""The character in place of a formula."""
+"""The character in place of a formula or picture."""
 AT_LEAST = QTextBlockFormat.LineHeightTypes.MinimumHeight.value
 
 _TYPE = QTextFormat.ObjectTypes.UserObject.value + 1
-_IS_DRAWN = FORMULA + 1
-_IS_DISPLAY = FORMULA + 2
+_IS_DRAWN = SOURCE + 2
+_IS_DISPLAY = SOURCE + 3
 _X_HEIGHT = 0.473  # of the font of formulas, in em
 _MOST_LARGER = 1.25
 _ROOM_ABOVE = 1.35  # of the baseline in a line of the transcript, in em
@@ -106,7 +108,7 @@ class DocumentFormulas(QPyTextObject):
     def insert(self, cursor: QTextCursor, formula: Formula) -> None:
         """Replace the selection, which is a marker."""
         char_format = cursor.charFormat()
-        char_format.setProperty(FORMULA, formula.source)
+        char_format.setProperty(SOURCE, formula.source)
         shape = FORMULAS.shape(formula)
         if shape is None and formula in FORMULAS:
             self._insert_source(cursor, char_format)
@@ -144,7 +146,7 @@ class DocumentFormulas(QPyTextObject):
         iterator = block.begin() if OBJECT in block.text() else block.end()
         while not iterator.atEnd():
             char_format = iterator.fragment().charFormat()
-            if char_format.hasProperty(FORMULA) and self._is_high(char_format):
+            if char_format.hasProperty(SOURCE) and self._is_high(char_format):
                 return True
             iterator += 1
         return False
@@ -169,7 +171,7 @@ class DocumentFormulas(QPyTextObject):
         char_format.setObjectType(QTextFormat.ObjectTypes.NoObject.value)
         char_format.setVerticalAlignment(QTextCharFormat.VerticalAlignment.AlignNormal)
         char_format.setForeground(QColor(self._tokens.muted))
-        cursor.insertText(str(char_format.property(FORMULA)).replace("\n", " "), char_format)
+        cursor.insertText(str(char_format.property(SOURCE)).replace("\n", " "), char_format)
 
     def intrinsicSize(self, doc: QTextDocument, posInDocument: int, format: QTextFormat) -> QSizeF:
         """A formula that reaches far down is high enough on both sides of the line that Qt takes for the middle.
@@ -209,7 +211,7 @@ class DocumentFormulas(QPyTextObject):
         painter.restore()
 
     def _shape(self, format: QTextFormat) -> FormulaShape:
-        return self._shapes[str(format.property(FORMULA))]
+        return self._shapes[str(format.property(SOURCE))]
 
     def _em_of(self, char_format: QTextCharFormat) -> float:
         size = char_format.intProperty(QTextFormat.Property.FontPixelSize.value)
@@ -241,7 +243,7 @@ def _places(document: QTextDocument, source: str) -> list[QTextCursor]:
         iterator = block.begin() if OBJECT in block.text() else block.end()
         while not iterator.atEnd():
             fragment = iterator.fragment()
-            if fragment.text()[:1] == OBJECT and fragment.charFormat().property(FORMULA) == source:
+            if fragment.text()[:1] == OBJECT and fragment.charFormat().property(SOURCE) == source:
                 for position in range(fragment.position(), fragment.position() + fragment.length()):
                     cursor = QTextCursor(document)
                     cursor.setPosition(position)

@@ -26,6 +26,8 @@ _TAGS: dict[str, MarkKind] = {
     "em": "i",
 }
 _BREAK = "\u2028"
+NO_TEXT = "\u2060"
+"""The text of an image that has none: without one, Qt's parser leaves it out."""
 _MAX_LABEL = 40
 
 # In the order of their precedence: code and addresses are left alone, as is what a backslash escapes.
@@ -38,6 +40,7 @@ _TOKEN = re.compile(
     r"|(?P<escape>\\[^\w\s])"
     r"|(?<!\$)\$\$(?!\$)(?P<display>(?:[^\n$]|\n(?![ \t]*\n)){1,2000}?)(?<!\\)\$\$"
     r"|(?<![\w$])\$(?![\s$])(?P<inline>(?:[^$\n\\`]|\\.){0,400}?(?:[^$\s\\`]|\\.))\$(?![\w$])"
+    r"|!\[\]\((?P<image>[^()\s]{1,2000})"
     r"|(?P<address><[a-zA-Z][\w+.-]{1,30}:[^\s<>]*>|https?://[^\s<>)\]]+|\]\([^()\s]{1,2000})"
     r"|<(?P<close>/?)(?P<tag>sub|sup|kbd|b|strong|i|em)>"
     r"|(?P<br><br[ \t]*/?>\n?)"
@@ -45,7 +48,7 @@ _TOKEN = re.compile(
     r"|\[\^(?P<ref>[^\]\s]{1,40})\]",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-_HINTS = re.compile(r"[$<]|\\[(\[]|\[\^")
+_HINTS = re.compile(r"[$<]|\\[(\[]|\[\^|!\[\]\(")
 # An amount of money and words: "$5 for me, 6$ for you".
 _PROSE = re.compile(r"\d[\d.,]*[ ]+[^\W\d_]{2,}")
 
@@ -123,6 +126,8 @@ class _Marker:
                 self._take_tag(match)
             case "br":
                 self._pieces.append(_BREAK)
+            case "image":
+                self._pieces.append(f"![{NO_TEXT}]({match['image']}")
             case "ref":
                 self._put_range("ref", match["ref"])
             case "note":

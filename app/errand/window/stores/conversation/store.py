@@ -15,6 +15,7 @@ from errand.window.stores.conversation.branch_rows import BranchRows
 from errand.window.stores.conversation.commands import TaskCommands
 from errand.window.stores.conversation.paging import OlderPageLoader, RowSeeker, SettledLoader
 from errand.window.stores.conversation.queue import QueueStore
+from errand.window.stores.pictures import PictureStore
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore, is_working
 
@@ -54,6 +55,7 @@ class ConversationStore(BranchRows):
         self.context = ContextCommands(session, self.agents, self.requests)
         self.queue = QueueStore(session, self.requests)
         self.background = BackgroundStore(session)
+        self.pictures = PictureStore(session)
         self.conversation: Conversation | None = None
         self._session = session
         self._tasks = tasks

@@ -1,0 +1,56 @@
+"""Pictures on the web that a person has loaded: kept while the conversation is open, up to a size."""
+
+from collections import OrderedDict
+
+from PySide6.QtCore import QObject, Signal, SignalInstance
+
+from errand.protocol.pictures import PICTURE_LOAD, PictureLoadParams
+from errand.window.rows.web_pictures import WebPicture
+from errand.window.stores.session import EngineSession
+
+_MOST_CHARACTERS = 40_000_000  # of base64
+
+
+class PictureStore(QObject):
+    """Emits `changed` with the address of a picture. The oldest ones are forgotten, and can be loaded again."""
+
+    _changed = Signal(str)
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self._known: OrderedDict[str, WebPicture] = OrderedDict()
+
+    @property
+    def changed(self) -> SignalInstance:
+        return self._changed
+
+    def picture(self, url: str) -> WebPicture:
+        return self._known.get(url, WebPicture())
+
+    def load(self, url: str, *, is_private_allowed: bool = False) -> None:
+        """Load a picture unless that is under way; from the local network only if that is allowed."""
+        if self.picture(url).status in ("loading", "loaded"):
+            return
+        self._put(url, WebPicture("loading"))
+        params = PictureLoadParams(url=url, is_private_allowed=is_private_allowed)
+        self._session.spawn(self._load(params), lambda reason: self._put(url, WebPicture("failed", reason=reason)))
+
+    async def _load(self, params: PictureLoadParams) -> None:
+        found = await self._session.call(PICTURE_LOAD, params)
+        if found.image is not None:
+            self._put(params.url, WebPicture("loaded", found.image))
+        else:
+            self._put(params.url, WebPicture("private", reason=found.private_host))
+
+    def _put(self, url: str, picture: WebPicture) -> None:
+        self._known[url] = picture
+        self._known.move_to_end(url)
+        kept = sum(len(one.image.data) for one in self._known.values() if one.image is not None)
+        for old, one in list(self._known.items()):
+            if kept <= _MOST_CHARACTERS or old == url:
+                break
+            if one.image is not None:
+                kept -= len(one.image.data)
+                del self._known[old]
+        self._changed.emit(url)

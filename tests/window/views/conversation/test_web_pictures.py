@@ -1,0 +1,60 @@
+"""A picture that a reply names: through the window, the engine and a site on this machine."""
+
+import base64
+from pathlib import Path
+
+from aiohttp import web
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from errand.window.rows.markup.formulas import OBJECT
+from errand.window.rows.text_view import TextView
+from errand.window.theme.theme import Theme
+from tests.support.model_server import Reply
+from tests.support.rows import PIXEL
+from tests.support.web_site import web_site
+from tests.support.window import Desk, desk, until
+
+
+async def _send(request: web.Request) -> web.StreamResponse:
+    return web.Response(body=base64.b64decode(PIXEL), content_type="image/png")
+
+
+def _find(person: Desk, words: str) -> TextView | None:
+    texts = person.view.transcript.findChildren(TextView)
+    return next((text for text in texts if text.isVisible() and words in text.toPlainText()), None)
+
+
+async def _click(person: Desk, words: str) -> None:
+    await until(lambda: _find(person, words) is not None)
+    view = _find(person, words)
+    assert view is not None
+    place = view.document().find(words)
+    place.setPosition(place.selectionStart() + 1)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.cursorRect(place).center() + QPoint(1, 0))
+
+
+async def test_a_picture_comes_by_a_click_and_from_this_machine_by_a_second(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    async with web_site({"/a.png": _send}) as site:
+        replies = [Reply(text=f"Here: ![the plot]({site.url('/a.png')})")]
+        async with desk(qapp, theme, tmp_path, replies) as person:
+            await person.follow_up("Show it")
+            await person.finish()
+            await _click(person, "Load picture from 127.0.0.1")
+            await until(lambda: _find(person, "127.0.0.1 is in your network or on this computer.") is not None)
+            assert site.requests == []
+            await _click(person, "Load picture anyway")
+            await until(lambda: _find(person, OBJECT) is not None)
+            assert site.requests == ["/a.png"]
+
+
+async def test_a_picture_that_is_not_there_says_so(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with web_site({}) as site, desk(qapp, theme, tmp_path, [Reply(text=f"![]({site.url('/b.png')})")]) as person:
+        await person.follow_up("Show it")
+        await person.finish()
+        await _click(person, "Load picture from")
+        await _click(person, "Load picture anyway")
+        await until(lambda: _find(person, "The server answered HTTP 404 Not Found. Try again") is not None)
