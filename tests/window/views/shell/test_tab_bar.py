@@ -2,9 +2,9 @@
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QTabBar
+from PySide6.QtWidgets import QApplication, QTabBar, QToolButton
 from pytestqt.qtbot import QtBot
 
 from errand.window.theme.theme import Theme
@@ -189,3 +189,19 @@ def turn(tabs: TabBarView, by: int) -> None:
         False,
     )
     QApplication.sendEvent(tabs, event)
+
+
+def test_marks_of_tabs_that_are_cut_off_are_not_seen_below_the_scroll_buttons(tabs: TabBarView, theme: Theme) -> None:
+    for number in range(12):
+        tabs.add(f"t{number}", TabState(f"A conversation with number {number}", unread=1))
+    badge = QColor(theme.tokens.accent)
+    for width in range(300, 500, 10):  # at some of them a badge reaches below a button
+        tabs.resize(width, tabs.sizeHint().height())
+        QApplication.processEvents()
+        picture = tabs.grab().toImage()
+        for name in ("ScrollLeftButton", "ScrollRightButton"):
+            button = tabs.findChild(QToolButton, name)
+            assert isinstance(button, QToolButton) and button.isVisible()
+            place = button.geometry()
+            row = [picture.pixelColor(x, place.center().y()) for x in range(place.left(), place.right())]
+            assert badge not in row

@@ -17,7 +17,7 @@ from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore, is_working
 
 # A column never holds more: what is compared are the ends of long branches.
-_MAX_NODES = 2_000
+_MAX_NODES = 1_000
 
 
 class ComparisonStore(QObject):
