@@ -38,6 +38,7 @@ class Heartbeat:
         self._page[_IS_WATCHED] = 1
 
     def loop(self) -> asyncio.AbstractEventLoop:
+        self.begin(time.monotonic_ns())
         return asyncio.SelectorEventLoop(_BeatingSelector(self))
 
     def watch(self, wake: Callable[[], None]) -> None:
@@ -45,19 +46,23 @@ class Heartbeat:
         self._wake = wake
         self._page[_IS_WATCHED] = 0
 
-    def begin(self) -> None:
+    def begin(self, now: int) -> None:
+        """An iteration begins at `now`, in monotonic nanoseconds."""
         page = self._page
-        page[_STARTED_AT] = time.monotonic_ns()
+        page[_STARTED_AT] = now
         if not page[_IS_WATCHED] and self._wake is not None:
             page[_IS_WATCHED] = 1
             self._wake()
 
-    def end(self, waits: bool) -> None:
-        page = self._page
-        if began := page[_STARTED_AT]:
-            self.on_turn(began, time.monotonic_ns())
-        if waits:
-            page[_STARTED_AT] = 0
+    def end(self, now: int) -> None:
+        """The iteration ends at `now`, and the loop waits."""
+        self.on_turn(self._page[_STARTED_AT], now)
+        self._page[_STARTED_AT] = 0
+
+    def go_on(self, now: int) -> None:
+        """One iteration ends and the next begins, without a wait."""
+        self.on_turn(self._page[_STARTED_AT], now)
+        self.begin(now)
 
 
 class _BeatingSelector(selectors.DefaultSelector):
@@ -66,13 +71,17 @@ class _BeatingSelector(selectors.DefaultSelector):
     def __init__(self, heartbeat: Heartbeat) -> None:
         super().__init__()
         self._heartbeat = heartbeat
+        self._select = super().select
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self._heartbeat.end(waits=timeout is None or timeout > 0)
+        if timeout is not None and timeout <= 0:
+            self._heartbeat.go_on(time.monotonic_ns())
+            return self._select(timeout)
+        self._heartbeat.end(time.monotonic_ns())
         try:
-            return super().select(timeout)
+            return self._select(timeout)
         finally:
-            self._heartbeat.begin()
+            self._heartbeat.begin(time.monotonic_ns())
 
 
 def new_heartbeat() -> Heartbeat | None:
