@@ -5,7 +5,7 @@ Streamed deltas are coalesced.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -223,9 +223,9 @@ class EventLog:
         An event is never sent if it, or the change `after`, fails to be stored: its number is skipped.
         """
         record = EventRecord(sequence=self.head + 1, epoch=self.epoch, event=event)
-        *first, last = (*also, *event_writes(record))
-        last = replace(last, on_commit=lambda: self._on_commit(record, on_commit))
-        change = self._journal.put(*first, last, after=after)
+        change = self._journal.put(
+            *also, *event_writes(record), after=after, on_commit=lambda: self._on_commit(record, on_commit)
+        )
         self.head = record.sequence
         if self.head % _PRUNE_EVERY == 0:
             self._journal.put(events.prune(_MOST_EVENTS))

@@ -59,10 +59,17 @@ def begin_ownership() -> None:
 class JournalChange:
     """A queued group of writes, committed atomically. Another group may depend on it."""
 
-    __slots__ = ("after", "failure", "owner", "writes")
+    __slots__ = ("after", "failure", "on_commit", "owner", "writes")
 
-    def __init__(self, writes: tuple[Write, ...], owner: _Owner, after: "JournalChange | None") -> None:
+    def __init__(
+        self,
+        writes: tuple[Write, ...],
+        owner: _Owner,
+        after: "JournalChange | None",
+        on_commit: Callable[[], None] | None,
+    ) -> None:
         self.writes = writes
+        self.on_commit = on_commit
         self.owner = owner
         self.after = after
         self.failure: StorageError | None = None
@@ -123,15 +130,17 @@ class Journal:
         self._task = self._loop.create_task(self._run(), name="storage journal")
         self._task.add_done_callback(self._on_end)
 
-    def put(self, *writes: Write, after: JournalChange | None = None) -> JournalChange:
+    def put(
+        self, *writes: Write, after: JournalChange | None = None, on_commit: Callable[[], None] | None = None
+    ) -> JournalChange:
         """Queue one group, committed atomically, without waiting. Raises `Busy` if the queue is full.
 
-        After the commit, each `on_commit` is called in order. A failed group is logged, and fails its owner's next
-        flush and all groups put `after` it.
+        `on_commit` is called on the event loop after the commit, in the order of the groups. A failed group is logged,
+        and fails its owner's next flush and all groups put `after` it.
         """
         if len(self._entries) >= self._limit:
             raise Busy(f"{self._limit:,} changes wait to be saved: the disk does not keep up. Try again shortly.")
-        change = JournalChange(writes, self._current_owner(), after)
+        change = JournalChange(writes, self._current_owner(), after, on_commit)
         self._add(change)
         return change
 
@@ -270,7 +279,7 @@ class Journal:
         batch: list[_Entry] = []
         while self._entries and len(batch) < _BATCH:
             batch.append(self._entries.popleft())
-            if isinstance(batch[-1], _ExclusiveTurn | _Probe):
+            if isinstance(batch[-1], (_ExclusiveTurn, _Probe)):
                 break
         if not self._entries and not self._closing:
             self._wake.clear()
@@ -391,11 +400,9 @@ class Journal:
             change.owner.failure = change.owner.failure or change.failure
             tables = ", ".join(str(write.statement.table) for write in change.writes)
             _log.error("a change of %s was lost: %s", tables, change.failure)
-        else:
-            for write in change.writes:
-                if write.on_commit is not None:
-                    # Through the loop: a callback's exception goes to the loop's handler, not into the journal.
-                    self._loop.call_soon(write.on_commit)
+        elif change.on_commit is not None:
+            # Through the loop: a callback's exception goes to the loop's handler, not into the journal.
+            self._loop.call_soon(change.on_commit)
         change.after = None  # frees the chain of earlier changes
 
 

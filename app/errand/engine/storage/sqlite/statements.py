@@ -1,6 +1,6 @@
 """Writes for the journal, upserts, and the encoding of values."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
@@ -26,13 +26,11 @@ _encoder = msgspec.json.Encoder()
 class Write:
     """A statement with its parameters.
 
-    Reuse `statement` (its SQL is cached by identity), always with the same parameter names. `on_commit` runs on the
-    event loop after the commit, in the order of the writes.
+    Reuse `statement` (its SQL is cached by identity), always with the same parameter names.
     """
 
     statement: UpdateBase
     parameters: Mapping[str, Value]
-    on_commit: Callable[[], None] | None = None
 
 
 def upsert(table: Table, key: Sequence[str], columns: Sequence[str] = (), *, only_if: str = "") -> Insert:
