@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +32,7 @@ _REPORT = re.compile(r"\Atrap 'builtin pwd -P >&\d+' EXIT\n|\nexit \$\?\Z")
 _CALL = b"ERRAND_CALL"
 # Of 1000 at most; the default is 0. When memory runs out, a command's processes are killed first.
 OOM_SCORE = b"500"
+_CHUNK = 64 * 1024
 _PF_EXITING = 0x4  # linux/sched.h
 
 
@@ -211,11 +212,17 @@ def _numbers_in(variables: list[bytes]) -> list[int]:
 
 
 def _read(path: str) -> bytes:
+    """With plain system calls: a file object takes twice as long, and a command is looked at with several."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            return file.readall()
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""
+    try:
+        return b"".join(iter(partial(os.read, file, _CHUNK), b""))
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
 
 
 def entry_of(pid: int) -> ProcessEntry | None:

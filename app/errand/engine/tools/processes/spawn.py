@@ -200,21 +200,23 @@ def _offered_to_the_oom_killer() -> Generator[None]:
     engine.
     """
     try:
-        file = open(_OOM_SCORE_FILE, "r+b", buffering=0) if sys.platform == "linux" else None  # noqa: SIM115 -- closed below
+        file = os.open(_OOM_SCORE_FILE, os.O_RDWR | os.O_CLOEXEC) if sys.platform == "linux" else None
     except OSError:
         file = None
     if file is None:
         yield
         return
-    with file:
-        before = file.read().strip()
+    try:
+        before = os.read(file, 32).strip()
         with suppress(OSError):
-            file.write(max(before, OOM_SCORE, key=int))
+            os.write(file, max(before, OOM_SCORE, key=int))
         try:
             yield
         finally:
             with suppress(OSError):
-                file.write(before)
+                os.write(file, before)
+    finally:
+        os.close(file)
 
 
 def _watch(process: "subprocess.Popen[bytes]") -> asyncio.Future[int]:
