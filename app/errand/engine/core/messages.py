@@ -150,4 +150,4 @@ def in_tags(text: str, tag: str = "tool_output") -> str:
 
 async def to_model_messages(messages: Sequence[Message]) -> tuple[ModelMessage, ...]:
     """The default conversion: leaves out messages with application-defined roles."""
-    return tuple(message for message in messages if not isinstance(message, CustomMessage))
+    return tuple([message for message in messages if not isinstance(message, CustomMessage)])

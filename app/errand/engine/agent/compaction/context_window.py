@@ -238,6 +238,8 @@ class ContextWindow(Feature):
         self._replaced_count = len(request.messages)
 
     def _current(self, request: ModelRequest) -> ModelRequest:
+        if not self._replaced_count:
+            return request
         return replace(request, messages=(*self._replacement, *request.messages[self._replaced_count :]))
 
     def _tokens(self, request: ModelRequest) -> int:
