@@ -39,7 +39,7 @@ async def test_callbacks_run_in_the_order_of_the_writes_before_the_flush_returns
 
     def put(number: int) -> None:
         write = conversations.save(conversation(f"c{number}"))
-        database.journal.put(Write(write.statement, write.parameters, lambda: called.append(number)))
+        database.journal.put(write, on_commit=lambda: called.append(number))
 
     for number in range(500):
         put(number)
@@ -54,8 +54,7 @@ async def test_failed_group_is_omitted_as_a_whole_and_fails_only_its_owners_flus
 
     async def save(name: str, *writes: Write) -> str:
         begin_ownership()
-        *others, last = writes
-        database.journal.put(*others, Write(last.statement, last.parameters, lambda: called.append(name)))
+        database.journal.put(*writes, on_commit=lambda: called.append(name))
         try:
             await database.journal.flush()
         except StorageError as error:
@@ -121,8 +120,8 @@ async def test_two_refused_changes_of_a_thousand_fail_and_the_others_keep_their_
 
     def put(number: int) -> JournalChange:
         text = "half a pair \ud800" if number in (137, 138) else f"{number}"
-        write = Write(ADD_META, {"name": f"change {number}", "value": text}, lambda: called.append(number))
-        return database.journal.put(write)
+        write = Write(ADD_META, {"name": f"change {number}", "value": text})
+        return database.journal.put(write, on_commit=lambda: called.append(number))
 
     changes = [put(number) for number in range(1000)]
     with pytest.raises(StorageError, match="Not saved"):

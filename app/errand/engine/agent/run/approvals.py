@@ -118,8 +118,10 @@ class Approvals(Feature):
             return replace(access, network=self._network(access, by_person=by_person), is_changed=is_changed)
 
     def _network(self, access: Access, *, by_person: bool) -> CommandNetwork:
-        """`by_person`: a person allowed this command, now or by a grant."""
-        if access.command is None or self._state.task.network == "on" or not needs_network(access.command):
+        """`by_person`: a person allowed this command, now or by a grant. Only a sandbox holds the network."""
+        if not self._has_sandbox or access.command is None or self._state.task.network == "on":
+            return "none"
+        if not needs_network(access.command):
             return "none"
         return "open" if by_person and self._state.task.network == "asked" else "missing"
 
