@@ -5,22 +5,31 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. `limit` is the maximum allowed; `floor` is the baseline's value in the same run."""
+    """One line of the table. `floor` is the baseline's value in the same run.
+
+    `limit` is the maximum allowed, None where another row judges; with `of_floor` it is in multiples of the floor, so
+    that a slow machine is judged like a quick one.
+    """
 
     name: str
     value: float
     unit: str
-    limit: float
+    limit: float | None
     floor: float | None = None
     more_is_better: bool = False
+    of_floor: bool = False
 
     @property
     def holds(self) -> bool:
-        return self.value >= self.limit if self.more_is_better else self.value <= self.limit
+        if self.limit is None:
+            return True
+        value = self.value / self.floor if self.of_floor and self.floor else self.value
+        return value >= self.limit if self.more_is_better else value <= self.limit
 
     def line(self, place: str) -> str:
         """`place` says whether it was measured in the benchmark's process or from outside."""
-        bound = f"{'≥' if self.more_is_better else '≤'} {self.limit:g}"
+        relation, unit = "≥" if self.more_is_better else "≤", " ×" if self.of_floor else ""
+        bound = "" if self.limit is None else f"{relation} {self.limit:g}{unit}"
         ratio = f"{self.value / self.floor:.1f} × {self.floor:.2f}" if self.floor else ""
-        state = "yes" if self.holds else "**FAIL**"
+        state = "" if self.limit is None else "yes" if self.holds else "**FAIL**"
         return f"| {self.name} | {self.value:.2f} {self.unit} | {bound} | {ratio} | {place} | {state} |"

@@ -27,10 +27,11 @@ async def start() -> list[Row]:
             # Without an engine also means without a database.
             for file in folder.glob("errand.db*"):
                 file.unlink()
+    # The limits were 0.25 and 0.8 s on a machine where the bare loop took 0.19 s.
     floor = median(floors)
     return [
-        Row("start to first model request, engine running", median(warm), "s", 0.25, floor),
-        Row("start to first model request, from nothing", median(cold), "s", 0.8, floor),
+        Row("start to first model request, engine running", median(warm), "s", 1.3, floor, of_floor=True),
+        Row("start to first model request, from nothing", median(cold), "s", 4.2, floor, of_floor=True),
     ]
 
 

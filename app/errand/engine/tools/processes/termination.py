@@ -33,7 +33,7 @@ from errand.engine.tools.processes.spawn import is_watched
 from errand.protocol.notices import EndedProcess
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
-_PAUSE_S = 0.05
+_PAUSE_S = 0.25
 
 # Time for an orderly end after SIGTERM; a stop must have ended everything within 0.3 s.
 GRACE_S = 0.1
