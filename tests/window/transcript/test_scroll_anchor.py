@@ -24,7 +24,7 @@ def _many(count: int, word: str = "row") -> list[Row]:
 
 def _button(page: Page) -> QAbstractButton:
     buttons = page.view.findChildren(QAbstractButton)
-    return next(button for button in buttons if button.accessibleName().startswith("New messages"))
+    return next(button for button in buttons if button.accessibleName() == "Jump to new messages")
 
 
 def test_a_long_conversation_opens_at_its_end_with_few_widgets(page: MakePage) -> None:
