@@ -26,7 +26,7 @@ def test_rows_are_aligned_and_unpriced_turns_are_reported() -> None:
         "2026-11-19  $1.50  1,234,567  123,456       1      3      1",
         "2026-11-20      ?         10        1       1      3      1",
         "total       $1.50  1,234,577  123,457       1      3      1",
-        "The price is not known for 2 turns: the money is that of the others.",
+        "The prices of 2 turns are unknown and not included.",
     ]
 
 

@@ -29,7 +29,7 @@ async def test_what_a_search_finds_is_forgotten_everywhere(own_errand: Errand) -
     assert len(nodes) == 2 and places(own_errand.home)
     asked = await own_errand.run("memory", "forget", *nodes)
     assert asked.code == 2 and "repeat the command with --yes" in asked.err
-    assert PROMPT in asked.out and "This permanently removes: 2 texts, 1 record of a tool call" in asked.out
+    assert PROMPT in asked.out and "This permanently removes: 2 texts, 1 tool call record" in asked.out
     wanted = await own_errand.run("memory", "forget", *nodes, "--json")
     assert (wanted.code, wanted.out) == (2, "") and "Add --yes" in wanted.err
     assert await found(own_errand) == nodes

@@ -90,10 +90,10 @@ async def test_a_reply_that_broke_off_is_retried_as_another_version(
             person.type("go on")
             person.enter()
             await until_said(person, "write a poem", "1/2", said(person)[2], "go on", "More.")
-            await person.press("Fork here", end_of(person, 0))
+            await person.press("New branch from here", end_of(person, 0))
             await person.until(lambda: isinstance(person.rows[-1], BranchEndRow))
             assert person.window.focusWidget() is person.front.composer.field
-            await person.press("Go back to it")
+            await person.press("Go back")
             await person.until(lambda: "More." in said(person))
             assert person.window.focusWidget() is person.front.transcript
 

@@ -66,14 +66,14 @@ async def test_esc_closes_the_field_for_a_denial_reason_and_then_stops_the_task(
         async with open_window(qapp, own_errand.home) as person:
             await person.begin("touch it")
             await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
-            await person.press("Deny and say why …")
+            await person.press("Deny with reason…")
             (card,) = person.front.findChildren(AskView)
             (field,) = (field for field in card.findChildren(QLineEdit) if field.isVisible())
             assert person.window.focusWidget() is field
             QTest.keyClicks(field, "not now")
             key(person, Qt.Key.Key_Escape)
             button = person.window.focusWidget()
-            assert isinstance(button, QPushButton) and button.accessibleName() == "Deny and say why …"
+            assert isinstance(button, QPushButton) and button.accessibleName() == "Deny with reason…"
             assert not field.isVisible() and not stops(person)
             key(person, Qt.Key.Key_Escape)
             key(person, Qt.Key.Key_Escape)

@@ -184,15 +184,15 @@ def test_hidden_characters_of_a_command_are_escaped(shown: Shown) -> None:
     [
         (["Allow once"], AskAnswerParams(ask_id="ask_a", allow=True)),
         (
-            ["Allow from now on …", "In this conversation"],
+            ["Always allow…", "In this conversation"],
             AskAnswerParams(ask_id="ask_a", allow=True, remember="conversation"),
         ),
         (
-            ["Allow from now on …", _PREFIX, "Everywhere"],
+            ["Always allow…", _PREFIX, "Everywhere"],
             AskAnswerParams(ask_id="ask_a", allow=True, remember="user", offer=1),
         ),
         (
-            ["Allow from now on …", "In this folder"],
+            ["Always allow…", "In this folder"],
             AskAnswerParams(ask_id="ask_a", allow=True, remember="workspace"),
         ),
         (["Deny"], AskAnswerParams(ask_id="ask_a", allow=False)),
@@ -207,7 +207,7 @@ def test_an_approval_is_answered_by_its_buttons(shown: Shown, presses: list[str]
 
 def test_an_offer_says_what_it_covers_with_an_example_and_a_counterexample(shown: Shown) -> None:
     shown.show(APPROVAL)
-    shown.button("Allow from now on …").click()
+    shown.button("Always allow…").click()
     assert "Exactly this command, in /home/anna/project." in shown.texts()
     assert not any(button.accessibleName() == "Everywhere" for button in shown.controls())
     shown.button(_PREFIX).click()
@@ -232,7 +232,7 @@ def test_offers_for_two_folders_can_be_told_apart_by_their_titles(shown: Shown) 
         for folder in ("/home/anna", deep, "/home/anna/R&D")
     )
     shown.show(msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(APPROVAL.approval, offers=offers)))
-    shown.button("Allow from now on …").click()
+    shown.button("Always allow…").click()
     titles = [button.text() for button in shown.row_view.findChildren(QRadioButton) if button.isVisible()]
     assert titles == ["Any change in /home/anna", f"Any change in {deep}", "Any change in /home/anna/R&&D"]
     assert shown.row_view.minimumSizeHint().width() < WIDTH // 2, "a long path is shortened, not the card widened"
@@ -240,7 +240,7 @@ def test_offers_for_two_folders_can_be_told_apart_by_their_titles(shown: Shown) 
 
 def test_an_offer_can_be_accepted_for_an_hour_with_the_keyboard_alone(shown: Shown) -> None:
     shown.show(APPROVAL)
-    QTest.keyClick(shown.button("Allow from now on …"), Qt.Key.Key_Return)
+    QTest.keyClick(shown.button("Always allow…"), Qt.Key.Key_Return)
     shown.row_view.activateWindow()
     QTest.qWaitForWindowActive(shown.row_view)
     shown.show(APPROVAL)  # laid out at its new height
@@ -257,22 +257,22 @@ def test_an_offer_can_be_accepted_for_an_hour_with_the_keyboard_alone(shown: Sho
 
 def test_offers_of_another_ask_start_with_the_narrowest(shown: Shown) -> None:
     shown.show(APPROVAL)
-    shown.button("Allow from now on …").click()
+    shown.button("Always allow…").click()
     shown.button(_PREFIX).click()
     shown.show(msgspec.structs.replace(APPROVAL, id="ask_b"))
-    shown.button("Allow from now on …").click()
+    shown.button("Always allow…").click()
     shown.button("In this conversation").click()
     assert shown.actions.answers == [AskAnswerParams(ask_id="ask_b", allow=True, remember="conversation")]
 
 
 def test_why_an_approval_is_asked_opens_in_place_of_other_parts_and_esc_closes_it(shown: Shown) -> None:
     shown.show(APPROVAL)
-    shown.button("Allow from now on …").click()
-    shown.button("Why this is asked …").click()
+    shown.button("Always allow…").click()
+    shown.button("Why am I asked?").click()
     assert APPROVAL.approval is not None
     assert APPROVAL.approval.explained in shown.texts()
     assert "Exactly this command, in /home/anna/project." not in shown.texts()
-    QTest.keyClick(shown.button("Why this is asked …"), Qt.Key.Key_Escape)
+    QTest.keyClick(shown.button("Why am I asked?"), Qt.Key.Key_Escape)
     assert APPROVAL.approval.explained not in shown.texts()
 
 
@@ -284,14 +284,14 @@ def test_a_settled_approval_says_what_was_allowed_where_and_until_when(shown: Sh
     shown.show(settled)
     shown.line().click()
     end = (at + timedelta(hours=1)).astimezone()
-    allowed = f"Allowed: python -m pytest …, in this folder, until {end.day} {end:%b %H:%M}"
+    allowed = f"Allowed: python -m pytest …, in this folder, until {end.day} {end:%b}, {end:%H:%M}"
     assert any(text.startswith(allowed) for text in shown.texts())
 
 
 def test_a_reason_for_denying_is_given_by_keyboard_alone(shown: Shown, qtbot: QtBot) -> None:
     shown.show(APPROVAL)
     with qtbot.waitSignal(shown.row_view.resized):
-        QTest.keyClick(shown.button("Deny and say why …"), Qt.Key.Key_Return)
+        QTest.keyClick(shown.button("Deny with reason…"), Qt.Key.Key_Return)
     QTest.keyClicks(shown.field(), "use the other folder")
     QTest.keyClick(shown.field(), Qt.Key.Key_Return)
     assert shown.actions.answers == [AskAnswerParams(ask_id="ask_a", text="use the other folder", allow=False)]
@@ -307,14 +307,14 @@ def test_without_an_offer_nothing_is_offered_to_remember(shown: Shown) -> None:
     assert APPROVAL.approval is not None
     approval = msgspec.structs.replace(APPROVAL.approval, offers=(), explained="")
     shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
-    assert [button.accessibleName() for button in shown.controls()] == ["Allow once", "Deny", "Deny and say why …"]
+    assert [button.accessibleName() for button in shown.controls()] == ["Allow once", "Deny", "Deny with reason…"]
 
 
 def test_in_a_narrow_card_the_buttons_wrap_and_none_is_cut(shown: Shown) -> None:
     shown.show(APPROVAL)
     wide, width = shown.row_view.height(), WIDTH // 2
     shown.row_view.resize(width, shown.row_view.height_for(width))
-    buttons = [shown.button(name) for name in ("Allow once", "Allow from now on …", "Deny", "Deny and say why …")]
+    buttons = [shown.button(name) for name in ("Allow once", "Always allow…", "Deny", "Deny with reason…")]
     card = buttons[0].parentWidget()
     assert all(button.width() >= button.sizeHint().width() for button in buttons)
     assert card is not None and all(card.rect().contains(button.geometry()) for button in buttons)
@@ -377,11 +377,11 @@ def test_an_unknown_outcome_shows_the_call_and_accepts_one_of_its_choices(shown:
 @pytest.mark.parametrize(
     ("ask", "answer", "allowed", "words"),
     [
-        (QUESTION, "Blue", None, ("you answered “Blue”", "Answered: Blue · by window at ")),
-        (APPROVAL, "", True, ("approved by you", "Allowed once · by window at ")),
-        (APPROVAL, "not now", False, ("denied by you", "Denied: not now · by window at ")),
-        (LIMIT, "", True, ("continued by you", "Went on · by window at ")),
-        (UNKNOWN, "Skip it", None, ("you answered “Skip it”", "Chosen: Skip it · by window at ")),
+        (QUESTION, "Blue", None, ("you answered “Blue”", "Answered: Blue · by window · ")),
+        (APPROVAL, "", True, ("approved by you", "Allowed once · by window · ")),
+        (APPROVAL, "not now", False, ("denied by you", "Denied: not now · by window · ")),
+        (LIMIT, "", True, ("continued by you", "Continued · by window · ")),
+        (UNKNOWN, "Skip it", None, ("you answered “Skip it”", "Chosen: Skip it · by window · ")),
     ],
 )
 def test_a_settled_ask_is_a_line_that_expands_to_answer_author_and_time_without_controls(
@@ -425,8 +425,8 @@ def test_a_command_of_a_thousand_lines_can_be_shown_in_full_and_scrolls(shown: S
 def test_equal_approvals_are_counted_and_settled_together(shown: Shown) -> None:
     others = tuple(msgspec.structs.replace(APPROVAL, id=f"ask_{number}") for number in (2, 3))
     shown.show(APPROVAL, others)
-    assert "2 more just like this wait: the same command, folder and files." in shown.texts()
-    shown.button("Allow these 3 once").click()
+    assert "2 identical requests are waiting (same command, folder and files)." in shown.texts()
+    shown.button("Allow all 3 once").click()
     assert shown.actions.answers == [
         AskAnswerParams(ask_id=ask_id, allow=True) for ask_id in ("ask_a", "ask_2", "ask_3")
     ]

@@ -61,7 +61,7 @@ def test_a_message_is_copied_edited_and_forked_by_buttons_and_by_its_menu(
     show: MakeRowView, actions: KeptActions
 ) -> None:
     row_view = show(user("Write a poem", "n1"))
-    for name in ("Copy message", "Edit message", "Fork here"):
+    for name in ("Copy message", "Edit message", "New branch from here"):
         assert button(row_view, name).focusPolicy() == Qt.FocusPolicy.TabFocus
         button(row_view, name).click()
     for entry in menu_of(row_view).actions():
@@ -83,7 +83,7 @@ def test_a_reply_is_retried_with_the_same_or_another_model(show: MakeRowView, ac
 def test_during_a_task_the_menu_says_why_its_commands_are_disabled(show: MakeRowView, actions: KeptActions) -> None:
     actions.branches.why = "The agent is at work."
     entries = {entry.text(): entry for entry in menu_of(show(reply("A poem.", "n2"))).actions()}
-    assert not entries["Retry"].isEnabled() and not entries["Fork here"].isEnabled()
+    assert not entries["Retry"].isEnabled() and not entries["New branch from here"].isEnabled()
     assert entries["Retry"].toolTip() == "The agent is at work."
 
 
@@ -92,13 +92,16 @@ def test_during_a_task_fork_and_retry_buttons_are_disabled(show: MakeRowView, ac
     ending = show(replace(end("completed"), retry_id="n2", fork_id="n3"))
     button(ending, "Retry").setFocus()
     actions.branches.lock("The agent is at work.")
-    for row_view, name in ((message, "Fork here"), (ending, "Fork here"), (ending, "Retry")):
+    for row_view, name in ((message, "New branch from here"), (ending, "New branch from here"), (ending, "Retry")):
         assert not button(row_view, name).isEnabled()
         assert button(row_view, name).toolTip() == "The agent is at work."
     assert button(message, "Edit message").isEnabled()
     assert not ending.isAncestorOf(ending.window().focusWidget())
     actions.branches.lock("")
-    assert button(message, "Fork here").isEnabled() and button(message, "Fork here").toolTip() == "Fork here"
+    assert (
+        button(message, "New branch from here").isEnabled()
+        and button(message, "New branch from here").toolTip() == "New branch from here"
+    )
 
 
 def test_a_message_is_edited_inline_and_the_draft_survives(show: MakeRowView, actions: KeptActions) -> None:
@@ -150,7 +153,7 @@ def test_a_failed_task_has_a_labelled_retry_button_and_a_done_one_an_icon(
     show: MakeRowView, actions: KeptActions
 ) -> None:
     row_view = show(replace(end("error", error="No answer."), retry_id="n2", fork_id="n3"))
-    assert names(row_view) == ["Fork here", "Retry"]
+    assert names(row_view) == ["New branch from here", "Retry"]
     button(row_view, "Retry").click()
     row_view.set_row(replace(end("completed", summary="Done."), retry_id="n1"))
     assert names(row_view) == ["Retry"]
@@ -166,7 +169,7 @@ def test_the_end_of_a_branch_that_continues_elsewhere_offers_its_continuations(
     button(row_view, "Branch 2").click()
     button(row_view, "Compare").click()
     row_view.set_row(BranchEndRow("n1/open", ("n2",)))
-    assert names(row_view) == ["Go back to it"]
+    assert names(row_view) == ["Go back"]
     row_view.set_row(BranchEndRow("n1/open", tuple(f"n{number}" for number in range(40))))
     assert names(row_view) == [*(f"Branch {number}" for number in range(35, 41)), "Compare"]
     assert actions.branches.asked == [("switch", "n3"), ("compare", "n2 n3")]

@@ -17,7 +17,7 @@ from tests.support.rows import node, reply, user
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 SUMMARY = SummaryBlock(text="The **goal**.", until_id="n0", nodes=120, tokens_before=82_400, tokens_after=3_040)
-KEPT = "Kept in context: it stays word for word, whatever is summarised"
+KEPT = "Kept in context: never summarised"
 
 
 def summary(show: MakeRowView) -> RowView[Row]:
@@ -44,12 +44,12 @@ def test_a_summary_is_edited_inline_and_the_draft_survives(show: MakeRowView, ac
     row_view = summary(show)
     open_line(row_view)
     part(row_view, QPushButton, "Edit summary").click()
-    field = part(row_view, MessageEditField, "Text of the summary")
+    field = part(row_view, MessageEditField, "Summary text")
     assert field.toPlainText() == "The **goal**."
     field.setPlainText("Another goal.")
     again = summary(show)
     open_line(again)
-    assert part(again, MessageEditField, "Text of the summary").toPlainText() == "Another goal."
+    assert part(again, MessageEditField, "Summary text").toPlainText() == "Another goal."
     part(again, QPushButton, "Save summary").click()
     assert actions.context.asked == [("change_summary", "s: Another goal.")]
     assert part(again, TextView, "Summary").isVisible()
@@ -59,7 +59,7 @@ def test_esc_cancels_the_edit_of_a_summary(show: MakeRowView, actions: KeptActio
     row_view = summary(show)
     open_line(row_view)
     part(row_view, QPushButton, "Edit summary").click()
-    QTest.keyClick(part(row_view, MessageEditField, "Text of the summary"), Qt.Key.Key_Escape)
+    QTest.keyClick(part(row_view, MessageEditField, "Summary text"), Qt.Key.Key_Escape)
     assert part(row_view, TextView, "Summary").isVisible()
     assert actions.context.asked == []
 
@@ -78,7 +78,7 @@ def test_a_kept_message_is_marked_and_its_menu_releases_it(show: MakeRowView, ac
     assert [mark.isVisible() for mark in marks] == [False]
     _choose(row_view, "Keep in context")
     assert [mark.isVisible() for mark in marks] == [True]
-    _choose(row_view, "Let go of context")
+    _choose(row_view, "Don't keep in context")
     assert [mark.isVisible() for mark in marks] == [False]
     assert [name for name, _ in actions.context.asked] == ["keep", "release"]
 

@@ -41,8 +41,8 @@ def test_running_sub_agent_has_its_state_a_stop_and_its_branch(qapp: QApplicatio
     line, stop, open_ = _shown(view)
     assert line == "Read the parser · thinking · 3 steps · $0.0012"
     assert (stop, open_) == (
-        "Stop the sub-agent “Read the parser”",
-        "Open the branch of the sub-agent “Read the parser”",
+        "Stop sub-agent “Read the parser”",
+        "Open branch of sub-agent “Read the parser”",
     )
     for button in view.findChildren(QAbstractButton)[1:]:
         button.click()

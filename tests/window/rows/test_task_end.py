@@ -19,7 +19,7 @@ def unfinished(**changes: object) -> Task:
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        (unfinished(completion="undeclared"), "Ended without saying that it is done"),
+        (unfinished(completion="undeclared"), "Ended without confirming that it's done"),
         (
             unfinished(completion="refused", refused_calls=1),
             "Ended: nothing it tried was allowed",

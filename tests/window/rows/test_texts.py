@@ -183,7 +183,7 @@ def test_a_notice_is_text_that_can_be_selected(show: MakeRowView) -> None:
 def test_an_unreadable_image_shows_an_error(show: MakeRowView) -> None:
     for data in ("not base64!", "AAAA", ""):
         row_view = show(image(data))
-        assert part_texts(row_view) == ["This picture (image/png) cannot be shown."]
+        assert part_texts(row_view) == ["Can't show this picture (image/png)."]
     assert part_texts(show(image())) == []
 
 
@@ -208,7 +208,7 @@ def test_the_menu_copies_the_message(show: MakeRowView, actions: KeptActions) ->
     )
     (menu,) = (menu for menu in row_view.findChildren(QMenu) if menu.title() == "")
     entries = [entry for entry in menu.actions() if not entry.isSeparator()]
-    names = ["Copy message as Markdown", "Retry", "Retry with", "Fork here", "Keep in context", "Forget …"]
+    names = ["Copy message as Markdown", "Retry", "Retry with", "New branch from here", "Keep in context", "Forget…"]
     assert [entry.text() for entry in entries] == names
     entries[0].trigger()
     assert actions.copied == ["Some **bold** text"]

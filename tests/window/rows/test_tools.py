@@ -67,12 +67,12 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
         ),
         (tool("code", {"action": "search", "pattern": "def x"}, "", summary="2 hits"), "searched for def x · 2 hits"),
         (tool("code", {"action": "write", "path": "b"}, "ok", details={"added": 5, "removed": 0}), "wrote b +5"),
-        (tool("shell", {"command": "rm x"}, state="asks"), "waits for you before running rm x"),
+        (tool("shell", {"command": "rm x"}, state="asks"), "waiting for your approval: running rm x"),
         (
             tool("shell", {"command": "make deploy"}, state="unknown"),
-            "cut off while running make deploy · outcome unknown",
+            "interrupted: running make deploy · outcome unknown",
         ),
-        (tool("shell", {"command": "ls"}, state="interrupted"), "running ls · the task was interrupted"),
+        (tool("shell", {"command": "ls"}, state="interrupted"), "running ls · task interrupted"),
         (tool("shell", {"command": "make test"}, state="pending"), "make test · waiting"),
         (tool("weather", {}, state="pending"), "using weather · waiting"),
         (tool("shell", {"command": "ls"}, state="dropped"), "ls · not run"),
@@ -185,9 +185,9 @@ def test_an_expanded_call_stays_expanded_after_scrolling_away(qtbot: QtBot, them
     [
         ("manual_stop", "Stopped"),
         ("error", "Failed"),
-        ("iteration_limit", "Ended at its limit of turns"),
-        ("time_limit", "Ended at its limit of time"),
-        ("budget_limit", "Ended at its budget"),
+        ("iteration_limit", "Stopped: turn limit reached"),
+        ("time_limit", "Stopped: time limit reached"),
+        ("budget_limit", "Stopped: budget used up"),
     ],
 )
 def test_the_end_of_a_task_shows_its_outcome_and_totals(show: MakeRowView, reason: TaskStopReason, words: str) -> None:
@@ -203,7 +203,7 @@ def test_the_end_of_a_task_without_a_summary_is_a_quiet_line_with_its_actions(
     row = replace(end("completed"), reply="It is **done**.", retry_id="n1", fork_id="n2")
     row_view = show(row)
     buttons = [button for button in row_view.findChildren(QAbstractButton) if button.isVisible()]
-    assert [button.accessibleName() for button in buttons] == ["Copy reply", "Retry", "Fork here"]
+    assert [button.accessibleName() for button in buttons] == ["Copy reply", "Retry", "New branch from here"]
     (totals,) = [label.text() for label in row_view.findChildren(QLabel) if label.isVisible() and label.text()]
     assert totals == "Task complete · 6 turns · 8,840 tokens · $0.0312 · 1 min 14 s"
     for button in buttons:

@@ -30,7 +30,7 @@ def test_a_long_output_shows_its_end_and_is_copied_in_full(show: MakeRowView, ac
     assert output.toPlainText().split("\n") == lines[-200:]
     assert output.verticalScrollBar().value() == output.verticalScrollBar().maximum() > 0
     told = [label.text() for label in row_view.findChildren(QLabel) if label.isVisible()]
-    assert "Its end is shown; copying takes all of it." in told
+    assert "Only the end is shown. Copy takes everything." in told
     part(row_view, QToolButton, "Copy output").click()
     assert actions.copied == ["\n".join(lines)]
 
@@ -38,7 +38,7 @@ def test_a_long_output_shows_its_end_and_is_copied_in_full(show: MakeRowView, ac
 def test_an_output_stored_in_a_file_can_be_opened_in_full(show: MakeRowView, actions: KeptActions) -> None:
     details: JsonObject = {"stdout_file": "/tmp/out 1.txt", "stderr_file": None}
     row_view = _opened(show, tool("shell", {"command": "make"}, "the end", details=details))
-    part(row_view, QPushButton, "Open the whole output").click()
+    part(row_view, QPushButton, "Show full output").click()
     assert actions.links == ["file:///tmp/out 1.txt"]
     row_view.set_row(tool("shell", {"command": "make"}, "short"))
     assert not [button for button in row_view.findChildren(QPushButton) if button.isVisible()]

@@ -148,7 +148,7 @@ def test_a_part_of_a_card_that_is_opened_at_the_end_scrolls_into_view(page: Make
     shown = page([*long_conversation(20), AskRow(key="ask", ask=APPROVAL)])
     card = shown.row_views()[-1]
     buttons = {button.accessibleName(): button for button in card.findChildren(QPushButton)}
-    buttons["Allow from now on …"].click()
+    buttons["Always allow…"].click()
     shown.view.lay_out()
     last = buttons["In this conversation"]
     bottom = last.mapTo(shown.view.viewport(), QPoint(0, last.height())).y()

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 from errand.client.number_format import file_size
 from errand.client.safe_text import plain
 from errand.protocol.blocks import ImageBlock
+from errand.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.rows.row import FileRow, ImageRow
 from errand.window.theme.style import push_button, set_style, set_tool_tip
@@ -37,7 +38,7 @@ class FileView(RowView[FileRow]):
         name, size = plain(row.file.name), file_size(row.file.size) if row.file.size else ""
         shown = name if len(name) <= _MAX_CHARACTERS else f"{name[: _MAX_CHARACTERS // 2]}…{name[-20:]}"
         self._file.setText(" · ".join(filter(None, (shown, size))).replace("&", "&&"))
-        self._file.setAccessibleName(", ".join(filter(None, (f"Attached file {name}", size))))
+        self._file.setAccessibleName(", ".join(filter(None, (tr("Attached file {name}").format(name=name), size))))
         set_tool_tip(self._file, plain(row.file.path))
 
     def _on_clicked(self) -> None:
@@ -74,14 +75,14 @@ class ImageView(RowView[ImageRow]):
 
     def fill_menu(self, menu: QMenu) -> None:
         if not self.picture.isHidden():
-            menu.addAction("Enlarge picture").triggered.connect(self._on_clicked)
+            menu.addAction(tr("Enlarge picture")).triggered.connect(self._on_clicked)
 
     def _show_error(self, is_error: bool) -> None:
         self.picture.setVisible(not is_error)
         self._error_label.setVisible(is_error)
         if is_error and self._image is not None:
             self._error_label.setText(
-                f"This picture ({plain(self._image.name or self._image.media_type)}) cannot be shown."
+                tr("Can't show this picture ({name}).").format(name=plain(self._image.name or self._image.media_type))
             )
             self._error_label.setAccessibleName(self._error_label.text())
 
@@ -104,7 +105,7 @@ IMAGE = RowKind(
     ImageView,
     spacing=lambda row: Spacing.ATTACHMENT,
     estimate=lambda row, width, tokens: 12 * tokens.space_far,
-    markdown=lambda row, is_open: f"({plain(row.image.name) or 'a picture'})",
+    markdown=lambda row, is_open: f"({plain(row.image.name) or tr('a picture')})",
 )
 
 FILE = RowKind(

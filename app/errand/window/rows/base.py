@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
+from errand.translation import tr
 from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
 from errand.window.rows.web_pictures import PictureActions, address_of_link
@@ -157,8 +158,8 @@ def message_markdown(node: Node | None) -> str:
 def show_menu(parent: QWidget, position: QPoint, copyable: CopySource, actions: RowActions, opening: MenuHook) -> None:
     """`opening` may add entries before the menu is shown."""
     entries = (
-        ("Copy link", copyable.link),
-        ("Copy message as Markdown", copyable.message),
+        (tr("Copy link"), copyable.link),
+        (tr("Copy message as Markdown"), copyable.message),
     )
     menu = QMenu(parent)
     for title, text in entries:

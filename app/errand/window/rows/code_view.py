@@ -25,6 +25,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
+from errand.translation import tr
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.widgets.diff_gutter import DiffGutter, VisibleBlock
@@ -357,7 +358,7 @@ class CodeView(TextView):
 
 class DiffView(CodeView):
     def __init__(self, theme: Theme, parent: QWidget | None = None, *, most_lines: int = 0) -> None:
-        super().__init__(theme, "Changes", parent, most_lines=most_lines)
+        super().__init__(theme, tr("Changes"), parent, most_lines=most_lines)
         self._gutter = DiffGutter(theme, self, self._visible_blocks)
         self.horizontalScrollBar().valueChanged.connect(self.viewport().update)
 

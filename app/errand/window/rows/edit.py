@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, text_estimate
 from errand.window.rows.row import EditMessageRow
 from errand.window.theme.style import push_button, set_style, set_tool_tip
@@ -17,7 +18,7 @@ from errand.window.widgets.labels import TextLabel
 _MAX_LINES = 16
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
-_HINT = "It is sent beside the old one, in a branch of its own."
+_HINT = tr("Creates a new branch; the original is kept.")
 
 
 class MessageEditField(QPlainTextEdit):
@@ -70,10 +71,10 @@ class EditMessageView(RowView[EditMessageRow]):
         self._row: EditMessageRow | None = None
         self._field = MessageEditField()
         self._field.setFont(theme.font(tokens.size_base))
-        self._field.setAccessibleName("Edit your message")
+        self._field.setAccessibleName(tr("Edit message"))
         set_style(self._field, "look", "bare")
-        self._send = push_button("Send", "primary")
-        cancel = push_button("Cancel", "quiet")
+        self._send = push_button(tr("Send"), "primary")
+        cancel = push_button(tr("Cancel"), "quiet")
         line = QHBoxLayout()
         line.setSpacing(tokens.space_close)
         hint = TextLabel(theme, _HINT, size=tokens.size_small, tone="muted")

@@ -5,7 +5,7 @@ from functools import partial
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.rows.row import BranchEndRow, BranchSwitchRow
 from errand.window.theme.style import push_button, set_tool_tip
@@ -21,8 +21,8 @@ class BranchSwitchView(RowView[BranchSwitchRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._row: BranchSwitchRow | None = None
-        self._previous = IconButton(theme, "chevron-left", "Previous version")
-        self._next = IconButton(theme, "chevron-right", "Next version")
+        self._previous = IconButton(theme, "chevron-left", tr("Previous version"))
+        self._next = IconButton(theme, "chevron-right", tr("Next version"))
         self._position = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._compare = IconButton(theme, "columns-2", tr("Compare versions"))
         self._line = QHBoxLayout(self)
@@ -41,13 +41,13 @@ class BranchSwitchView(RowView[BranchSwitchRow]):
         self._line.setStretch(0, 1 if row.is_user else 0)
         self._line.setStretch(5, 0 if row.is_user else 1)
         self._position.setText(f"{row.number}/{row.count}")
-        words = f"Version {row.number} of {row.count}"
+        words = tr("Version {number} of {total}").format(number=row.number, total=row.count)
         self._position.setAccessibleName(words)
         set_tool_tip(self._position, words)
         self.setAccessibleName(words)
         self._compare.setVisible(len(row.node_ids) > 1)
-        self._show_target(self._previous, row.previous_id, "Previous version")
-        self._show_target(self._next, row.next_id, "Next version")
+        self._show_target(self._previous, row.previous_id, tr("Previous version"))
+        self._show_target(self._next, row.next_id, tr("Next version"))
 
     def _show_target(self, button: IconButton, node_id: str | None, name: str) -> None:
         assert self._row is not None
@@ -105,7 +105,9 @@ class BranchEndView(RowView[BranchEndRow]):
         self._clear()
         first = max(0, len(row.child_ids) - _MAX_BUTTONS)
         for number, node_id in enumerate(row.child_ids[first:], start=first + 1):
-            button = push_button("Go back to it" if len(row.child_ids) == 1 else f"Branch {number}")
+            button = push_button(
+                tr("Go back") if len(row.child_ids) == 1 else tr("Branch {number}").format(number=number)
+            )
             button.clicked.connect(partial(self.row_actions.branches.switch, node_id))
             self._buttons.addWidget(button)
             button.show()  # otherwise Qt shows it later, and the measured height lacks it
@@ -126,10 +128,12 @@ class BranchEndView(RowView[BranchEndRow]):
 def branch_end_text(row: BranchEndRow) -> str:
     count = len(row.child_ids)
     if count == 1:
-        return (
-            "You are at an earlier place: the conversation went on from here. What you write now begins a new branch."
-        )
-    return f"The conversation goes on from here in {count} branches. What you write now begins another one."
+        return tr("You're at an earlier point in the conversation. Your next message creates a new branch.")
+    return trn(
+        "{n} branch continues from here. Your next message creates another one.",
+        "{n} branches continue from here. Your next message creates another one.",
+        count,
+    )
 
 
 BRANCH_SWITCH = RowKind(

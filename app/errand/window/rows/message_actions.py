@@ -7,13 +7,14 @@ from PySide6.QtGui import QAction, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QMenu, QWidget
 
 from errand.protocol.conversations import Node
+from errand.translation import tr
 from errand.window.rows.base import BranchActions, ContextActions, RowActions
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel
 
-_WORDS = "Kept in context: it stays word for word, whatever is summarised"
+_WORDS = tr("Kept in context: never summarised")
 
 
 def add_message_entries(menu: QMenu, node: Node, actions: RowActions) -> None:
@@ -25,20 +26,20 @@ def add_message_entries(menu: QMenu, node: Node, actions: RowActions) -> None:
     menu.setToolTipsVisible(True)
     why = branches.locked
     if node.is_from_person:
-        _add(menu, "Edit message", lambda: branches.edit(node.id))
+        _add(menu, tr("Edit message"), lambda: branches.edit(node.id))
     if node.role == "assistant":
-        _lock(_add(menu, "Retry", lambda: branches.retry(node.id)), why)
+        _lock(_add(menu, tr("Retry"), lambda: branches.retry(node.id)), why)
         _lock(_add_models(menu, node, actions), why)
-    _lock(_add(menu, "Fork here", lambda: branches.fork(node.id)), why)
+    _lock(_add(menu, tr("New branch from here"), lambda: branches.fork(node.id)), why)
     if context.is_kept(node.id):
-        _add(menu, "Let go of context", lambda: context.release(node.id))
+        _add(menu, tr("Don't keep in context"), lambda: context.release(node.id))
     else:
-        _add(menu, "Keep in context", lambda: context.keep(node.id))
+        _add(menu, tr("Keep in context"), lambda: context.keep(node.id))
     add_forget_entry(menu, node.id, actions)
 
 
 def add_forget_entry(menu: QMenu, node_id: str, actions: RowActions) -> None:
-    _add(menu, "Forget …", lambda: actions.forget(node_id))
+    _add(menu, tr("Forget…"), lambda: actions.forget(node_id))
 
 
 def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:
@@ -49,7 +50,7 @@ def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:
 
 def _add_models(menu: QMenu, node: Node, actions: RowActions) -> QAction:
     """The available models, except the one that wrote this reply."""
-    others = QMenu("Retry with", menu)
+    others = QMenu(tr("Retry with"), menu)
     for model in actions.models():
         if model != node.model:
             _add(others, model, lambda model=model: actions.branches.retry(node.id, model))

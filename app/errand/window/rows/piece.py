@@ -8,6 +8,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QTextDocument, QTextOption, QTe
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from errand.client.safe_text import plain
+from errand.translation import tr
 from errand.window.rows.base import RowActions
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
@@ -60,12 +61,12 @@ class CodeCard(QWidget):
         self._language.setTextFormat(Qt.TextFormat.PlainText)  # the agent wrote it
         self._language.setFont(theme.font(tokens.size_small))
         set_style(self._language, "tone", "muted")
-        self._wrap = IconButton(theme, "wrap-text", "Wrap long lines")
+        self._wrap = IconButton(theme, "wrap-text", tr("Wrap long lines"))
         self._wrap.setCheckable(True)
         self._wrap.setAutoRaise(True)
         self._wrap.toggled.connect(self._on_wrap_toggled)
-        self._copy = CopyButton(theme, "Copy code", lambda: actions.copy(self._fence.code))
-        self.view = CodeView(theme, "Code")
+        self._copy = CopyButton(theme, tr("Copy code"), lambda: actions.copy(self._fence.code))
+        self.view = CodeView(theme, tr("Code"))
         head = QHBoxLayout()
         head.addWidget(self._language, 1)
         head.addWidget(self._wrap)
@@ -83,7 +84,9 @@ class CodeCard(QWidget):
         self._wrap.setVisible(any(len(line) > _WRAP_LENGTH for line in fence.code.split("\n")))
         self.view.set_wraps(wraps)
         self._language.setText(fence.language or "text")
-        self.view.setAccessibleName(f"Code, {fence.language}" if fence.language else "Code")
+        self.view.setAccessibleName(
+            tr("Code, {language}").format(language=fence.language) if fence.language else tr("Code")
+        )
         self.view.show_code(fence.code, fence.language, is_finished=is_finished)
 
     def _on_wrap_toggled(self, wraps: bool) -> None:
@@ -98,7 +101,7 @@ class CodeCard(QWidget):
 
 class TableView(TextView):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, "Table", parent)
+        super().__init__(theme, tr("Table"), parent)
         self.setWordWrapMode(QTextOption.WrapMode.WordWrap)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
 
@@ -139,7 +142,7 @@ class PieceView(QWidget):
         self._theme = theme
         self._actions = actions
         self._depth = depth
-        self._prose = TextView(theme, "Reply", self)
+        self._prose = TextView(theme, tr("Reply"), self)
         self._prose.link.connect(self._on_link)
         self._pictures = PiecePictures(theme, actions, self)
         self._pictures.changed.connect(self._on_picture_changed)
@@ -274,7 +277,7 @@ class DetailsView(QWidget):
     def _show_line(self) -> None:
         icon = "chevron-down" if self._line.isChecked() else "chevron-right"
         title = LinePart(
-            " ".join(without_markup(plain(self._details.summary)).split()) or "Details", "text", elides=True
+            " ".join(without_markup(plain(self._details.summary)).split()) or tr("Details"), "text", elides=True
         )
         self._line.show_line(icon, "muted", [title, *hit_count_parts(self._hit_count)], can_open=True)
 

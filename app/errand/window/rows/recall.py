@@ -9,7 +9,7 @@ from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.notice_text import recall_title, recalled_text
 from errand.protocol.blocks import RecalledEntry
-from errand.translation import trn
+from errand.translation import tr, trn
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.markdown import plain_document, quoted
@@ -23,8 +23,8 @@ from errand.window.widgets.labels import ElidedLabel, TextLabel, one_line
 _MOST = 50  # entries; an agent is given far fewer, but a conversation from a file can hold any number
 _LONGEST = 8_000  # characters of an entry; an agent is given fewer, the same applies
 _LONGEST_TITLE = 300  # characters
-_SCORE = "How well it fits the message above; a higher number fits better"
-_HINT = "The agent read this with the message above."
+_SCORE = tr("How well it matches the message above (higher is better)")
+_HINT = tr("The agent read this with the message above.")
 
 
 class RecalledEntryView(QWidget):
@@ -35,11 +35,11 @@ class RecalledEntryView(QWidget):
         tokens = theme.tokens
         origin, text = entry_parts(entry)
         score = TextLabel(theme, f"{entry.score:.2f}", size=tokens.size_small, tone="muted")
-        score.setAccessibleName(f"Score {entry.score:.2f}")
+        score.setAccessibleName(tr("Score {score}").format(score=f"{entry.score:.2f}"))
         set_tool_tip(score, _SCORE)
-        source = push_button("Go to source", "quiet")
+        source = push_button(tr("Go to source"), "quiet")
         set_style(source, "tone", "link")
-        source.setAccessibleName(f"Go to source: {origin}")
+        source.setAccessibleName(tr("Go to source: {origin}").format(origin=origin))
         source.clicked.connect(partial(actions.open_source, entry.conversation_id, entry.node_id))
         words = TextView(theme, origin, self)
         words.show_document(plain_document(text, theme, colour="muted"))
@@ -84,16 +84,18 @@ class RecallView(DisclosureRowView[RecallRow]):
             view.show()  # otherwise Qt shows it later, and the measured height lacks it
         more = len(entries) - _MOST
         self._hint.setText(
-            f"{trn('{n} more entry', '{n} more entries', more)} not shown. {_HINT}" if more > 0 else _HINT
+            f"{trn('{n} more entry not shown.', '{n} more entries not shown.', more)} {_HINT}" if more > 0 else _HINT
         )
 
 
 def entry_parts(entry: RecalledEntry) -> tuple[str, str]:
     """Where an entry comes from, on one line, and what it says; safe to display."""
     title = one_line(entry.conversation_title, _LONGEST_TITLE)
-    where = f"“{title}”" if title else "a conversation without a title"
+    where = tr("“{title}”").format(title=title) if title else tr("an untitled conversation")
     text = plain(entry.text).strip("\n")
-    origin = f"{speaker_text(entry.role, entry.speaker)}, {moment_text(entry.at)}, in {where}"
+    origin = tr("{who}, {time}, in {where}").format(
+        who=speaker_text(entry.role, entry.speaker), time=moment_text(entry.at), where=where
+    )
     return origin, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

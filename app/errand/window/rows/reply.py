@@ -3,6 +3,7 @@
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from errand.client.safe_text import plain
+from errand.translation import tr
 from errand.window.rows.base import (
     RowActions,
     RowKind,
@@ -85,7 +86,7 @@ class SpeakerView(RowView[SpeakerRow]):
         self._name.set_text(speaker.name)
         set_style(self._name, "person", speaker.color)
         self._model.set_text(speaker.model)
-        self.setAccessibleName(f"{speaker.name} says:")
+        self.setAccessibleName(tr("{name} says:").format(name=speaker.name))
 
 
 class StepView(RowView[StepRow]):
@@ -101,7 +102,7 @@ class StepView(RowView[StepRow]):
 
 
 def _step_text(row: StepRow) -> str:
-    return f"Step {row.number}"
+    return tr("Step {number}").format(number=row.number)
 
 
 def _spacing(row: ReplyRow) -> Spacing:

@@ -4,6 +4,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.client.display_text import summary_text
 from errand.client.safe_text import plain
+from errand.translation import tr
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.edit import MessageEditField
@@ -16,7 +17,7 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.containers import Card
 from errand.window.widgets.labels import TextLabel
 
-_HINT = "The model reads this in place of what stands above. Everything stays in the conversation."
+_HINT = tr("The model reads this instead of the messages above. They stay in the conversation.")
 
 
 class SummaryView(DisclosureRowView[SummaryRow]):
@@ -25,18 +26,18 @@ class SummaryView(DisclosureRowView[SummaryRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._is_filling = False
-        self._text = TextView(theme, "Summary", self)
+        self._text = TextView(theme, tr("Summary"), self)
         self._text.link.connect(actions.open_link)
-        self._edit = push_button("Edit summary", "quiet")
-        self._edit.setAccessibleName("Edit summary")
+        self._edit = push_button(tr("Edit summary"), "quiet")
+        self._edit.setAccessibleName(tr("Edit summary"))
         self._edit.clicked.connect(self._on_edit_clicked)
         self._field = MessageEditField()
         self._field.setFont(theme.font(theme.tokens.size_base))
-        self._field.setAccessibleName("Text of the summary")
+        self._field.setAccessibleName(tr("Summary text"))
         set_style(self._field, "look", "bare")
-        self._save = push_button("Save", "primary")
-        self._save.setAccessibleName("Save summary")
-        self._cancel = push_button("Cancel", "quiet")
+        self._save = push_button(tr("Save"), "primary")
+        self._save.setAccessibleName(tr("Save summary"))
+        self._cancel = push_button(tr("Cancel"), "quiet")
         self._card = Card(theme)
         self._lay_out()
         self._field.textChanged.connect(self._on_text_changed)

@@ -60,9 +60,9 @@ class _QuietEnd(HoverActionsView):
         review: Callable[[], None],
     ) -> None:
         super().__init__(theme, owner)
-        self._copy = self.add("copy", "Copy reply", copy)
-        self._retry = self.add("refresh-cw", "Retry", retry)
-        self._fork = self.add("git-branch", "Fork here", fork)
+        self._copy = self.add("copy", tr("Copy reply"), copy)
+        self._retry = self.add("refresh-cw", tr("Retry"), retry)
+        self._fork = self.add("git-branch", tr("New branch from here"), fork)
         self.review = self.add("file-diff", tr("Review changed files"), review)
         self.branching = (self._retry, self._fork)
         self._totals = self.add_text()
@@ -84,15 +84,15 @@ class TaskEndView(RowView[TaskEndRow]):
         self._title.setTextFormat(Qt.TextFormat.PlainText)
         self._title.setFont(theme.font(tokens.size_base, bold=True))
         self._totals = ElidedLabel(theme, size=tokens.size_small, tone="muted")
-        self._text = TextView(theme, "Summary", self)
+        self._text = TextView(theme, tr("Summary"), self)
         self._text.link.connect(actions.open_link)
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
         head.addWidget(self._icon)
         head.addWidget(self._title, 1)
         head.addWidget(self._totals, 0, Qt.AlignmentFlag.AlignRight)
-        self._retry = self._button("refresh-cw", "Retry", self._on_retry_clicked)
-        self._fork = self._button("git-branch", "Fork here", self._on_fork_clicked)
+        self._retry = self._button("refresh-cw", tr("Retry"), self._on_retry_clicked)
+        self._fork = self._button("git-branch", tr("New branch from here"), self._on_fork_clicked)
         self._review = push_button("", "quiet")
         ShortcutToolTip(self._review, tr("Review the changed files"), "review")
         self._review.clicked.connect(self._on_review_clicked)
@@ -117,12 +117,12 @@ class TaskEndView(RowView[TaskEndRow]):
         column.setSpacing(tokens.space_close)
         column.addLayout(head)
         column.addWidget(self._text)
-        self._remarks = TextView(theme, "What was ended with it", self)
+        self._remarks = TextView(theme, tr("What was terminated"), self)
         column.addWidget(self._remarks)
-        self._labelled_retry = push_button("Retry")
+        self._labelled_retry = push_button(tr("Retry"))
         self._labelled_retry.clicked.connect(self._on_retry_clicked)
         column.addWidget(self._labelled_retry, 0, Qt.AlignmentFlag.AlignLeft)
-        self._labelled_retry.setAccessibleName("Retry")
+        self._labelled_retry.setAccessibleName(tr("Retry"))
         locked = (self._retry, self._fork, self._labelled_retry, *self._quiet.branching)
         BranchLock(actions.branches, locked, self)
         actions.changes.changed.connect(self._show_review)
@@ -147,7 +147,7 @@ class TaskEndView(RowView[TaskEndRow]):
         self._text.setVisible(bool(text))
         if text:
             document = plain_document(plain(text), self.theme) if has_error else markdown_document(text, self.theme)
-            self._text.setAccessibleName("What went wrong" if has_error else "Summary")
+            self._text.setAccessibleName(tr("What went wrong") if has_error else tr("Summary"))
             self._text.show_document(document)
         self._remarks.setVisible(bool(row.remarks))
         self._remarks.show_document(plain_document(plain(" ".join(row.remarks)), self.theme, colour="muted"))
@@ -204,25 +204,24 @@ def _is_quiet(row: TaskEndRow) -> bool:
 def _end_label(task: Task) -> _EndLabel:
     match task.stop_reason:
         case "completed" if is_unfinished(task):
-            words = unfinished_text(task)
-            return _EndLabel(f"{words[:1].upper()}{words[1:]}", "circle-alert", "waiting")
+            return _EndLabel(unfinished_text(task), "circle-alert", "waiting")
         case "completed":
-            words = "Replied" if "chat" in (task.mode, task.decided) else "Task complete"
+            words = tr("Reply complete") if "chat" in (task.mode, task.decided) else tr("Task complete")
             return _EndLabel(words, "circle-check", "done")
         case "manual_stop":
-            return _EndLabel("Stopped", "circle-stop", "waiting")
+            return _EndLabel(tr("Stopped"), "circle-stop", "waiting")
         case "iteration_limit":
-            return _EndLabel("Ended at its limit of turns", "gauge", "waiting")
+            return _EndLabel(tr("Stopped: turn limit reached"), "gauge", "waiting")
         case "time_limit":
-            return _EndLabel("Ended at its limit of time", "gauge", "waiting")
+            return _EndLabel(tr("Stopped: time limit reached"), "gauge", "waiting")
         case "budget_limit":
-            return _EndLabel("Ended at its budget", "gauge", "waiting")
+            return _EndLabel(tr("Stopped: budget used up"), "gauge", "waiting")
         case "token_limit":
-            return _EndLabel("Ended at its limit of tokens", "gauge", "waiting")
+            return _EndLabel(tr("Stopped: token limit reached"), "gauge", "waiting")
         case "day_limit":
-            return _EndLabel("Ended at the limit of today", "gauge", "waiting")
+            return _EndLabel(tr("Stopped: daily limit reached"), "gauge", "waiting")
         case "error" | None:
-            return _EndLabel("Failed", "circle-x", "failed")
+            return _EndLabel(tr("Failed"), "circle-x", "failed")
 
 
 class NoticeView(RowView[NoticeRow]):
@@ -231,7 +230,7 @@ class NoticeView(RowView[NoticeRow]):
         tokens = theme.tokens
         self._icon = QLabel(self)
         self._icon.setFixedSize(tokens.icon_small, tokens.size_base * 3 // 2)
-        self._text = TextView(theme, "Notice", self)
+        self._text = TextView(theme, tr("Notice"), self)
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_close, tokens.space_tight, 0, tokens.space_tight)
         row.setSpacing(tokens.space_close)

@@ -2,6 +2,7 @@
 
 from PySide6.QtWidgets import QWidget
 
+from errand.translation import tr
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.markdown import markdown_document, plain_document, quoted, without_markup
@@ -17,12 +18,12 @@ class ThinkingView(DisclosureRowView[ThinkingRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._streamed: str | None = None
-        self._text = TextView(theme, "Thinking", self)
+        self._text = TextView(theme, tr("Thinking"), self)
         self._text.link.connect(actions.open_link)
         self.content.addWidget(self._text)
 
     def show_current(self, row: ThinkingRow) -> None:
-        verb = "Thinking" if row.streaming else "Thought"
+        verb = tr("Thinking") if row.streaming else tr("Thought")
         preview = (
             [] if self.is_open else [LinePart(markdown_line(row.text[-600:] if row.streaming else row.text, _PREVIEW))]
         )
@@ -50,6 +51,6 @@ THINKING = RowKind(
     ThinkingView,
     spacing=lambda row: Spacing.ACTIVITY,
     estimate=line_estimate,
-    markdown=lambda row, is_open: f"Thought\n{quoted(row.text)}" if is_open else "Thought",
+    markdown=lambda row, is_open: tr("Thought\n{text}").format(text=quoted(row.text)) if is_open else tr("Thought"),
     text=lambda row: without_markup(row.text),
 )

@@ -83,8 +83,8 @@ class ToolCallCard(QWidget):
         self._theme = theme
         self._actions = actions
         tokens = theme.tokens
-        self._arguments = CodeView(theme, "Arguments", most_lines=_MAX_LINES)
-        self._output = CodeView(theme, "Output", most_lines=_MAX_LINES, follows=True, has_links=True)
+        self._arguments = CodeView(theme, tr("Arguments"), most_lines=_MAX_LINES)
+        self._output = CodeView(theme, tr("Output"), most_lines=_MAX_LINES, follows=True, has_links=True)
         self._output.link.connect(actions.open_link)
         self._full_output = ""
         self._file = ""
@@ -92,13 +92,13 @@ class ToolCallCard(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_normal)
         layout.setSpacing(tokens.space_tight)
-        self._truncated_note = QLabel("Its end is shown; copying takes all of it.")
-        self._open_file = push_button("Open the whole output", "quiet")
+        self._truncated_note = QLabel(tr("Only the end is shown. Copy takes everything."))
+        self._open_file = push_button(tr("Show full output"), "quiet")
         self._open_file.clicked.connect(self._on_open_file)
         self._settled = TextLabel(theme, size=tokens.size_small, tone="muted", wrap=True)
         layout.addWidget(self._settled)
-        self._arguments_head = self._add(layout, "Arguments", self._arguments)
-        self._output_head = self._add(layout, "Output", self._output, copy=self._copy_output)
+        self._arguments_head = self._add(layout, tr("Arguments"), self._arguments)
+        self._output_head = self._add(layout, tr("Output"), self._output, copy=self._copy_output)
         self._diff_text = ""
         self._task_id = ""
         self._diff_head = DiffHeadView(theme, self._copy_patch)
@@ -171,7 +171,7 @@ class ToolCallCard(QWidget):
         row.addStretch(1)
         if view is self._output:
             row.addWidget(self._open_file)
-        name = f"Copy {title.lower()}"
+        name = tr("Copy output") if view is self._output else tr("Copy arguments")
         row.addWidget(CopyButton(self._theme, name, copy or (lambda: self._actions.copy(view.toPlainText()))))
         layout.addWidget(head)
         layout.addWidget(view)
@@ -210,8 +210,8 @@ class SubAgentButtons(QWidget):
         super().__init__()
         self._actions = actions
         self._task: Task | None = None
-        self._stop = IconButton(theme, "circle-stop", "Stop this sub-agent")
-        self._open = push_button("Open", "quiet")
+        self._stop = IconButton(theme, "circle-stop", tr("Stop sub-agent"))
+        self._open = push_button(tr("Open"), "quiet")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.tokens.space_tight)
@@ -225,10 +225,10 @@ class SubAgentButtons(QWidget):
         self.setVisible(task is not None)
         if task is not None:
             title = escape_hidden_line(task.title)
-            self._stop.set_icon_and_name("circle-stop", f"Stop the sub-agent “{title}”")
+            self._stop.set_icon_and_name("circle-stop", tr("Stop sub-agent “{title}”").format(title=title))
             self._stop.setVisible(task.ended_at is None and task.status != "interrupted")
             self._stop.setEnabled(not task.stopping)
-            self._open.setAccessibleName(f"Open the branch of the sub-agent “{title}”")
+            self._open.setAccessibleName(tr("Open branch of sub-agent “{title}”").format(title=title))
 
     def _on_stop_clicked(self) -> None:
         if self._task is not None:
@@ -341,20 +341,24 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
         return _sub_agent_line(row.sub_agent, icon, target)
     settled = [part for ask in row.settled for part in _separated(settled_words(ask), "muted")]
     if row.state == "asks":
-        return "shield-question-mark", "waiting_mark", [LinePart(f"waits for you before {is_running}"), *target]
+        return (
+            "shield-question-mark",
+            "waiting_mark",
+            [LinePart(tr("waiting for your approval: {action}").format(action=is_running)), *target],
+        )
     if row.state == "unknown":
-        cut_off = [LinePart(f"cut off while {is_running}"), *target]
-        return "triangle-alert", "waiting_mark", [*cut_off, *_separated("outcome unknown", "waiting")]
+        cut_off = [LinePart(tr("interrupted: {action}").format(action=is_running)), *target]
+        return "triangle-alert", "waiting_mark", [*cut_off, *_separated(tr("outcome unknown"), tr("waiting"))]
     if result is None:
         return _unfinished_line(row, icon, target, settled)
-    if {"skipped", "stopped"} & set(result.marks):
+    if {"skipped", tr("stopped")} & set(result.marks):
         return _stopped_line(row, result, icon, target, settled)
     if any(ask.kind == "approval" and ask.status == "answered" and not ask.allowed for ask in row.settled):
         return "circle-x", "failed_mark", [*(target or [LinePart(is_running)]), *settled]
     if result.is_error:
         # A call that was refused or could not start was not done.
         verb = done if result.facts is not None else is_running
-        outcome = _separated(one_line(result.summary or result.text, _SUMMARY), "failed")
+        outcome = _separated(one_line(result.summary or result.text, _SUMMARY), tr("failed"))
         return "circle-x", "failed_mark", [LinePart(verb), *target, *outcome, *_time(result), *settled]
     return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result), *settled]
 
@@ -367,11 +371,11 @@ def _unfinished_line(
     not_begun = target or running
     match row.state:
         case "interrupted":
-            return icon, "muted", [*running, *_separated("the task was interrupted", "muted")]
+            return icon, "muted", [*running, *_separated(tr("task interrupted"), "muted")]
         case "dropped":
-            return icon, "muted", [*not_begun, *_separated("not run", "muted")]
+            return icon, "muted", [*not_begun, *_separated(tr("not run"), "muted")]
         case "pending":
-            return icon, "muted", [*not_begun, *_separated("waiting", "muted"), *settled]
+            return icon, "muted", [*not_begun, *_separated(tr("waiting"), "muted"), *settled]
         case "ended":
             time = _separated(_elapsed(row.progress), "muted")
             return icon, "muted", [LinePart(escape_hidden_line(tr(row.call.display.done))), *target, *time, *settled]
@@ -386,7 +390,7 @@ def _stopped_line(
     """The line of a call that a stop or a message of a person prevented or ended: no failure of its own."""
     has_begun = result.facts is not None
     verb = LinePart(escape_hidden_line(tr(row.call.display.done if has_begun else row.call.display.running)))
-    why = "skipped for your message" if "skipped" in result.marks else "stopped" if has_begun else "not run"
+    why = tr("skipped for your message") if "skipped" in result.marks else tr("stopped") if has_begun else tr("not run")
     begun = [verb, *target] if has_begun or not target else target
     return icon, "muted", [*begun, *_separated(why, "muted"), *_time(result), *settled]
 
@@ -405,10 +409,14 @@ def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str,
     """`Look at the parser · thinking · 3 steps · $0.02`."""
     title = [replace(part, mono=False) for part in target]
     state, tint = sub_agent_state(task)
-    reason = one_line(escape_hidden_line(task.error), _SUMMARY) if task.error and tint == "failed" else ""
+    reason = one_line(escape_hidden_line(task.error), _SUMMARY) if task.error and tint == tr("failed") else ""
     counts = " · ".join(filter(None, (trn("{n} step", "{n} steps", task.step_count), money(task.total_usage))))
     colour = "link" if task.ended_at is None else "muted"
-    return icon, colour, [*title, *_separated(state, tint), *_separated(reason, "failed"), *_separated(counts, "muted")]
+    return (
+        icon,
+        colour,
+        [*title, *_separated(state, tint), *_separated(reason, tr("failed")), *_separated(counts, "muted")],
+    )
 
 
 def sub_agent_state(task: Task) -> tuple[str, str]:
@@ -416,18 +424,18 @@ def sub_agent_state(task: Task) -> tuple[str, str]:
     if task.ended_at is not None:
         match task.status:
             case "completed":
-                return "done", "done"
+                return tr("done"), tr("done")
             case "cancelled":
-                return "stopped", "muted"
+                return tr("stopped"), "muted"
             case _:
-                return "failed", "failed"
+                return tr("failed"), tr("failed")
     if task.stopping:
-        return "stopping", "muted"
+        return tr("stopping"), "muted"
     if task.status == "waiting_user":
-        return "waits for you", "waiting"
+        return tr("waiting for you"), tr("waiting")
     if task.status == "tool_executing":
         return tool_activity(task.current_tool), "muted"
-    return task.status.replace("_", " "), "muted"
+    return tr("thinking") if task.status == "thinking" else tr("working"), "muted"
 
 
 def _target(display: CallDisplay) -> list[LinePart]:
@@ -439,9 +447,9 @@ def _outcome(result: ToolResultBlock) -> list[LinePart]:
     facts = result.facts
     if facts is None or facts.added is None or facts.removed is None:
         return _separated(one_line(result.summary, _SUMMARY), "muted")
-    counts = [LinePart(f"+{facts.added}", "done")] if facts.added else []
-    counts += [LinePart(f"−{facts.removed}", "failed")] if facts.removed else []
-    return counts or _separated("no change", "muted")
+    counts = [LinePart(f"+{facts.added}", tr("done"))] if facts.added else []
+    counts += [LinePart(f"−{facts.removed}", tr("failed"))] if facts.removed else []
+    return counts or _separated(tr("no changes"), "muted")
 
 
 def _separated(text: str, tint: str) -> list[LinePart]:

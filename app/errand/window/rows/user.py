@@ -16,6 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QWidget
 
+from errand.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, message_markdown, text_estimate
 from errand.window.rows.markdown import plain_document
 from errand.window.rows.message_actions import BranchLock, HoverActionsView, KeepMarkView, add_message_entries
@@ -57,16 +58,16 @@ class UserView(RowView[UserRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._row: UserRow | None = None
-        self._text = TextView(theme, "Your message", self)
+        self._text = TextView(theme, tr("Your message"), self)
         self._bubble = QRect()
         self._is_open = False
-        self._show_more = push_button("Show more", "quiet")
+        self._show_more = push_button(tr("Show more"), "quiet")
         self._show_more.setParent(self)
         self._show_more.clicked.connect(self._on_show_more_clicked)
         self._bar = HoverActionsView(theme, self)
-        self._bar.add("copy", "Copy message", self._on_copy_clicked)
-        self._bar.add("pencil", "Edit message", self._on_edit_clicked)
-        fork = self._bar.add("git-branch", "Fork here", self._on_fork_clicked)
+        self._bar.add("copy", tr("Copy message"), self._on_copy_clicked)
+        self._bar.add("pencil", tr("Edit message"), self._on_edit_clicked)
+        fork = self._bar.add("git-branch", tr("New branch from here"), self._on_fork_clicked)
         BranchLock(actions.branches, (fork,), self)
         self._mark = KeepMarkView(theme, actions.context, self)
 
@@ -80,7 +81,7 @@ class UserView(RowView[UserRow]):
         first = _preview(text)
         is_cut = len(first) < len(text)
         self._show_more.setVisible(is_cut)
-        self._show_more.setText("Show less" if self._is_open else "Show more")
+        self._show_more.setText(tr("Show less") if self._is_open else tr("Show more"))
         self._show_more.setAccessibleName(self._show_more.text())
         self._show_text(first + "…" if is_cut and not self._is_open else text)
         self._layout_at(self.width())

@@ -15,6 +15,7 @@ from errand.protocol.asks import (
     GrantRevokeParams,
 )
 from errand.protocol.events import ConversationDeleted, GrantUpdate
+from errand.translation import tr
 from errand.window.stores.session import EngineSession
 
 
@@ -67,8 +68,11 @@ class AskStore(QObject):
         """Settle an ask and wait for the engine. Emits `failed` if another answer came first."""
         result = await self._session.call(ASK_ANSWER, params)
         if not result.won:
-            by = f"by {result.ask.answered_by}" if result.ask.answered_by else "or is no longer needed"
-            self.failed.emit(f"This was settled already {by}. Your answer was not used.")
+            if result.ask.answered_by:
+                words = tr("Already answered by {who}. Your answer was not used.").format(who=result.ask.answered_by)
+            else:
+                words = tr("No longer needed. Your answer was not used.")
+            self.failed.emit(words)
 
     def put(self, ask: Ask) -> None:
         """Store an ask received from the engine."""

@@ -28,6 +28,7 @@ from errand.protocol.data import (
     DataExportParams,
     ExportFormat,
 )
+from errand.translation import tr
 from errand.window.stores.session import EngineSession
 
 _SortKey: TypeAlias = tuple[datetime, str]
@@ -356,7 +357,7 @@ class ConversationListStore(PagedListStore):
 
     async def _export(self, params: DataExportParams) -> None:
         done = await self._session.call(DATA_EXPORT, params)
-        self.exported.emit(f"Written to {done.path} ({file_size(done.bytes)}).")
+        self.exported.emit(tr("Exported to {path} ({size}).").format(path=done.path, size=file_size(done.bytes)))
 
 
 class TitleSearchStore(QObject):

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from errand.client.number_format import dollars
 from errand.protocol.settings import Model
+from errand.translation import tr, trn
 
 # A version's date at the end of a name: -20250929, -2024-08-06, -0613, -05-20.
 _DATE = re.compile(r"[-@](20\d{6}|20\d\d-\d\d-\d\d|\d\d-\d\d|\d{4})$")
@@ -55,17 +57,17 @@ def price_text(model: Model) -> str:
     if model.input_price is None or model.output_price is None:
         return ""
     if model.input_price == 0 and model.output_price == 0:
-        return "Free"
-    return f"${_amount(model.input_price)} / ${_amount(model.output_price)}"
+        return tr("Free")
+    return f"{_amount(model.input_price)} / {_amount(model.output_price)}"
 
 
 def _amount(price: float) -> str:
-    return f"{price:.2f}".removesuffix(".00")
+    return dollars(price, 0 if round(price, 2).is_integer() else 2)
 
 
 def abilities_text(model: Model) -> str:
     """What the model can do, for a tool tip and a screen reader."""
-    can = (("tools", model.tools), ("pictures", model.images), ("thinking", model.thinking))
+    can = ((tr("tools"), model.tools), (tr("pictures"), model.images), (tr("thinking"), model.thinking))
     return ", ".join(word for word, has in can if has)
 
 
@@ -87,7 +89,7 @@ class ModelChoice:
         used = dict.fromkeys((self.current, *recent))
         lately = [model for name in used if name not in favourites and (model := self._by_id.get(name)) is not None]
         lines: list[ModelLine] = []
-        for title, group in (("Favourites", starred), ("Recent", lately)):
+        for title, group in ((tr("Favourites"), starred), (tr("Recent"), lately)):
             if group:
                 lines.append(ModelLine("heading", "", title))
                 lines += [self._line(model) for model in group]
@@ -175,6 +177,4 @@ def _rank(name: str, words: Sequence[str], *, is_favourite: bool) -> int:
 
 
 def _more_text(count: int) -> str:
-    if count == 1:
-        return "Show 1 more (dated version or not for chat)"
-    return f"Show {count:,} more (dated versions, embeddings)"
+    return trn("Show {n} more (dated or not for chat)", "Show {n} more (dated versions, embeddings)", count)

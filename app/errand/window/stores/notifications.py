@@ -11,7 +11,7 @@ from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.tasks import Task
 from errand.redaction import redact
-from errand.translation import tr, trn
+from errand.translation import grouped, tr, trn
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import task_activity
 
@@ -55,7 +55,7 @@ def ask_notification(ask: Ask, title: str) -> Notification:
     """The notification of an ask. It has answer buttons only if its body shows the complete request."""
     heading, body, buttons = _parts(ask)
     fits = _fits(body)
-    last = NotificationButton(OPEN, "Reply" if ask.kind == "question" else "Open")
+    last = NotificationButton(OPEN, tr("Reply") if ask.kind == "question" else tr("Open"))
     return Notification(
         key=ask.id,
         conversation_id=ask.conversation_id,
@@ -73,7 +73,7 @@ def ended_notification(task: Task, title: str) -> Notification:
         conversation_id=task.conversation_id,
         title=f"{task_activity(task)}: {_short(title)}",
         body=body if _fits(body) else _truncated(body),
-        buttons=(NotificationButton(OPEN, "Open"),),
+        buttons=(NotificationButton(OPEN, tr("Open")),),
     )
 
 
@@ -91,7 +91,7 @@ def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
         "",
         f"{trn('{n} task', '{n} tasks', len(tasks))} have ended",
         " ".join(sentences),
-        (NotificationButton(OPEN, "Open"),),
+        (NotificationButton(OPEN, tr("Open")),),
     )
 
 
@@ -115,7 +115,7 @@ def grouped_asks_notification(asks: tuple[Ask, ...]) -> Notification:
 def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
     match ask.kind:
         case "question":
-            return "Question", plain(ask.text), _choice_buttons(ask.choices)
+            return tr("Question"), plain(ask.text), _choice_buttons(ask.choices)
         case "limit":
             limit, goes_on = ask.limit, tr("Continue")
             if limit is not None:
@@ -125,10 +125,10 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
         case "unknown":
             # No buttons: the person has to check the effects of the call first.
             assert ask.unknown is not None
-            return "Outcome unknown", f"{subject_text(ask.unknown)}\n{plain(ask.text)}", ()
+            return tr("Outcome unknown"), f"{subject_text(ask.unknown)}\n{plain(ask.text)}", ()
         case "approval":
             assert ask.approval is not None
-            return "Approval needed", _what_would_run(ask.approval), _approval_buttons(ask.approval)
+            return tr("Approval needed"), _what_would_run(ask.approval), _approval_buttons(ask.approval)
 
 
 def _choice_buttons(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
@@ -143,7 +143,7 @@ def _approval_buttons(approval: Approval) -> tuple[NotificationButton, ...]:
     """Allow and deny; none for file changes and high risk, which require the card."""
     if approval.preview or approval.risk == "high":
         return ()
-    return (NotificationButton("allow", "Allow once"), NotificationButton("deny", "Deny"))
+    return (NotificationButton("allow", tr("Allow once")), NotificationButton("deny", tr("Deny")))
 
 
 def _what_would_run(approval: Approval) -> str:
@@ -151,9 +151,9 @@ def _what_would_run(approval: Approval) -> str:
     reads = tuple(path for path in approval.reads if path != approval.working_dir)
     lines = [escape_hidden(approval.text if approval.command is None else approval.command)]
     for name, text in (
-        ("In", approval.working_dir or ""),
-        ("Reads", ", ".join(reads)),
-        ("Writes", ", ".join(approval.writes)),
+        (tr("Folder"), approval.working_dir or ""),
+        (tr("Reads"), ", ".join(reads)),
+        (tr("Writes"), ", ".join(approval.writes)),
     ):
         if text:
             lines.append(f"{name}: {escape_hidden_line(text)}")
@@ -172,7 +172,9 @@ def _truncated(body: str) -> str:
     if len(shown) > _MAX_BODY:
         return f"{shown[:_MAX_BODY]}…"
     more = len(lines) - _MAX_LINES + 1
-    return f"{shown}\n… {more:,} more lines" if len(lines) > _MAX_LINES else shown
+    return (
+        tr("{text}\n… {more} more lines").format(text=shown, more=grouped(more)) if len(lines) > _MAX_LINES else shown
+    )
 
 
 def _short(title: str) -> str:

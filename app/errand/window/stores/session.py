@@ -11,6 +11,7 @@ from errand.client.subscription import ConnectionDown, ConnectionMessage, Connec
 from errand.protocol.base import Method, Wire
 from errand.protocol.engine import ENGINE_SHUTDOWN, Condition, EngineShutdownParams, HealthUpdate, SubscribeResult
 from errand.protocol.events import EventRecord, Resync
+from errand.translation import tr
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,7 +24,7 @@ ConnectionState: TypeAlias = Literal["connecting", "ready", "lost"]
 P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
 
-_TOO_LARGE = "This text is too long to be sent: at most 1,000 KB. Save it as a file and attach the file."
+_TOO_LARGE = tr("This message is too long (up to 1,000 KB). Save it as a file and attach it.")
 CALL_ERRORS = (CallError, ConnectionLost)
 _CONNECT_ERRORS = (LaunchError, *CALL_ERRORS, *DIAL_ERRORS)
 
@@ -156,7 +157,7 @@ class EngineSession(QObject):
 
     def _require_connection(self) -> "Connection":
         if self._connection is None:
-            raise ConnectionLost(self._reason or "The engine is not connected yet.")
+            raise ConnectionLost(self._reason or tr("Not connected to the engine yet."))
         return self._connection
 
     async def _follow_all(self, connection: "Connection") -> None:
@@ -224,7 +225,7 @@ class EngineSession(QObject):
 def error_text(error: Exception) -> str:
     """The text for a failed call: what happened and what to do."""
     if isinstance(error, ConnectionLost):
-        return f"{error} It is started again by itself; try again when it is back."
+        return tr("{error} It restarts by itself; try again in a moment.").format(error=error)
     if isinstance(error, CallError) and error.code == "too_large":
         return _TOO_LARGE
     return str(error)

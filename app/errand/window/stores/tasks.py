@@ -128,12 +128,13 @@ def is_interrupted(task: Task | None) -> bool:
     return task is not None and task.status == "interrupted"
 
 
-def task_activity(task: Task, writing: str = "Working") -> str:
+def task_activity(task: Task, writing: str = tr("Working")) -> str:
     """The current activity as text; the engine's own text where it gives one. `writing` is that of the model."""
     if task.pausing and task.status in ("running", "thinking", "tool_executing"):
         return tr("Pausing after this step")
     if task.ended_at is None and task.activity:
-        return task.activity[:1].upper() + task.activity[1:]
+        activity = tr(task.activity)
+        return activity[:1].upper() + activity[1:]
     if task.ended_at is not None:
         return _end_text(task)
     match task.status:
@@ -141,34 +142,33 @@ def task_activity(task: Task, writing: str = "Working") -> str:
             words = tool_activity(task.current_tool)
             return f"{words[:1].upper()}{words[1:]}"
         case "waiting_user":
-            return "Waiting for you"
+            return tr("Waiting for you")
         case "paused":
-            return "Paused"
+            return tr("Paused")
         case "interrupted":
-            return "Interrupted: the engine ended while it worked"
+            return tr("Interrupted: the engine stopped")
         case "running" | "thinking" | "completed" | "cancelled" | "error":
-            return "Stopping" if task.stopping else writing
+            return tr("Stopping…") if task.stopping else writing
 
 
 def _end_text(task: Task) -> str:
     match task.stop_reason:
         case "completed":
-            text = unfinished_text(task) if is_unfinished(task) else "done"
-            return f"{text[:1].upper()}{text[1:]}"
+            return unfinished_text(task) if is_unfinished(task) else tr("Done")
         case "manual_stop":
-            return "Stopped"
+            return tr("Stopped")
         case "iteration_limit":
-            return "Stopped: no turns left"
+            return tr("Stopped: turn limit reached")
         case "time_limit":
-            return "Stopped: no time left"
+            return tr("Stopped: time limit reached")
         case "budget_limit":
-            return "Stopped: no budget left"
+            return tr("Stopped: budget used up")
         case "token_limit":
-            return "Stopped: no tokens left"
+            return tr("Stopped: token limit reached")
         case "day_limit":
-            return "Stopped: nothing left of the limit of today"
+            return tr("Stopped: daily limit reached")
         case "error" | None:
-            return "Failed"
+            return tr("Failed")
 
 
 class UnreadStore(QObject):

@@ -165,7 +165,7 @@ async def test_during_a_task_no_branch_is_switched_and_the_reason_is_reported(tm
         talk.store.requests.send("more")
         await until(lambda: talk.fork.locked)
         talk.store.branches.switch(talk.fork.previous_id)
-        assert talk.trouble == ["The agent is at work here. Stop it or wait until it is done, then try again."]
+        assert talk.trouble == ["The agent is working here. Stop it or wait until it's done, then try again."]
         await until(lambda: "Reply" in talk.mirror.kinds[4:])
         talk.store.branches.edit(talk.message)
         assert [row.locked for row in talk.mirror.rows if isinstance(row, EditMessageRow)] == [True]

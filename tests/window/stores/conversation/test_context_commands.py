@@ -47,4 +47,4 @@ async def test_an_empty_conversation_cannot_be_summarised(tmp_path: Path) -> Non
         told: list[str] = []
         store.failed.connect(told.append)
         store.context.summarise()
-        assert told == [store.context.locked] == ["Nothing was said here yet."]
+        assert told == [store.context.locked] == ["No messages yet."]

@@ -137,7 +137,7 @@ async def test_subscribing_during_a_reply_gives_the_text_so_far_and_a_stop_keeps
         assert "Notice" not in second.kinds
         end = second.rows[-1]
         assert isinstance(end, TaskEndRow) and end.task.stop_reason == "manual_stop"
-        assert end.remarks == ("By the window.", "The last reply was cut short; what had come is kept.")
+        assert end.remarks == ("By the window.", "The last reply was cut off. What came before is kept.")
         said = "".join(texts_of(second))
         assert LONG.startswith(said) and len(said) > 300
 

@@ -220,7 +220,7 @@ async def test_esc_closes_the_opened_rows_one_by_one_the_last_one_first(at_work:
 
 async def test_esc_in_the_composer_closes_an_open_part_of_an_approval_and_answers_nothing(at_work: Office) -> None:
     view = await at_work.open(at_work.approving)
-    press(view, "Deny and say why …")
+    press(view, "Deny with reason…")
     (card,) = view.findChildren(ApprovalCard)
     assert any(field.isVisible() for field in card.findChildren(QLineEdit))
     view.composer.field.setFocus()

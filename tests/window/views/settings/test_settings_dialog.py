@@ -300,7 +300,7 @@ async def test_a_rule_about_a_folder_is_written_in_the_form(
         ("Open without asking pages of", "Host", "*.example.org", GrantedCall(host="*.example.org")),
         (
             "Never call the tool of another program",
-            "Tool of another program",
+            "Tool from a server",
             "github/*",
             GrantedCall(service="github/*"),
         ),

@@ -10,6 +10,7 @@ from errand.client.effect_text import effect_of
 from errand.client.patch import patch_of_diff
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, Risk
+from errand.translation import tr, trn
 from errand.window.rows.asks.ask_card import AskCard, show_digit
 from errand.window.rows.asks.effect_view import EffectView
 from errand.window.rows.asks.offers import ChosenOffer, OffersView
@@ -23,12 +24,12 @@ from errand.window.widgets.diff_head import DiffHeadView
 from errand.window.widgets.diff_lines import diff_name
 from errand.window.widgets.labels import TextLabel
 
-_NAME = "Why not? The agent reads this and goes on"
+_NAME = tr("Tell the agent why (it continues after reading this)")
 
 _RISKS: dict[Risk, tuple[str, Tone]] = {
-    "low": ("Low risk", "muted"),
-    "medium": ("Medium risk", "waiting"),
-    "high": ("High risk, look closely", "failed"),
+    "low": (tr("Low risk"), "muted"),
+    "medium": (tr("Medium risk"), "waiting"),
+    "high": (tr("High risk: check carefully"), "failed"),
 }
 _PREVIEW_LINES = 16
 _EXPLAINED_LINES = 12
@@ -44,7 +45,7 @@ class DenyReasonView(QWidget):
         self.field = QLineEdit()
         self.field.setPlaceholderText(_NAME)
         self.field.setAccessibleName(_NAME)
-        button = push_button("Deny", "danger")
+        button = push_button(tr("Deny"), "danger")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         row.setSpacing(theme.tokens.space_close)
@@ -81,11 +82,19 @@ class EqualAsksView(QWidget):
         self.ask_ids = tuple(other.id for other in others)
         count = len(others)
         self.setVisible(count > 0)
-        verb = "waits" if count == 1 else "wait"
-        self._label.setText(f"{count} more just like this {verb}: the same command, folder and files.")
-        for button, verb_label, suffix in ((self._allow, "Allow", " once"), (self._deny, "Deny", "")):
-            button.setText(f"{verb_label} these {count + 1}{suffix}")
-            button.setAccessibleName(button.text())
+        self._label.setText(
+            trn(
+                "{n} identical request is waiting (same command, folder and files).",
+                "{n} identical requests are waiting (same command, folder and files).",
+                count,
+            )
+        )
+        for button, words in (
+            (self._allow, trn("Allow {n} once", "Allow all {n} once", count + 1)),
+            (self._deny, trn("Deny {n}", "Deny all {n}", count + 1)),
+        ):
+            button.setText(words)
+            button.setAccessibleName(words)
 
     def _on_allowed(self) -> None:
         self.settled.emit(True)
@@ -98,7 +107,7 @@ class ApprovalCard(AskCard):
     """Ctrl+Enter anywhere in the card allows once."""
 
     def __init__(self, theme: Theme, actions: RowActions) -> None:
-        super().__init__(theme, actions, "shield-alert", "Approval needed", "Approval")
+        super().__init__(theme, actions, "shield-alert", tr("Approval needed"), tr("Approval"))
         self._risk = TextLabel(theme, size=theme.tokens.size_small, bold=True)
         self.heading.addWidget(self._risk)
         self._effect = EffectView(theme)
@@ -110,7 +119,7 @@ class ApprovalCard(AskCard):
         self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         self._diff = ""
         self._diff_head = DiffHeadView(theme, lambda: actions.copy(patch_of_diff(self._diff)))
-        self._preview = CodeExcerptView(theme, "What will change", most_lines=_PREVIEW_LINES, diff=True)
+        self._preview = CodeExcerptView(theme, tr("What will change"), most_lines=_PREVIEW_LINES, diff=True)
         self.details.addWidget(self._effect)
         self.details.addWidget(self._facts_view)
         self.details.addWidget(self._diff_head)
@@ -170,16 +179,16 @@ class ApprovalCard(AskCard):
         return next((button for button, part in self._parts.items() if part.isVisible()), None)
 
     def _add_controls(self) -> None:
-        self._allow = push_button("Allow once", "primary")
-        ShortcutToolTip(self._allow, "Allow once", "allow_once")
-        self._always = push_button("Allow from now on …")
-        self._deny = push_button("Deny")
-        self._deny_with_reason = push_button("Deny and say why …", "quiet")
-        self._why = push_button("Why this is asked …", "quiet")
+        self._allow = push_button(tr("Allow once"), "primary")
+        ShortcutToolTip(self._allow, tr("Allow once"), "allow_once")
+        self._always = push_button(tr("Always allow…"))
+        self._deny = push_button(tr("Deny"))
+        self._deny_with_reason = push_button(tr("Deny with reason…"), "quiet")
+        self._why = push_button(tr("Why am I asked?"), "quiet")
         self._equal_asks = EqualAsksView(self.theme)
         self._offers = OffersView(self.theme)
         self._deny_row = DenyReasonView(self.theme)
-        self._explained = CodeExcerptView(self.theme, "Why this is asked", most_lines=_EXPLAINED_LINES)
+        self._explained = CodeExcerptView(self.theme, tr("Why am I asked?"), most_lines=_EXPLAINED_LINES)
         self._parts: dict[QPushButton, QWidget] = {
             self._always: self._offers,
             self._deny_with_reason: self._deny_row,
@@ -223,12 +232,12 @@ class ApprovalCard(AskCard):
             self._facts.removeRow(0)
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
         for name, text, mono in (
-            ("Does", effect_of(approval).does, False),
-            ("In", escape_hidden_line(approval.working_dir or ""), True),
-            ("Reads", "\n".join(escape_hidden_line(path) for path in reads), True),
-            ("Writes", "\n".join(escape_hidden_line(path) for path in approval.writes), True),
-            ("Why", escape_hidden_line(approval.rule), False),
-            ("Sandbox", escape_hidden_line(approval.sandbox), False),
+            (tr("Action"), effect_of(approval).does, False),
+            (tr("Folder"), escape_hidden_line(approval.working_dir or ""), True),
+            (tr("Reads"), "\n".join(escape_hidden_line(path) for path in reads), True),
+            (tr("Writes"), "\n".join(escape_hidden_line(path) for path in approval.writes), True),
+            (tr("Reason"), escape_hidden_line(approval.rule), False),
+            (tr("Sandbox"), escape_hidden_line(approval.sandbox), False),
         ):
             if text:
                 value = TextLabel(self.theme, text, mono=mono, wrap=True)

@@ -35,16 +35,16 @@ _ICONS: dict[AskKind, str] = {
     "unknown": "triangle-alert",
 }
 _ASKED: dict[AskKind, str] = {
-    "question": "asked",
-    "approval": "asked for approval:",
-    "limit": "reached a limit:",
-    "unknown": "asked what to do:",
+    "question": tr("asked"),
+    "approval": tr("asked for approval:"),
+    "limit": tr("reached a limit:"),
+    "unknown": tr("asked what to do:"),
 }
 
 
 class QuestionCard(AskCard):
     def __init__(self, theme: Theme, actions: RowActions) -> None:
-        super().__init__(theme, actions, _ICONS["question"], "Question", "Question")
+        super().__init__(theme, actions, _ICONS["question"], tr("Question"), tr("Question"))
         self._text = TextLabel(theme, size=theme.tokens.size_large, wrap=True)
         self.details.addWidget(self._text)
         self._choices = QVBoxLayout()
@@ -52,7 +52,7 @@ class QuestionCard(AskCard):
         self._buttons: list[ChoiceButton] = []
         self._field = QLineEdit()
         self._field.setMaxLength(100_000)
-        self._reply = push_button("Reply", "primary")
+        self._reply = push_button(tr("Reply"), "primary")
         row = QHBoxLayout()
         row.setSpacing(theme.tokens.space_close)
         row.addWidget(self._field, 1)
@@ -69,7 +69,7 @@ class QuestionCard(AskCard):
             self._show_choices(ask.choices)
             self.ask_id = ask.id
             self._field.setText(self.row_actions.branches.drafts.get(ask.id, ""))
-        name = "Or answer in your own words" if ask.choices else "Your answer"
+        name = tr("Or type your own answer") if ask.choices else tr("Your answer")
         self._field.setPlaceholderText(name)
         self._field.setAccessibleName(name)
         self._on_text_changed(self._field.text())
@@ -164,9 +164,9 @@ class UnknownOutcomeCard(AskCard):
     """Has no default button: only the user can check what happened."""
 
     def __init__(self, theme: Theme, actions: RowActions) -> None:
-        super().__init__(theme, actions, _ICONS["unknown"], "Outcome unknown", "Outcome unknown")
+        super().__init__(theme, actions, _ICONS["unknown"], tr("Outcome unknown"), tr("Outcome unknown"))
         self._text = TextLabel(theme, wrap=True)
-        self._command = CodeExcerptView(theme, "What was under way", most_lines=_COMMAND_LINES)
+        self._command = CodeExcerptView(theme, tr("What was running"), most_lines=_COMMAND_LINES)
         self._started = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self.details.addWidget(self._text)
         self._command.resized.connect(self.resized)
@@ -183,7 +183,9 @@ class UnknownOutcomeCard(AskCard):
         if ask.id != self.ask_id:
             self._text.setText(plain(ask.text))
             self._command.set_text(subject_text(ask.unknown))
-            self._started.setText(f"Started at {ask.unknown.started_at.astimezone():%H:%M:%S}")
+            self._started.setText(
+                tr("Started at {time}").format(time=f"{ask.unknown.started_at.astimezone():%H:%M:%S}")
+            )
             self._show_choices(ask.choices)
         waiting = ask.status == "waiting"
         self._text.setVisible(waiting)
@@ -268,7 +270,7 @@ class AskView(DisclosureRowView[AskRow]):
 
 def _settled_line(ask: Ask) -> list[LinePart]:
     """`asked Which colour? · you answered “blue” 11:04`."""
-    words = settled_words(ask) or "no longer needed"
+    words = settled_words(ask) or tr("no longer needed")
     return [
         LinePart(_ASKED[ask.kind]),
         LinePart(one_line(plain(ask.text), _QUESTION), "text", elides=True),

@@ -8,9 +8,11 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.display_text import deadline_text, limit_amount_text, settled_text
+from errand.client.number_format import clock_time, short_day
 from errand.client.rule_text import REMEMBERED, offer_text
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask
+from errand.translation import tr
 from errand.window.rows.base import RowActions
 from errand.window.theme.style import Tone
 from errand.window.theme.theme import Theme
@@ -61,8 +63,8 @@ class AskCard(Card):
         self.ask_id = ask.id
         self._waiting = ask.status == "waiting"
         self.set_tone("waiting" if self._waiting else "plain")
-        who = f" · sub-agent “{plain(ask.sub_agent)}”" if ask.sub_agent else ""
-        self._title.setText(f"{self._titles[self._waiting]}{who}")
+        sub_agent = tr("sub-agent “{name}”").format(name=plain(ask.sub_agent)) if ask.sub_agent else ""
+        self._title.setText(" · ".join(filter(None, (self._titles[self._waiting], sub_agent))))
         self._title.set_tone("waiting" if self._waiting else "muted")
         self.controls.setVisible(self._waiting)
         text = deadline_text(ask) if self._waiting else outcome_text(ask)
@@ -118,30 +120,33 @@ def settled_words(ask: Ask) -> str:
     """How the ask was settled, for a line that names what was asked: `approved by you 11:04`; empty if cancelled."""
     if ask.status == "cancelled":
         return ""
-    words = settled_text(ask) or _answer_words(ask, "your rule" if ask.settled_by == "rule" else "you")
+    words = settled_text(ask) or _answer_words(ask)
     when = f" {ask.answered_at.astimezone():%H:%M}" if ask.answered_at else ""
     return f"{words}{when}"
 
 
-def _answer_words(ask: Ask, who: str) -> str:
+def _answer_words(ask: Ask) -> str:
+    by_rule = ask.settled_by == "rule"
     match ask.kind:
         case "approval":
-            return f"{'approved' if ask.allowed else 'denied'} by {who}"
+            if ask.allowed:
+                return tr("approved by your rule") if by_rule else tr("approved by you")
+            return tr("denied by your rule") if by_rule else tr("denied by you")
         case "limit":
             if ask.allowed and ask.amount is not None and ask.limit is not None:
-                return f"{who} raised it to {limit_amount_text(ask.limit.kind, ask.amount)}"
-            return f"{'continued' if ask.allowed else 'stopped'} by {who}"
+                return tr("raised to {amount} by you").format(amount=limit_amount_text(ask.limit.kind, ask.amount))
+            return tr("continued by you") if ask.allowed else tr("stopped by you")
         case "question" | "unknown":
-            return f"{who} answered “{one_line(plain(ask.answer or ''), _ANSWER)}”"
+            return tr("you answered “{answer}”").format(answer=one_line(plain(ask.answer or ""), _ANSWER))
 
 
 def outcome_text(ask: Ask) -> str:
     """How the ask was settled: answer, author and time."""
     if ask.status == "cancelled":
-        return "No longer needed."
-    by = f"by {ask.answered_by} " if ask.answered_by else ""
-    when = f"at {ask.answered_at.astimezone():%H:%M}" if ask.answered_at else ""
-    return f"{_decision(ask)} · {by}{when}".strip(" ·")
+        return tr("No longer needed.")
+    by = tr("by {who}").format(who=ask.answered_by) if ask.answered_by else ""
+    when = clock_time(ask.answered_at) if ask.answered_at else ""
+    return " · ".join(filter(None, (_decision(ask), by, when)))
 
 
 def _decision(ask: Ask) -> str:
@@ -150,28 +155,28 @@ def _decision(ask: Ask) -> str:
         return f"{settled[0].upper()}{settled[1:]}"
     match ask.kind:
         case "question":
-            return f"Answered: {answer}"
+            return tr("Answered: {answer}").format(answer=answer)
         case "unknown":
-            return f"Chosen: {answer}"
+            return tr("Chosen: {answer}").format(answer=answer)
         case "limit":
             if ask.allowed and ask.amount is not None and ask.limit is not None:
-                return f"Raised to {limit_amount_text(ask.limit.kind, ask.amount)}"
-            return "Went on" if ask.allowed else "Stopped here"
+                return tr("Raised to {amount}").format(amount=limit_amount_text(ask.limit.kind, ask.amount))
+            return tr("Continued") if ask.allowed else tr("Stopped")
         case "approval":
             if not ask.allowed:
-                return f"Denied: {answer}" if answer else "Denied"
+                return tr("Denied: {answer}").format(answer=answer) if answer else tr("Denied")
             return _allowed_text(ask)
 
 
 def _allowed_text(ask: Ask) -> str:
     if ask.remember == "once" or ask.approval is None:
-        return "Allowed once"
-    what = f": {offer_text(ask.approval.offers[ask.offer])}," if ask.offer < len(ask.approval.offers) else ""
+        return tr("Allowed once")
+    what = offer_text(ask.approval.offers[ask.offer]) if ask.offer < len(ask.approval.offers) else ""
     until = ""
     if ask.expires_s is not None and ask.answered_at is not None:
         end = (ask.answered_at + timedelta(seconds=ask.expires_s)).astimezone()
-        until = f", until {end.day} {end:%b %H:%M}"
-    return f"Allowed{what} {REMEMBERED[ask.remember]}{until}"
+        until = tr("until {time}").format(time=f"{short_day(end)}, {clock_time(end)}")
+    return tr("Allowed: {what}").format(what=", ".join(filter(None, (what, REMEMBERED[ask.remember], until))))
 
 
 def _tone(ask: Ask) -> Tone:

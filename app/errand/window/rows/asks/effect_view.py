@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QFont, QSyntaxHighlighter, QTextCharFormat, QT
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.client.effect_text import Effect
+from errand.translation import tr
 from errand.window.rows.code_view import highlight
 from errand.window.theme.theme import Theme
 from errand.window.widgets.code_excerpt import CodeExcerptView
@@ -15,13 +16,13 @@ from errand.window.widgets.labels import TextLabel
 
 _MOST_LINES = 24
 _NAMES = {
-    "command": "What will run",
-    "code": "Code that will run",
-    "address": "Address",
-    "service": "Tool of another program",
-    "text": "What will run",
+    "command": tr("What will run"),
+    "code": tr("Code that will run"),
+    "address": tr("Address"),
+    "service": tr("Tool from a server"),
+    "text": tr("What will run"),
 }
-_DETAILS = {"address": "Script for the page", "service": "Arguments"}
+_DETAILS = {"address": tr("Script for the page"), "service": tr("Arguments")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,10 @@ class EffectView(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._main = CodeExcerptView(theme, "What will run", most_lines=_MOST_LINES)
+        self._main = CodeExcerptView(theme, tr("What will run"), most_lines=_MOST_LINES)
         self._remark = TextLabel(theme, tone="waiting", wrap=True)
         self._name = TextLabel(theme, tone="muted")
-        self._details = CodeExcerptView(theme, "Arguments", most_lines=_MOST_LINES)
+        self._details = CodeExcerptView(theme, tr("Arguments"), most_lines=_MOST_LINES)
         self._colours = SpanHighlighter(theme, self._main.box.document())
         self._colours_of_details = SpanHighlighter(theme, self._details.box.document())
         column = QVBoxLayout(self)
@@ -91,7 +92,7 @@ class EffectView(QWidget):
         )
         self._main.box.setAccessibleName(_NAMES[effect.kind])
         self._main.set_text(effect.text)
-        self._remark.setText(f"Host: {effect.remark}")
+        self._remark.setText(tr("Host: {remark}").format(remark=effect.remark))
         self._remark.setVisible(bool(effect.remark))
         name = _DETAILS.get(effect.kind, "")
         self._name.setText(name)

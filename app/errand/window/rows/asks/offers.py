@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from errand.client.rule_text import REMEMBERED, offer_text
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.asks import GrantOffer, GrantScope
+from errand.translation import tr
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.combo_box import ComboBox
@@ -29,10 +30,10 @@ _SCOPES: tuple[GrantScope, ...] = ("conversation", "workspace", "user")
 _HOUR_S = 3600.0
 _LEAST_WIDTH = 6  # of a title, in times of its height
 _PERIODS: dict[str, float | None] = {
-    "Until I revoke it": None,
-    "For an hour": _HOUR_S,
-    "For a day": 24 * _HOUR_S,
-    "For a week": 7 * 24 * _HOUR_S,
+    tr("Until revoked"): None,
+    tr("For 1 hour"): _HOUR_S,
+    tr("For 1 day"): 24 * _HOUR_S,
+    tr("For 1 week"): 7 * 24 * _HOUR_S,
 }
 
 
@@ -82,22 +83,24 @@ class OffersView(QWidget):
         self._examples = QFormLayout()
         self._examples.setHorizontalSpacing(theme.tokens.space_normal)
         self._examples.setVerticalSpacing(theme.tokens.space_tight)
-        self._examples.addRow(TextLabel(theme, "Runs then", tone="muted"), self._example)
-        self._examples.addRow(TextLabel(theme, "Still asks", tone="muted"), self._against)
+        self._examples.addRow(TextLabel(theme, tr("Allows"), tone="muted"), self._example)
+        self._examples.addRow(TextLabel(theme, tr("Still asks"), tone="muted"), self._against)
         self._period = ComboBox(tuple(_PERIODS))
-        self._period.setAccessibleName("For how long")
+        self._period.setAccessibleName(tr("Duration"))
         self._buttons: dict[GrantScope, QPushButton] = {
             scope: push_button(f"{REMEMBERED[scope][:1].upper()}{REMEMBERED[scope][1:]}") for scope in _SCOPES
         }
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         column.setSpacing(theme.tokens.space_close)
-        column.addWidget(TextLabel(theme, "What may run without asking from now on?", bold=True, wrap=True))
+        column.addWidget(TextLabel(theme, tr("What should always be allowed?"), bold=True, wrap=True))
         column.addLayout(self._kinds)
         column.addWidget(self._covers)
         column.addLayout(self._examples)
         column.addLayout(FlowLayout(theme.tokens.space_close, self._period, *self._buttons.values()))
-        column.addWidget(TextLabel(theme, "Settings, Permissions lists it and takes it back.", tone="muted", wrap=True))
+        column.addWidget(
+            TextLabel(theme, tr("You can revoke this in Settings → Permissions."), tone="muted", wrap=True)
+        )
         self._group.idClicked.connect(self._show_offer)
         for scope, button in self._buttons.items():
             button.clicked.connect(partial(self._on_scope_clicked, scope))

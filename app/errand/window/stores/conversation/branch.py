@@ -10,6 +10,7 @@ from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Fork, Node
 from errand.protocol.events import ToolOutput
 from errand.protocol.tasks import Task
+from errand.translation import tr
 from errand.window.rows.row import (
     BranchEndRow,
     EditMessageRow,
@@ -25,7 +26,7 @@ from errand.window.stores.conversation.branch_index import CallIndex, ForkIndex,
 from errand.window.stores.conversation.node_rows import AskAnchors, NodeExtras, node_rows
 from errand.window.stores.conversation.streaming import StreamingRows
 
-_REMOVED = Speaker("An agent that was removed", "")
+_REMOVED = Speaker(tr("Removed agent"), "")
 
 
 class LoadedBranch:

@@ -33,11 +33,11 @@ from errand.window.stores.tasks import is_working
 
 _PAGE = 500  # the engine's maximum
 
-_LOCKED = "The agent is at work here. Stop it or wait until it is done, then try again."
+_LOCKED = tr("The agent is working here. Stop it or wait until it's done, then try again.")
 
 _ONE_BRANCH = tr("There is nothing to compare yet. Ask several models, retry a reply or edit a message first.")
-_AT_WORK = "The agent is at work. Wait until it is done, or stop it."
-_NOTHING = "Nothing was said here yet."
+_AT_WORK = tr("The agent is working. Wait until it's done, or stop it.")
+_NOTHING = tr("No messages yet.")
 
 
 class BranchCommands(QObject):

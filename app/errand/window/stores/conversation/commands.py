@@ -44,9 +44,9 @@ from errand.window.stores.tasks import TaskStore, can_pause, is_paused, is_worki
 
 _WITH_ANSWER = "This goes with my answer."
 _SEE_FILES = "See what is attached."
-_STARTING = "The task is just being started. Send this again in a moment."
+_STARTING = tr("The task is starting. Try again in a moment.")
 _NOTHING_RUNS = tr("No task is running here.")
-_NO_FOLDER = "Nothing was started: no folder to work in was confirmed."
+_NO_FOLDER = tr("Not started: no working folder was confirmed.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from errand.protocol.blocks import (
 from errand.protocol.conversations import Node
 from errand.protocol.notices import TaskFailed, TaskStopped
 from errand.protocol.tasks import CallProgress, Task
+from errand.translation import tr
 from errand.window.rows.base import message_markdown
 from errand.window.rows.markup.pieces import split_markdown
 from errand.window.rows.row import (
@@ -43,10 +44,10 @@ from errand.window.rows.row import (
 )
 from errand.window.stores.conversation.streaming import row_key, text_rows
 
-_CUT_OFF = "The reply was cut short. What had come is kept."
-_FAILED = "The reply failed."
+_CUT_OFF = tr("The reply was cut off. What came before is kept.")
+_FAILED = tr("The reply failed.")
 
-_CUT_TEXT = "The last reply was cut short; what had come is kept."
+_CUT_TEXT = tr("The last reply was cut off. What came before is kept.")
 _CLOSING = ("stopped", "limit", "error", "info")
 
 
@@ -98,7 +99,9 @@ def _user_rows(node: Node) -> list[Row]:
 
 def _task_rows(node: Node) -> list[Row]:
     """The task of a sub-agent, as its caller wrote it: Markdown like a reply."""
-    rows: list[Row] = [SpeakerRow(f"{node.id}/caller", node, Speaker(f"Task from {node.task_from}", ""))]
+    rows: list[Row] = [
+        SpeakerRow(f"{node.id}/caller", node, Speaker(tr("Task from {name}").format(name=node.task_from), ""))
+    ]
     for index, block in enumerate(node.blocks):
         if isinstance(block, TextBlock) and block.text.strip():
             rows += text_rows(node, index, split_markdown(block.text), step=0, streaming=False)
@@ -304,7 +307,7 @@ def _closing_remark(closing: Node | None, task: Task) -> str:
 def _closing_text(notice: NoticeBlock, task: Task) -> str:
     match notice.data:
         case TaskStopped(by=by) as stopped if by:
-            return " ".join(filter(None, (f"By {by}.", leftovers_text(stopped))))
+            return " ".join(filter(None, (tr("By {who}.").format(who=by), leftovers_text(stopped))))
         case TaskFailed(cause=cause) as failed if cause != "internal":
             return leftovers_text(failed)
         case None if task.error is not None:  # from before notices had data: the text begins with the error

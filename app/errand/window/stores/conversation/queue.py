@@ -13,12 +13,13 @@ from errand.protocol.tasks import (
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
 )
+from errand.translation import tr
 from errand.window.stores.conversation.commands import TaskCommands, Unsent
 from errand.window.stores.session import EngineSession
 
 _KINDS: tuple[QueuedKind, ...] = ("steer", "follow_up")
 
-_READ = "The agent has read this text already. Your changed one is in the input: send it as a new message."
+_READ = tr("The agent already read this message. Your edit is in the message field: send it as a new message.")
 
 
 class QueueStore(QObject):

@@ -7,6 +7,7 @@ from errand.protocol.asks import Ask
 from errand.protocol.conversations import Conversation, ConversationNodesResult, Node
 from errand.protocol.engine import Snapshot
 from errand.protocol.tasks import Task
+from errand.translation import tr
 from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.background import BackgroundStore
@@ -19,7 +20,7 @@ from errand.window.stores.pictures import PictureStore
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore, is_working
 
-NEW_TITLE = "New conversation"
+NEW_TITLE = tr("New conversation")
 
 _PAGE = 50
 _SEEKING_PAGE = 500  # the engine's maximum
