@@ -17,7 +17,7 @@ import msgspec
 import psutil
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
+from PySide6.QtWidgets import QApplication, QDialog
 
 from errand.client.launch import read_endpoint
 from errand.paths import Paths
@@ -160,8 +160,11 @@ async def opens(open: OpenWindow) -> Measured:
     for _ in range(_OPENINGS):
         started = time.perf_counter()
         open.window.commands.trigger("settings")
+        from errand.window.views.settings.engine_settings_page import EngineSettingsPageView  # it is loaded by now
+
         dialog = open.window.dialogs.settings
-        await _until(lambda dialog=dialog: len(dialog.findChildren(QLineEdit)) > 1)
+        (page,) = dialog.findChildren(EngineSettingsPageView)
+        await _until(lambda page=page: page.is_loaded)
         dialog.grab()
         settings.append((time.perf_counter() - started) * 1000)
         dialog.close()

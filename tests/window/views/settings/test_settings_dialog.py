@@ -204,6 +204,15 @@ async def test_an_api_key_is_stored_and_never_shown(settings: Settings, engine: 
     await settings.see("No provider is set up yet.")
 
 
+async def test_the_models_of_the_tour_are_no_provider_and_cannot_be_added(settings: Settings) -> None:
+    settings.dialog.add_provider()
+    boxes = settings.dialog.findChildren(QComboBox)
+    await until(lambda: any(box.isVisible() and box.count() > 2 for box in boxes))
+    kinds = [box.itemText(number) for box in boxes for number in range(box.count())]
+    assert "OpenAI-compatible" in kinds and not [kind for kind in kinds if "scripted" in kind.lower()]
+    assert "scripted" not in settings.texts().lower()
+
+
 async def test_a_provider_is_tested_with_a_real_call_and_can_be_tested_again(
     settings: Settings, engine: EngineServer
 ) -> None:

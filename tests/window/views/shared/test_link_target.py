@@ -3,8 +3,13 @@
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QApplication
 
+from errand.window.rows.reply import ReplyView
+from errand.window.rows.text_view import TextView
+from errand.window.theme.theme import Theme
 from errand.window.views.shared.row_actions import LinkTarget, TargetKind, link_target
+from tests.support.window import desk, until
 
 
 @pytest.fixture
@@ -71,3 +76,15 @@ def test_for_a_program_only_its_folder_is_opened(workspace: Path, url: str) -> N
 def test_all_other_links_are_refused_with_a_reason(url: str) -> None:
     target = link_target(url, "/tmp")
     assert target.kind == "refused" and target.reason
+
+
+@pytest.mark.qt_log_ignore("openUrl")
+async def test_a_link_says_so_if_there_is_no_browser(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    async with desk(qapp, theme, tmp_path, []) as at:
+        failed: list[str] = []
+        at.view.store.failed.connect(failed.append)
+        at.gate.set()
+        await until(lambda: any(shown.isVisible() for shown in at.view.findChildren(ReplyView)))
+        for text in at.view.findChildren(ReplyView)[0].findChildren(TextView):
+            text.link.emit("https://example.org/a")
+        assert failed == ["No browser was found to open https://example.org/a"]

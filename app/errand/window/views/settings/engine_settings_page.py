@@ -190,6 +190,11 @@ class EngineSettingsPageView(SettingsPageView):
         theme.changed.connect(self._show_chevron)
         self._show_chevron()
 
+    @property
+    def is_loaded(self) -> bool:
+        """True once it shows what the engine has told."""
+        return bool(self._fields)
+
     def load(self) -> None:
         self._calls.spawn(self._load(), self.show_failure)
 

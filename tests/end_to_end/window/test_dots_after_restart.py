@@ -1,0 +1,48 @@
+"""What waits, is interrupted or is unread is still marked when window and engine are started again."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from errand.window.stores.task_options import TaskOptions
+from tests.support.command_line import Errand
+from tests.support.model_replies import shell, speak_to
+from tests.support.model_server import ModelServer, ReceivedRequest, Reply
+from tests.support.open_window import OpenWindow, open_window
+
+
+def marks(person: OpenWindow) -> dict[str, tuple[str, int]]:
+    """State and unread count of each tab, by its title."""
+    states = (page.tab_state for page in person.window.tabs.pages.values())
+    return {state.title: (state.state, state.unread) for state in states}
+
+
+def are_right(found: dict[str, tuple[str, int]], waits_as: str) -> bool:
+    return (found.get("wait to approve"), found.get("count")) == ((waits_as, 0), ("done", 1))
+
+
+def answer(request: ReceivedRequest) -> Reply:
+    return shell("touch made") if "approve" in str(request.messages) else Reply(text="Done.")
+
+
+async def test_dots_are_right_after_a_restart_of_the_window_and_of_the_engine(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(answer=answer) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as first:
+            for prompt in ("wait to approve", "count"):
+                first.window.commands.trigger("new_task")
+                first.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
+                await first.begin(prompt)
+                await first.until(lambda prompt=prompt: prompt in marks(first))
+            first.window.commands.trigger("new_task")  # the task that ends is not looked at
+            await first.until(lambda: marks(first)["wait to approve"] == ("waiting", 1))
+            await first.until(lambda: marks(first)["count"] == ("done", 1))
+        async with open_window(qapp, own_errand.home) as second:
+            await second.until(lambda: are_right(marks(second), "waiting"))  # the first tab is in front, and read
+            own_errand.kill_engine()
+            await second.until(lambda: second.stores.session.state != "ready")
+            await second.until(lambda: second.stores.session.state == "ready")
+            await second.until(lambda: are_right(marks(second), "paused"))

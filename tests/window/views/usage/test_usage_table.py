@@ -1,0 +1,36 @@
+"""The heading of the usage table shows how its rows are ordered."""
+
+import pytest
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from errand.window.theme.theme import Theme
+from errand.window.views.usage.table import UsageTableView
+
+_ARROW = 14  # pixels at the left of a heading
+
+
+@pytest.mark.parametrize("order", [Qt.SortOrder.DescendingOrder, Qt.SortOrder.AscendingOrder])
+def test_the_arrow_points_down_when_the_largest_is_on_top(
+    theme: Theme, qapp: QApplication, qtbot: QtBot, order: Qt.SortOrder
+) -> None:
+    table = UsageTableView(theme)
+    qtbot.addWidget(table)
+    table.resize(800, 300)
+    table.show()
+    table.sortByColumn(1, order)
+    qapp.processEvents()
+    head = table.horizontalHeader()
+    place = QRect(head.sectionViewportPosition(1), 0, _ARROW, head.height() - 2)
+    widths = _inked(head.viewport().grab(place).toImage())
+    points_down = widths[0] > widths[-1]
+    assert points_down == (order is Qt.SortOrder.DescendingOrder), widths
+
+
+def _inked(image: QImage) -> list[int]:
+    """The width of what is drawn in each line of an image that has something drawn."""
+    paper = image.pixel(0, 0)
+    lines = [[x for x in range(image.width()) if image.pixel(x, y) != paper] for y in range(image.height())]
+    return [inked[-1] - inked[0] + 1 for inked in lines if inked]
