@@ -126,3 +126,17 @@ def test_other_addresses_stay_links(show: MakeRowView, actions: KeptActions, url
     click(text(row_view), "Load the plot")
     assert actions.links == [url]
     assert actions.pictures.loads == []
+
+
+def test_a_picture_that_no_cache_holds_is_decoded_once(show: MakeRowView, actions: KeptActions, qtbot: QtBot) -> None:
+    limit = QPixmapCache.cacheLimit()
+    QPixmapCache.setCacheLimit(1)
+    try:
+        actions.pictures.put(_URL, picture(700, 400))
+        row_view = show(reply(f"![]({_URL})"))
+        qtbot.waitUntil(lambda: text(row_view).toPlainText() == OBJECT)
+        with qtbot.assertNotEmitted(row_view.resized, wait=50):
+            row_view.set_row(reply(f"![]({_URL}) again"))
+        assert text(row_view).toPlainText() == f"{OBJECT} again"
+    finally:
+        QPixmapCache.setCacheLimit(limit)

@@ -27,12 +27,14 @@ class PiecePictures(QObject):
         self._actions = actions
         self._owner = owner
         self._wanted: set[str] = set()
+        self._decoded: dict[str, QPixmap] = {}  # of the shown text, and of the one before
         self._loaders: dict[str, PictureLoader] = {}
         self._unreadable: set[str] = set()
         actions.pictures.changed.connect(self._on_changed)
 
     def clear(self) -> None:
-        """Another text is shown."""
+        """Another text is shown, or the same one again."""
+        self._decoded = {url: pixmap for url, pixmap in self._decoded.items() if url in self._wanted}
         self._wanted.clear()
 
     def find(self, url: str) -> tuple[WebPicture, QPixmap | None]:
@@ -43,8 +45,8 @@ class PiecePictures(QObject):
             return picture, None
         if url in self._unreadable:
             return WebPicture("failed", reason=tr("This picture cannot be shown.")), None
-        pixmap = QPixmap()
-        if QPixmapCache.find(self._key(picture.image), pixmap):
+        pixmap = self._decoded.get(url) or QPixmap()
+        if not pixmap.isNull() or QPixmapCache.find(self._key(picture.image), pixmap):
             return picture, pixmap
         self._decode(url, picture.image)
         return picture, None
@@ -77,7 +79,8 @@ class PiecePictures(QObject):
             self._unreadable.add(url)
         else:
             decoded.setDevicePixelRatio(self._owner.devicePixelRatioF())
-            QPixmapCache.insert(self._key(image), QPixmap.fromImage(decoded))
+            self._decoded[url] = QPixmap.fromImage(decoded)
+            QPixmapCache.insert(self._key(image), self._decoded[url])  # a very large one does not fit
         if url in self._wanted:
             self.changed.emit()
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakSet
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
@@ -111,6 +112,7 @@ class TextView(QTextBrowser):
         self._shown = document
         has_objects = isinstance(document, MarkdownDocument) and "\ufffc" in document.toRawText()
         self.setAccessibleDescription(self._text_with_sources() if has_objects else "")
+        self._note_pending()
         self.updateGeometry()
 
     @property
@@ -126,8 +128,12 @@ class TextView(QTextBrowser):
         assert document.formulas is not None
         if not document.formulas.fill_in():
             return False
+        self._note_pending()
         self.updateGeometry()
         return True
+
+    def _note_pending(self) -> None:
+        (_pending.add if self.is_pending else _pending.discard)(self)
 
     def _text_with_sources(self) -> str:
         """What a screen reader says of the text: it does not know the formulas and pictures in it."""
@@ -272,6 +278,14 @@ class TextView(QTextBrowser):
 
     def _on_anchor_clicked(self, url: QUrl) -> None:
         self.link.emit(url.toString())
+
+
+_pending: WeakSet[TextView] = WeakSet()
+
+
+def is_any_pending() -> bool:
+    """Whether formulas of any view may have to be drawn: cheaper than to ask each view."""
+    return bool(_pending)
 
 
 def _match_ranges(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,7 @@
 Nothing is loaded without a click, and then by the engine.
 """
 
-import secrets
+import os
 from dataclasses import dataclass
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ PictureStatus = Literal["unloaded", "loading", "loaded", "private", "failed"]
 PictureAction = Literal["load", "load_private", "enlarge"]
 
 # No text can have a link that begins so.
-_SCHEME = f"errand-{secrets.token_hex(8)}"
+_SCHEME = f"errand-{os.urandom(8).hex()}"
 _ACTIONS: dict[str, PictureAction] = {"load": "load", "load_private": "load_private", "enlarge": "enlarge"}
 _LONGEST_HOST = 60
 

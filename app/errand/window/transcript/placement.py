@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractScrollArea
 
 from errand.window.rows.base import RowView
 from errand.window.rows.row import Row, RowSource
-from errand.window.rows.text_view import TextView
+from errand.window.rows.text_view import TextView, is_any_pending
 from errand.window.theme.theme import Theme
 from errand.window.transcript.highlights import text_view_at
 from errand.window.transcript.layout import ScrollAnchor
@@ -102,6 +102,8 @@ class RowPlacement(QObject):
 
     def _fill_in(self, rows: Iterable[int]) -> bool:
         """Draw the next formula of these rows, if there is one; False if all are drawn."""
+        if not is_any_pending():
+            return False
         pending = next(((index, view) for index, view in self._recycler.views(rows) if view.is_pending), None)
         if pending is None or self._rest_timer.isActive():
             return False
