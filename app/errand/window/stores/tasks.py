@@ -1,5 +1,6 @@
 """The newest state of every known task, its activity as text, and the unread ended tasks."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -25,9 +26,14 @@ class TaskStore(QObject):
         self._tasks: dict[str, Task] = {}
         self._at_work: dict[str, dict[str, Task]] = {}
         self._newest: dict[str, Task] = {}  # by conversation id and by agent id, which never collide
+        self._told_at: dict[str, float] = {}
 
     def get(self, task_id: str) -> Task | None:
         return self._tasks.get(task_id)
+
+    def told_at(self, task_id: str) -> float:
+        """When the engine told how long a task has worked, by the monotonic clock."""
+        return self._told_at.get(task_id, time.monotonic())
 
     def of_conversation(self, conversation_id: str) -> Task | None:
         """The task shown for a conversation: one that waits for a person, else a running one, else the newest."""
@@ -54,8 +60,11 @@ class TaskStore(QObject):
 
     def put(self, task: Task) -> None:
         """Store a task received from the engine."""
-        if self._tasks.get(task.id) == task:
+        known = self._tasks.get(task.id)
+        if known == task:
             return
+        if known is None or known.worked_s != task.worked_s:
+            self._told_at[task.id] = time.monotonic() - (_call_seconds(task) if known is None else 0.0)
         self._tasks[task.id] = task
         for owner_id in (task.conversation_id, task.agent_id) if task.parent_id is None else (task.agent_id,):
             newest = self._newest.get(owner_id)
@@ -95,11 +104,18 @@ class TaskStore(QObject):
 
     def _drop(self, task: Task) -> None:
         self._tasks.pop(task.id, None)
+        self._told_at.pop(task.id, None)
         self._at_work.get(task.conversation_id, {}).pop(task.id, None)
         for owner_id in (task.conversation_id, task.agent_id):
             newest = self._newest.get(owner_id)
             if newest is not None and newest.id == task.id:
                 del self._newest[owner_id]
+
+
+def _call_seconds(task: Task) -> float:
+    """How long its call has been running: a task that is first seen in the midst of it has told its time before."""
+    started = [call.started_at for call in task.calls if call.ended_at is None] if task.ended_at is None else []
+    return max(0.0, (datetime.now(UTC) - max(started)).total_seconds()) if started else 0.0
 
 
 def _display_priority(task: Task) -> tuple[bool, tuple[float, str]]:

@@ -10,8 +10,9 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from errand.protocol.tasks import Task
+from errand.protocol.tasks import CallProgress, Task
 from errand.protocol.usage import Usage
+from errand.window.stores.tasks import TaskStore
 from errand.window.stores.usage import ContextUsageStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.status_line import StatusLineView
@@ -80,6 +81,25 @@ async def test_a_task_that_works_is_paused_and_a_paused_one_resumed(tmp_path: Pa
         assert offered(status="paused", activity="the disk is full")[1] == "Pause", "nobody paused it"
         assert offered(status="interrupted")[1] == "", "the banner resumes it"
         assert offered(status="completed", stop_reason="completed", ended_at=records.NOW)[1] == ""
+
+
+async def test_the_time_of_a_task_that_is_opened_in_the_midst_of_a_call_has_that_of_the_call(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
+    async with store_engine(tmp_path, ModelServer()) as engine:
+        line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
+        qtbot.addWidget(line)
+        tasks = TaskStore()
+        call = CallProgress(call_id="call_1", started_at=datetime.now(UTC) - timedelta(minutes=10))
+        told = {"status": "tool_executing", "current_tool": "shell", "worked_s": 30.0}
+        running = msgspec.structs.replace(records.task(), calls=(call,), **told)
+        tasks.put(running)
+        line.show_task(running, told_at=tasks.told_at(running.id))
+        assert line.text.startswith("Running a command · 10 min 3")
+        waiting = msgspec.structs.replace(running, status="waiting_user")
+        tasks.put(waiting)
+        line.show_task(waiting, told_at=tasks.told_at(running.id))
+        assert line.text == "Waiting for you · 30 s", "the time does not count while it waits for a person"
 
 
 async def test_an_elided_activity_has_its_full_text_in_the_tool_tip(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:

@@ -203,7 +203,9 @@ class InputPanelView(QWidget):
 
     def _show_status(self) -> None:
         task = self._store.task
-        self.status.show_task(task, self._agent_name(task), _WRITING[self._store.streams])
+        told_at = self._stores.tasks.told_at(task.id) if task is not None else None
+        writing = _WRITING[self._store.streams]
+        self.status.show_task(task, self._agent_name(task), writing=writing, told_at=told_at)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
         """Send this text, with the attachments, to several models."""

@@ -95,10 +95,14 @@ class StatusLineView(QWidget):
         self._reminder = text
         self._show_activity()
 
-    def show_task(self, task: Task | None, who: str = "", writing: str = tr("Working")) -> None:
-        """`who` is the name of the agent, if there are several; `writing` says what its model does."""
-        if task is None or self._task is None or (task.id, task.worked_s) != (self._task.id, self._task.worked_s):
-            self._told_at = time.monotonic()
+    def show_task(
+        self, task: Task | None, who: str = "", *, writing: str = tr("Working"), told_at: float | None = None
+    ) -> None:
+        """`who` is the name of the agent, if there are several; `writing` says what its model does.
+
+        `told_at` is when the engine told how long it has worked, None for now.
+        """
+        self._told_at = time.monotonic() if told_at is None else told_at
         self._task = task
         self.mode.show_task(task)
         if task is None:
