@@ -65,7 +65,7 @@ async def _branches(office: Office) -> QWidget:
     view = await office.open(office.told)
     if not view.tree.panes:
         office.window.commands.trigger("tree")
-    places = view.tree.findChildren(QListView)
+    places = view.panels.findChildren(QListView)
     await until(lambda: any(place.isVisible() for place in places))
     return office.window
 
