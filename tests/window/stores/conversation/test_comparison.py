@@ -10,6 +10,7 @@ from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.branch_rows import BranchRows
 from errand.window.stores.conversation.comparison import ComparisonStore
 from errand.window.stores.conversation.store import ConversationStore
+from errand.window.stores.conversation.tree import TreeStore
 from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.processes import until
@@ -234,3 +235,37 @@ async def test_more_versions_than_columns_can_be_shown_one_after_the_other(tmp_p
         comparison.show_branch(1, comparison.others[0])
         await until(lambda: comparison.is_loaded and said(comparison.sides[1])[0] == "B")
         assert [branch.number for branch in comparison.others] == [3, 4]
+
+
+async def test_the_tree_compares_all_versions_of_a_fork_that_is_not_on_the_shown_branch(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        engine = await engine_of(stack, tmp_path, ModelServer([Reply(text=text) for text in "ABCD"]))
+        task = await engine.parts.start("begin", approve="all")
+        store, mirror = await engine.open(task.conversation_id)
+        store.requests.options = TaskOptions("openai_compatible/test-model")
+        await mirror.until("TaskEnd")
+        first = store.branch.ids[-1]
+        store.requests.send("go on")
+        await until(lambda: said(store)[-2:] == ["B", "end"] and store.branches.locked == "")
+        store.branches.retry(store.branch.ids[-1])
+        await until(lambda: said(store)[-2:] == ["C", "end"] and store.branches.locked == "")
+        second = store.branch.ids[-1]
+        store.branches.retry(first)
+        await until(lambda: said(store)[-2:] == ["D", "end"] and store.branches.locked == "")
+        tree = TreeStore(store, engine.stores.session)
+        tree.open()
+        await until(lambda: tree.is_loaded)
+        requested: list[tuple[ComparedBranch, ...]] = []
+        store.branches.compare_requested.connect(requested.append)
+        tree.compare_versions(second)
+        tree.compare_versions(store.branch.ids[-1])
+        comparisons = [comparison_of(engine, store, branches) for branches in requested]
+        for comparison in comparisons:
+            stack.callback(comparison.close)
+            comparison.load()
+        await until(lambda: all(comparison.is_loaded for comparison in comparisons))
+        assert [[said(side) for side in comparison.sides] for comparison in comparisons] == [
+            [["B", "end"], ["C", "end"]],
+            [["A", "end", "go on", "C", "end"], ["D", "end"]],
+        ]
+        tree.close()

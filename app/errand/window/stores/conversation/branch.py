@@ -169,13 +169,18 @@ class LoadedBranch:
         since = takewhile(lambda node: not node.is_from_person, (self._nodes[each] for each in reversed(self._order)))
         return len({node.task_id for node in since if node.role == "assistant"})
 
+    @property
+    def children_of_end(self) -> tuple[str, ...]:
+        """The nodes that follow the last one, on other branches."""
+        return self._forks.children_of(self._order[-1]) if self._order else ()
+
     def newest_fork(self, places: Collection[str] = ()) -> tuple[str, ...]:
         """The siblings at the newest fork of the loaded nodes, the end of the branch included; empty without one.
 
         A node of `places` counts as a fork, though another branch has yet to begin there.
         """
-        if self._order and len(below := self._forks.children_of(self._order[-1])) > 1:
-            return below
+        if len(self.children_of_end) > 1:
+            return self.children_of_end
         for node_id in reversed(self._order):
             siblings = self._forks.siblings(self._nodes[node_id])
             if siblings or self._nodes[node_id].parent_id in places:

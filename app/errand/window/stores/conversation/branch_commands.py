@@ -159,8 +159,9 @@ class BranchCommands(QObject):
         Without siblings, the branches that begin at the end of the shown branch.
         """
         shown_id = next((node_id for node_id in node_ids if self._branch.holds(node_id)), None)
-        ids = self._branch.ids
-        parent_id = self._branch.node(shown_id).parent_id if shown_id is not None else ids[-1] if ids else None
+        parent_id = self._branch.node(shown_id).parent_id if shown_id is not None else None
+        if self._branch.ids and shown_id is None and set(node_ids) <= set(self._branch.children_of_end):
+            parent_id = self._branch.ids[-1]
         branches = [
             ComparedBranch(node_id, to_leaf=True, number=number) for number, node_id in enumerate(node_ids, start=1)
         ]

@@ -16,7 +16,7 @@ from errand.protocol.tasks import Task
 from errand.window.rows.row import Speaker
 from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.store import ConversationStore
-from errand.window.stores.conversation.tree_layout import TreeLine, newest_leaf, path_to, tree_lines
+from errand.window.stores.conversation.tree_layout import TreeLine, branch_parent, newest_leaf, path_to, tree_lines
 from errand.window.stores.session import EngineSession
 
 _THROTTLE_MS = 200  # a running agent changes the tree often: limits how often the lines are rebuilt
@@ -96,6 +96,12 @@ class TreeStore(QObject):
         if front is None or other in path_to(front, self._nodes):
             return None
         return self._compared(front), self._compared(other)
+
+    def compare_versions(self, node_id: str) -> None:
+        """Show the branches that part where this one begins side by side."""
+        parent_id = branch_parent(self._nodes[node_id])
+        siblings = (one.id for one in self._nodes.values() if not one.task_from and branch_parent(one) == parent_id)
+        self._store.branches.compare(tuple(siblings))
 
     def end_of(self, node_id: str) -> str:
         """The last node of the newest branch through this node."""

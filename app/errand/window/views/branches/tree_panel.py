@@ -6,6 +6,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelInde
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QListView, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.stores.conversation.tree import TreeStore
 from errand.window.stores.conversation.tree_layout import TreeLine
 from errand.window.theme.style import plain_tool_tip
@@ -172,6 +173,9 @@ class TreePanelView(QWidget):
         compare.setEnabled(pair is not None)
         if pair is not None:
             compare.triggered.connect(partial(self.compare_requested.emit, pair))
+        if line.count:
+            versions = menu.addAction(self._theme.icon("columns-2"), tr("Compare all versions here"))
+            versions.triggered.connect(partial(self._store.compare_versions, line.node_id))
         export = menu.addAction(self._theme.icon("file-text"), "Export this branch …")
         export.triggered.connect(partial(self.export_requested.emit, self._store.end_of(line.node_id)))
         return menu
