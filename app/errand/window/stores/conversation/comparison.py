@@ -141,7 +141,11 @@ class ComparisonStore(QObject):
 
     def _stop(self, task: Task) -> None:
         if is_working(task) and not task.stopping:
-            self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
+            self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self._on_stop_failed)
+
+    def _on_stop_failed(self, reason: str) -> None:
+        self._chosen = None  # it can be chosen again
+        self.failed.emit(reason)
 
     async def _load(self, number: int) -> None:
         paths = [BranchPath(self._session, self._conversation_id, self._current(side)) for side in self.sides]

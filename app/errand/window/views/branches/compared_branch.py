@@ -163,16 +163,16 @@ class ComparedBranchView(QWidget):
 
     @property
     def title(self) -> str:
-        """The names of the models; the agent's while it has not begun."""
-        number = self.side.compared.number
-        models = self.side.models
-        is_alone = sum(side.models == models for side in self._comparison.sides) < 2
-        names = ", ".join(map(model_name, models)) or self._name_of(self.side.compared)
-        return (
-            names
-            if is_alone or not number or not models
-            else tr("{model} · version {number}").format(model=names, number=number)
-        )
+        """The names of the models, with a number if another column has the same; the agent's while it has not begun."""
+        models, sides = self.side.models, self._comparison.sides
+        if not models:
+            return self._name_of(self.side.compared)
+        names, number = ", ".join(map(model_name, models)), self.side.compared.number
+        if sum(side.models == models for side in sides) < 2:
+            return names
+        if number:
+            return tr("{model} · version {number}").format(model=names, number=number)
+        return tr("{model} · branch {number}").format(model=names, number=sides.index(self.side) + 1)
 
     @property
     def texts(self) -> str:

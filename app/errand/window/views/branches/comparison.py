@@ -256,4 +256,5 @@ class ComparisonDialog(QDialog):
         self._on_side_changed()
 
     def _on_failed(self, why: str) -> None:
+        self._show_state()
         self._error_banner.show_message(why, "failed")
