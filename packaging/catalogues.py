@@ -24,6 +24,7 @@ _IMPORTS = (
     "from errand.cli.options import",
     "from errand.cli.command import",
     "CallDisplay(",
+    "_setting(",
 )
 
 
@@ -54,6 +55,8 @@ def _texts_in(code: ast.Module) -> Iterator[str | tuple[str, str]]:
                 yield singular, plural
             case ast.Call(ast.Name("tr" | "marked" | "Group"), [ast.Constant(str(text)), *_]):
                 yield text
+            case ast.Call(ast.Name("_setting"), [ast.Constant(str(title)), ast.Constant(str(about))]):
+                yield from (title, about)
             case ast.Call(ast.Name("CallDisplay"), [], keywords):
                 yield from _literals(keyword.value for keyword in keywords if keyword.arg in ("running", "done"))
             case ast.Call(

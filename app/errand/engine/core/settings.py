@@ -137,7 +137,7 @@ def _number(words: list[str], word: str) -> float | None:
 
 
 def _invalid_row(words: list[str], reason: str) -> InvalidParams:
-    return InvalidParams(f"Own models, “{' '.join(words)[:80]}”: {reason}.")
+    return InvalidParams(f"Custom models, “{' '.join(words)[:80]}”: {reason}.")
 
 
 def _setting(title: str, text: str) -> msgspec.Meta:
@@ -186,130 +186,145 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     mcp_servers: tuple[McpServer, ...] = ()
     chosen_models: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
     default_model: Annotated[
-        str, _setting("Default model", "Model id `provider/model`; empty picks the first found.")
+        str, _setting("Default model", "Model id, provider/model. Empty: the first model found.")
     ] = ""
     default_api_base: Annotated[
-        str, _setting("Default base URL", "Base URL for `openai_compatible/…` models; empty for none.")
+        str, _setting("Default base URL", "Base URL for `openai_compatible/…` models. Empty for none.")
     ] = ""
     fallback_models: Annotated[
         str,
-        _setting("Fallback models", "Model ids, with commas between: asked in turn when a model's provider fails."),
+        _setting(
+            "Fallback models",
+            "Model ids, separated by commas. They are tried in order when the provider of a model fails.",
+        ),
     ] = ""
     title_model: Annotated[
         str,
-        _setting("Model for titles", "Model id: reads a task's message and result, shortens its title. Empty: none."),
+        _setting("Model for titles", "Model id. It writes a short title when a task ends. Empty: no short titles."),
     ] = ""
     own_models: Annotated[
         str,
         _setting(
-            "Own models",
-            "Models the lists do not know, with ; between: id, context tokens, dollars for a million tokens in and "
-            "out, what it can: `ollama/qwen3 40960 0 0 tools images thinking`. A - stands for what is not known.",
+            "Custom models",
+            "Models that no list has, separated by `;`: id, context tokens, price in US dollars "
+            "per million tokens in and out, abilities. Example: `ollama/qwen3 40960 0 0 tools "
+            "images thinking`. Use - for unknown values.",
         ),
     ] = ""
     ca_file: Annotated[
         str,
         _setting(
-            "Certificates",
-            "A PEM file of authorities that are trusted besides the system's, a company's for example; empty for none.",
+            "Certificate authorities",
+            "PEM file of additional certificate authorities to trust, for example your company's. Empty for none.",
         ),
     ] = ""
     proxy_url: Annotated[
         str,
-        _setting("Shared models", "Address of the machine that shares its models for `proxy/…`; empty for none."),
+        _setting("Shared models", "Address of the machine that shares its models as `proxy/…`. Empty for none."),
     ] = ""
     thinking_level: Annotated[
         ThinkingLevel,
-        _setting("Thinking level", "How long models think that can: off, minimal, low, medium, high, xhigh."),
+        _setting("Thinking level", "How much models think, if they can: off, minimal, low, medium, high or xhigh."),
     ] = "off"
     max_turns: Annotated[
-        int, msgspec.Meta(ge=1, le=1_000_000), _setting("Turns", "Turns of a task before it asks to go on.")
+        int,
+        msgspec.Meta(ge=1, le=1_000_000),
+        _setting("Max turns", "Model calls of a task before it asks to continue."),
     ] = 50
     max_minutes: Annotated[
         float,
         msgspec.Meta(ge=0, le=_MOST_MINUTES),
-        _setting("Minutes", "Minutes of a task before it asks to go on; 0 for no limit."),
+        _setting("Max minutes", "Minutes of work of a task before it asks to continue. 0 for no limit."),
     ] = 30.0
     budget_usd: Annotated[
-        _Dollars, _setting("Budget", "US dollars of a task before it asks to go on; 0 for no limit.")
+        _Dollars, _setting("Budget", "US dollars that a task may spend before it asks to continue. 0 for no limit.")
     ] = 0.0
     max_tokens: Annotated[
-        _Tokens, _setting("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit.")
+        _Tokens,
+        _setting("Max tokens", "Tokens of a task, input and output, before it asks to continue. 0 for no limit."),
     ] = 0
     day_budget_usd: Annotated[
         _Dollars,
-        _setting("Budget of a day", "US dollars of all tasks in a day before they ask to go on; 0 for no limit."),
+        _setting(
+            "Daily budget",
+            "US dollars that all tasks together may spend in a day before they ask to continue. 0 for no limit.",
+        ),
     ] = 0.0
     day_max_tokens: Annotated[
         _Tokens,
-        _setting("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit."),
+        _setting(
+            "Daily max tokens", "Tokens of all tasks together in a day before they ask to continue. 0 for no limit."
+        ),
     ] = 0
     summarise_at: Annotated[
         float,
         msgspec.Meta(ge=0, le=0.95),
         _setting(
             "Summarise at",
-            "Share of what a model can read at which the older part of a conversation is summarised: 0.8 is four "
-            "fifths; 0 to never summarise.",
+            "Share of the context window at which older messages are summarised: 0.8 is 80 %. 0 to never summarise.",
         ),
     ] = 0.8
     context_tokens: Annotated[
         int,
         msgspec.Meta(ge=0, le=1_000_000_000),
         _setting(
-            "Context of other models", "Tokens that a model can read of which that is not known, such as a local one."
+            "Default context window",
+            "Tokens assumed for models with an unknown context window, such as local ones. 0 for none.",
         ),
     ] = 0
     seconds_between_calls: Annotated[
         float,
         msgspec.Meta(ge=0, le=3_600),
-        _setting("Pause between calls", "Least time between two model calls of a task."),
+        _setting("Pause between calls", "Least number of seconds between two model calls of a task."),
     ] = 0.0
     ask_timeout: Annotated[
         float,
         msgspec.Meta(ge=0, le=_MOST_MINUTES),
         _setting(
-            "Time limit of asks",
-            "Minutes until what waits for you is denied, a question stays unanswered, and a limit ends the task; 0 for "
-            "no limit.",
+            "Approval timeout",
+            "Minutes after which an unanswered approval is denied, a question is skipped and a "
+            "task at its limit ends. 0 for no limit.",
         ),
     ] = 0.0
     command_sandbox: Annotated[
         SandboxMode,
         _setting(
             "Sandbox",
-            "Commands in a sandbox can change only the workspace, and see no keys: auto uses the strongest that works "
-            "here (bubblewrap, else Landlock, else none), required runs no command without one, off uses none.",
+            "Commands in the sandbox can change only the workspace and see no keys. auto uses "
+            "the strongest sandbox available (bubblewrap, else Landlock, else none), required "
+            "runs no command without one, off uses none.",
         ),
     ] = "auto"
     network_hosts: Annotated[
         str,
         _setting(
-            "Hosts inside",
-            "Hosts of the local network or of this machine that commands with the network may reach, with commas "
-            "between: `localhost:5432, *.intra.example`. Public hosts are open to them.",
+            "Allowed private hosts",
+            "Hosts on this machine or in the local network that commands with network access may "
+            "reach, separated by commas: `localhost:5432, *.intra.example`. Public hosts are "
+            "always allowed for them.",
         ),
     ] = ""
     writable_folders: Annotated[
         str,
         _setting(
             "Writable folders",
-            "Folders besides the workspace that commands in the sandbox may change, with ; between; ~ is your home.",
+            "Folders outside the workspace that sandboxed commands may change, separated by `;`. "
+            "~ is your home folder.",
         ),
     ] = ""
     login_environment: Annotated[
         bool,
         _setting(
-            "Login shell",
-            "A window that was started from the desktop gives commands and servers the variables that your login shell "
-            "sets, such as PATH with nvm or pyenv; keys among them are left out.",
+            "Login shell environment",
+            "Give commands and servers the variables of your login shell, such as PATH with nvm "
+            "or pyenv, if the window was started from the desktop. Keys are left out.",
         ),
     ] = True
     embedding_folder: Annotated[
         str,
         _setting(
             "Embedding model",
-            "Folder with the files of all-MiniLM-L6-v2 (ONNX); empty is `embedding` in the data directory.",
+            "Folder with all-MiniLM-L6-v2 in ONNX format. Empty: `embedding` in the data directory.",
         ),
     ] = ""
     recall_tokens: Annotated[
@@ -317,56 +332,57 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         msgspec.Meta(ge=0, le=20_000),
         _setting(
             "Recall",
-            "Tokens of earlier conversations that an agent may be given with a message, because they seem to bear on "
-            "it; 0 for none.",
+            "Tokens of earlier conversations that an agent may be given with a message. 0 for none.",
         ),
     ] = 1_500
     not_remembered_folders: Annotated[
         str,
         _setting(
             "Folders not remembered",
-            "Conversations that work in these folders, or below them, are left out of memory; with ; between.",
+            "Conversations in these folders, and in folders below them, are left out of memory. "
+            "Separate them with `;`.",
         ),
     ] = ""
     not_recalled_folders: Annotated[
         str,
         _setting(
             "Folders without recall",
-            "Agents that work in these folders, or below them, are given nothing from memory; with ; between.",
+            "Agents in these folders, and in folders below them, are given nothing from memory. "
+            "Separate them with `;`.",
         ),
     ] = ""
     keep_vectors: Annotated[
         int,
         msgspec.Meta(ge=0, le=100_000_000),
-        _setting("Vectors", "The newest entries of memory that can be found by their meaning; 0 for all."),
+        _setting("Max vectors", "Number of newest memory entries that can be found by meaning. 0 for all."),
     ] = 0
     keep_vectors_days: Annotated[
         int,
         msgspec.Meta(ge=0, le=36_500),
-        _setting("Age of vectors", "Days for which entries can be found by their meaning; 0 for ever."),
+        _setting("Max age of vectors", "Days for which memory entries can be found by meaning. 0 for no limit."),
     ] = 0
     vector_server: Annotated[
         str,
         _setting(
             "Vector server",
-            "Address of a Qdrant server that keeps the vectors of memory; empty to keep them on this machine. Its key "
+            "Address of a Qdrant server for the vectors of memory. Empty: this machine. Its key "
             "is that of the provider qdrant. Takes effect at the next start.",
         ),
     ] = ""
     language: Annotated[
         Literal["system", "en", "de"],
-        _setting("Language", "The language of the window and the terminal. Takes effect at the next start."),
+        _setting("Language", "Language of the window and the terminal. Takes effect at the next start."),
     ] = "system"
     keep_changes_days: Annotated[
         int,
         msgspec.Meta(ge=1, le=3_650),
-        _setting("Undo of changes", "Days for which what tasks replaced in files is kept, to undo their changes."),
+        _setting("Undo history", "Days for which replaced files are kept, so that changes can be undone."),
     ] = 30
     database_url: Annotated[
         str,
         _setting(
             "Database",
-            "postgresql://user@host/database; empty for a file in the data directory. Takes effect at the next start.",
+            "postgresql://user@host/database. Empty: a file in the data directory. Takes effect at the next start.",
         ),
     ] = ""
 

@@ -106,7 +106,7 @@ async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot, tmp_path: P
 
 
 async def test_every_declared_setting_is_there_with_its_help(settings: Settings, engine: EngineServer) -> None:
-    await settings.see("Turns of a task before it asks to go on.")
+    await settings.see("Model calls of a task before it asks to continue.")
     assert "Database" not in settings.fields()
     settings.buttons()["Advanced"].click()
     titles = {setting.title for setting in engine.services.settings.all() if setting.name != "own_models"}
@@ -116,42 +116,42 @@ async def test_every_declared_setting_is_there_with_its_help(settings: Settings,
 
 
 async def test_a_value_is_stored_on_enter_and_can_be_reset(settings: Settings, engine: EngineServer) -> None:
-    await until(lambda: "Turns" in settings.fields())
-    settings.type("Turns", "7")
+    await until(lambda: "Max turns" in settings.fields())
+    settings.type("Max turns", "7")
     await until(lambda: engine.services.settings.values.max_turns == 7)
-    back = "Back to the default of Turns"
+    back = "Reset “Max turns” to its default"
     await until(lambda: back in settings.buttons())
     settings.buttons()[back].click()
     await until(lambda: engine.services.settings.values.max_turns == 50)
-    await until(lambda: back not in settings.buttons() and settings.fields()["Turns"].text() == "50")
+    await until(lambda: back not in settings.buttons() and settings.fields()["Max turns"].text() == "50")
 
 
 async def test_text_in_a_number_field_is_refused_and_stays(settings: Settings) -> None:
-    await until(lambda: "Minutes" in settings.fields())
-    settings.type("Minutes", "a while")
+    await until(lambda: "Max minutes" in settings.fields())
+    settings.type("Max minutes", "a while")
     await settings.see("This takes a number, such as 30.")
-    assert settings.fields()["Minutes"].text() == "a while"
+    assert settings.fields()["Max minutes"].text() == "a while"
 
 
 async def test_a_number_below_its_minimum_is_refused(settings: Settings, engine: EngineServer) -> None:
-    await until(lambda: "Turns" in settings.fields())
-    settings.type("Turns", "0")
+    await until(lambda: "Max turns" in settings.fields())
+    settings.type("Max turns", "0")
     await settings.see("This cannot be less than 1.")
-    assert settings.fields()["Turns"].property("state") == "wrong"
+    assert settings.fields()["Max turns"].property("state") == "wrong"
     assert engine.services.settings.values.max_turns == 50
 
 
 async def test_a_value_refused_by_the_engine_shows_the_reason_at_its_field(
     settings: Settings, engine: EngineServer
 ) -> None:
-    await until(lambda: "Turns" in settings.fields())
-    settings.type("Turns", "9" * 40)
+    await until(lambda: "Max turns" in settings.fields())
+    settings.type("Max turns", "9" * 40)
     await settings.see("Setting max_turns: Expected int <= 1000000.")
     assert engine.services.settings.values.max_turns == 50
 
 
 async def test_a_setting_with_choices_has_a_combo_box(settings: Settings, engine: EngineServer) -> None:
-    await until(lambda: "Turns" in settings.fields())
+    await until(lambda: "Max turns" in settings.fields())
     box = next(box for box in settings.dialog.findChildren(QComboBox) if box.isVisible())
     assert (box.accessibleName(), box.currentText()) == ("Thinking level", "off")
     QTest.keyClick(box, Qt.Key.Key_Down)
@@ -162,8 +162,8 @@ async def test_a_setting_with_choices_has_a_combo_box(settings: Settings, engine
 async def test_the_search_shows_settings_that_contain_all_words(settings: Settings) -> None:
     await until(lambda: "Budget" in settings.fields())
     settings.type("Search settings", "dollars day")
-    await until(lambda: "Turns" not in settings.fields())
-    assert set(settings.fields()) == {"Search settings", "Budget of a day"}
+    await until(lambda: "Max turns" not in settings.fields())
+    assert set(settings.fields()) == {"Search settings", "Daily budget"}
     settings.type("Search settings", "no such words")
     await settings.see("No setting has these words.")
 
@@ -171,7 +171,7 @@ async def test_the_search_shows_settings_that_contain_all_words(settings: Settin
 async def test_a_search_finds_advanced_settings_keeps_rows_whole_and_is_cleared_when_reopened(
     settings: Settings,
 ) -> None:
-    await until(lambda: "Turns" in settings.fields())
+    await until(lambda: "Max turns" in settings.fields())
     settings.type("Search settings", "postgresql")
     await until(lambda: "Database" in settings.fields())
     field = settings.fields()["Database"]
@@ -181,7 +181,7 @@ async def test_a_search_finds_advanced_settings_keeps_rows_whole_and_is_cleared_
     settings.dialog.close()
     settings.dialog.open_page("general")
     assert settings.fields()["Search settings"].text() == ""
-    await until(lambda: "Database" not in settings.fields() and "Turns" in settings.fields())
+    await until(lambda: "Database" not in settings.fields() and "Max turns" in settings.fields())
 
 
 async def test_an_api_key_is_stored_and_never_shown(settings: Settings, engine: EngineServer) -> None:
@@ -439,16 +439,16 @@ async def test_the_appearance_changes_at_once(settings: Settings, theme: Theme) 
 async def test_without_an_engine_typed_values_stay_and_nothing_is_stored(
     settings: Settings, engine: EngineServer
 ) -> None:
-    await until(lambda: "Turns" in settings.fields())
+    await until(lambda: "Max turns" in settings.fields())
     await engine.server.close()
-    settings.type("Turns", "9")
-    assert settings.fields()["Turns"].text() == "9"
+    settings.type("Max turns", "9")
+    assert settings.fields()["Max turns"].text() == "9"
     assert engine.services.settings.values.max_turns == 50
 
 
 async def test_every_control_of_every_page_has_a_name_and_is_reached_by_tab(settings: Settings) -> None:
     names = settings.dialog.findChildren(QListWidget)[0]
-    await until(lambda: "Turns" in settings.fields())
+    await until(lambda: "Max turns" in settings.fields())
     for page in range(names.count()):
         names.setCurrentRow(page)
         await until(lambda: len(settings.texts()) > 0)

@@ -155,7 +155,7 @@ def _show(setting: Setting, options: SettingsOptions, terminal: Terminal) -> Non
         return
     style = terminal.style
     terminal.line(setting_line(setting, terminal.width, style))
-    terminal.line(wrapped(f"{setting.title}: {plain(setting.help)}", terminal.width))
+    terminal.line(wrapped(f"{tr(setting.title)}: {plain(tr(setting.help))}", terminal.width))
     terminal.line(
         style.dim(
             tr("Takes {setting}. Change it: errand settings set {name} VALUE").format(

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSizePolicy, QV
 
 from errand.protocol.base import JsonValue
 from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
+from errand.translation import tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
@@ -65,9 +66,9 @@ class SettingView(QWidget):
         super().__init__()
         self._setting = setting
         self._control = self._made_control(theme)
-        self._control.setAccessibleName(setting.title)
-        self._control.setAccessibleDescription(setting.help.replace("`", ""))
-        self._reset = IconButton(theme, "undo-2", f"Back to the default of {setting.title}")
+        self._control.setAccessibleName(tr(setting.title))
+        self._control.setAccessibleDescription(tr(setting.help).replace("`", ""))
+        self._reset = IconButton(theme, "undo-2", tr("Reset “{name}” to its default").format(name=tr(setting.title)))
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self._reset.setSizePolicy(policy)
@@ -84,7 +85,7 @@ class SettingView(QWidget):
     def matches(self, text: str) -> bool:
         """True if all words of a search are in its title, help or name."""
         setting = self._setting
-        haystack = f"{setting.title} {setting.help} {setting.name}".casefold()
+        haystack = f"{tr(setting.title)} {tr(setting.help)} {setting.name}".casefold()
         return all(word in haystack for word in text.casefold().split())
 
     def show_setting(self, setting: Setting) -> None:
@@ -127,8 +128,8 @@ class SettingView(QWidget):
         tokens = theme.tokens
         words = QVBoxLayout()
         words.setSpacing(2)
-        words.addWidget(TextLabel(theme, self._setting.title, bold=True))
-        words.addWidget(TextLabel(theme, self._setting.help.replace("`", ""), tone="muted", wrap=True))
+        words.addWidget(TextLabel(theme, tr(self._setting.title), bold=True))
+        words.addWidget(TextLabel(theme, tr(self._setting.help).replace("`", ""), tone="muted", wrap=True))
         words.addWidget(self._problem)
         words.addStretch()
         row = QHBoxLayout(self)
