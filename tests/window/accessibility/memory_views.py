@@ -51,7 +51,9 @@ async def forget_message(office: Office) -> QWidget:
     assert isinstance(row, UserRow)
     office.window.dialogs.open_forget(row.node.id)
     dialog = top(ForgetDialog)
-    await until(lambda: any(one.isVisible() and "for good" in one.text() for one in dialog.findChildren(QPushButton)))
+    await until(
+        lambda: any(one.isVisible() and "permanently" in one.text() for one in dialog.findChildren(QPushButton))
+    )
     return dialog
 
 
