@@ -10,9 +10,9 @@ import pytest
 from errand.engine.record.diff import compare
 from errand.engine.record.format import TaskRecord, read
 from errand.engine.record.replay import replay
-from errand.notice_text import notice_text
 from errand.protocol.blocks import Block, NoticeBlock, TextBlock, ToolResultBlock
 from tests.engine.record import model_tasks, resumed_tasks, summary_tasks
+from tests.support.old_notice_text import notice_text
 from tests.support.recorded_tasks import plain, steered, stopped
 
 Play = Callable[[Path], Awaitable[TaskRecord]]
