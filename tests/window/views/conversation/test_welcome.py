@@ -126,6 +126,15 @@ async def test_a_folder_that_a_task_was_started_in_is_the_newest(window: MainWin
     assert listed(welcome.folders) == ["here", "notes", "shop"]
 
 
+async def test_a_long_path_is_cut_in_its_middle_to_the_room_there_is(window: MainWindow) -> None:
+    welcome = await empty(window)
+    window.welcome.add(f"/work/{'deep/' * 30}shop")
+    button = welcome.folders.rows[1].button
+    QApplication.processEvents()
+    assert button.text().endswith("/shop") and "…" in button.text()
+    assert button.fontMetrics().horizontalAdvance(button.text()) <= button.width() - 13 - 19 - 16
+
+
 async def test_another_folder_is_chosen_in_a_dialog(window: MainWindow, tmp_path: Path) -> None:
     view, welcome = window.conversations.active, await empty(window)
     press(welcome.folders, "Start in a folder…")

@@ -290,7 +290,7 @@ async def test_without_an_engine_the_page_says_so_and_keeps_what_was_typed(
     await engine.stores.session.close()
     await search(dialog, "water")
     await until(dialog.banner.isVisible)
-    assert "not connected" in dialog.banner.accessibleName()
+    assert "Not connected" in dialog.banner.accessibleName()
     assert (dialog.entries.search.text(), dialog.entries.list.lines) == ("water", ("We water on Sundays.",))
 
 

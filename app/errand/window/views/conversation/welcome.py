@@ -26,7 +26,7 @@ _NO_MODEL_TEXT = tr("Use a key of yours, or a local server such as Ollama.")
 _TOUR_TEXT = tr("Or play the tour: three tasks with scripted replies and real tools. Nothing leaves this machine.")
 
 _ICON, _WIDTH = 32, 400
-_BUTTON_PADDING = 2 * 13 + 8  # the style sheet's, and the space before the text
+_BUTTON_PADDING = 13 + 19 + 8  # the style sheet's, and the space before the text
 
 
 class WelcomeView(QWidget):
