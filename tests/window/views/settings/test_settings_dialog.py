@@ -286,7 +286,7 @@ async def test_a_rule_that_the_engine_refuses_says_why_and_keeps_what_was_typed(
     await settings.see("so none was added")
     assert settings.fields()["Words that commands begin with"].text() == "bash -c"
     settings.type("Words that commands begin with", "git 'push")
-    await settings.see("“git 'push” is not one command: a quotation mark has no counterpart")
+    await settings.see("“git 'push” is not one command: a quotation mark is missing")
     settings.type("Words that commands begin with", "make;rm x")
     await settings.see("not the beginning of one command")
 
