@@ -41,7 +41,7 @@ from tests.support.open_window import OpenWindow, open_window
 from tests.support.window import press
 
 _ROOT = Path(__file__).parents[1]
-_SHOWN = frozenset({"first-run", "approval", "question", "finished", "branches", "agents", "compare"})
+_SHOWN = frozenset({"first-run", "approval", "question", "finished", "review", "branches", "agents", "compare"})
 """What README and guide show."""
 
 _PAGES: tuple[PageName, ...] = (
@@ -57,6 +57,7 @@ _PAGES: tuple[PageName, ...] = (
     "about",
 )
 _THEMES: tuple[ThemeMode, ...] = ("light", "dark")
+_SIZES = (QSize(1280, 720), QSize(1440, 900), QSize(1920, 1200))
 _USUAL, _NARROW, _LARGE = QSize(1180, 780), QSize(700, 600), 26
 
 
@@ -148,10 +149,31 @@ async def _take_finished(album: _Album) -> None:
     await album.rest()
     _edited(person)[0].click()
     await album.take("finished")
+    await _take_review(album)
     person.front.find_bar.open()
     QTest.keyClicks(window.focusWidget(), "total")
     await album.take("find")
     press(person.front, "Close search")
+
+
+async def _take_review(album: _Album) -> None:
+    """Beside the conversation in the sizes of usual screens, and alone with both sides."""
+    person, window = album.person, album.person.window
+    window.resize(_SIZES[0])
+    window.commands.trigger("review")
+    panel = person.front.review.panel
+    await person.until(lambda: panel.diff.hunk is not None)
+    for size in _SIZES:
+        window.resize(size)
+        await album.take("review" if size == _SIZES[1] else f"review-{size.width()}")
+    window.resize(_SIZES[0])
+    panel.set_side_by_side(True)
+    panel.set_maximized(True)
+    await album.take("review-side-by-side")
+    panel.set_maximized(False)
+    panel.set_side_by_side(False)
+    person.front.review.close()
+    window.resize(_USUAL)
 
 
 async def _take_branches(album: _Album) -> None:
@@ -188,8 +210,8 @@ async def _take_company(album: _Album) -> None:
         open_()
         await album.take(name, _top(kind))
         _top(kind).close()
+    person.front.tree.open()
     panel = person.front.tree.panel
-    panel.show()
     await person.until(lambda: any(line.count for line in panel.lines))
     other = next(line for line in panel.lines if line.count and not line.is_in_front)
     next(action for action in panel.menu_of(other).actions() if "Compare" in action.text()).trigger()
@@ -198,7 +220,7 @@ async def _take_company(album: _Album) -> None:
     await person.until(lambda: all(view.side.count() for view in dialog.views))
     await album.take("compare", dialog)
     dialog.close()
-    panel.hide()
+    person.front.tree.close()
 
 
 async def _answer(person: OpenWindow, text: str) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from errand.client.display_text import REDO_PREVIEW
 from errand.window.views.review.review_panel import ReviewPanelView
@@ -12,6 +12,7 @@ from tests.engine.checkpoints.parts import work_in
 from tests.support.command_line import Errand
 from tests.support.open_window import OpenWindow, open_window
 
+_CONTROL_SHIFT = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 LINES = "".join(f"line {number}\n" for number in range(1, 31))
 
 
@@ -118,3 +119,28 @@ def spoken(panel: ReviewPanelView) -> list[str]:
 
 def shown_texts(panel: ReviewPanelView) -> list[str]:
     return [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
+
+
+async def test_the_review_opens_by_its_keys_and_the_panes_lead_to_it(qapp: QApplication, tmp_path: Path) -> None:
+    conversation_id, _ = await changed(tmp_path)
+    errand = Errand(tmp_path / "data", tmp_path)
+    try:
+        async with open_window(qapp, tmp_path / "data") as person:
+            await person.until(lambda: person.stores.session.state == "ready")
+            person.window.conversations.open(conversation_id)
+            person.window.activateWindow()
+            QTest.keyClick(person.window, Qt.Key.Key_R, _CONTROL_SHIFT)
+            panel = person.front.review.panel
+            assert panel.isVisible()
+            await person.until(lambda: panel.diff.hunk is not None)
+            seen: list[QWidget | None] = []
+            while panel.files not in seen and len(seen) < 10:
+                person.window.commands.trigger("next_pane")
+                seen.append(person.window.focusWidget())
+            assert panel.files in seen
+            QTest.keyClick(panel.files, Qt.Key.Key_R, _CONTROL_SHIFT)
+            assert not panel.isVisible()
+            person.front.changes.review(person.front.changes.tasks[0].task_id, "new/b.txt")
+            await person.until(lambda: panel.isVisible() and panel.files.currentRow() == 1)
+    finally:
+        await errand.close()

@@ -1,5 +1,6 @@
 """Undoing and redoing real files that a task's tool changed, in a whole engine."""
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -364,3 +365,13 @@ async def test_a_binary_file_is_told_from_a_text(work: Work) -> None:
     await work.shell(1, "printf 'two\\0' > a && printf 'x\\0' > c && echo x > b && touch d")
     files = await work.files()
     assert {name: file.is_binary for name, file in files.items()} == {"a": True, "b": False, "c": True, "d": False}
+
+
+async def test_a_list_that_is_asked_for_when_an_undo_is_announced_has_it(work: Work) -> None:
+    for number in range(100):
+        await work.write(1, f"{number}", "new\n")
+    known = len(work.parts.watcher.events)
+    undo = asyncio.create_task(work.undo())
+    await work.parts.watcher.until(lambda: len(work.parts.watcher.events) > known)
+    assert {file.state for file in (await work.changes()).files} == {"undone"}
+    await undo

@@ -29,7 +29,7 @@ from errand.window.views.usage.dialog import UsageDialog
 from tests.support.row_actions import KeptActions
 from tests.support.rows import RowList
 from tests.support.window import press, until
-from tests.window.accessibility import agents_views, memory_views
+from tests.window.accessibility import agents_views, memory_views, review_views
 from tests.window.accessibility.every_row import every_row
 from tests.window.accessibility.full_window import Office, top
 
@@ -65,7 +65,7 @@ async def _branches(office: Office) -> QWidget:
     view = await office.open(office.told)
     if not view.tree.panes:
         office.window.commands.trigger("tree")
-    places = view.panels.findChildren(QListView)
+    places = view.tree.panel.findChildren(QListView)
     await until(lambda: any(place.isVisible() for place in places))
     return office.window
 
@@ -229,4 +229,7 @@ VIEWS = (
     View("several models", agents_views.models),
     View("an agent is removed", agents_views.removal),
     View("two branches", agents_views.side_by_side),
+    View("the review, empty", review_views.empty),
+    View("the review, unified", review_views.unified),
+    View("the review, side by side", review_views.side_by_side),
 )

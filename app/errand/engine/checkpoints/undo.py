@@ -75,6 +75,7 @@ class Checkpoints:
 
     async def changes(self, task_id: str | None, conversation_id: str | None) -> ChangeListResult:
         """The changes of a task or of a conversation. Raises `InvalidParams` unless one of them is named."""
+        await self._end_of_undo()
         if (task_id is None) == (conversation_id is None):
             raise InvalidParams("Name a task or a conversation.")
         if task_id is not None:
@@ -89,6 +90,7 @@ class Checkpoints:
         return ChangeListResult(tasks=tuple(one for one in found if one.files))
 
     async def diff(self, params: ChangeDiffParams) -> ChangeDiffResult:
+        await self._end_of_undo()
         task = await self._task(params.task_id)
 
         def compare(histories: list[FileHistory]) -> ChangeDiffResult:
@@ -122,6 +124,11 @@ class Checkpoints:
             self._contents.prune(used | contents_in(noted_changes(self._contents)))
         except OSError as error:
             _log.warning("old contents were not deleted: %s", error)
+
+    async def _end_of_undo(self) -> None:
+        """An undo under way is announced before its files are written."""
+        async with self._lock:
+            pass
 
     async def _changes(self, task: Task) -> TaskChanges:
         return await self._with_histories(task, partial(changes_of, task))

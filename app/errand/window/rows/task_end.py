@@ -93,7 +93,9 @@ class TaskEndView(RowView[TaskEndRow]):
         head.addWidget(self._totals, 0, Qt.AlignmentFlag.AlignRight)
         self._retry = self._button("refresh-cw", tr("Retry"), self._on_retry_clicked)
         self._fork = self._button("git-branch", tr("New branch from here"), self._on_fork_clicked)
-        self._review = push_button("", "quiet")
+        self._review = push_button("")
+        set_style(self._review, "look", "small")
+        self._review.setFont(theme.font(tokens.size_small))
         ShortcutToolTip(self._review, tr("Review the changed files"), "review")
         self._review.clicked.connect(self._on_review_clicked)
         head.addWidget(self._review)
@@ -184,7 +186,10 @@ class TaskEndView(RowView[TaskEndRow]):
         files = self.row_actions.changes.count(self._row.task.id) if self._row is not None else 0
         self._review.setText(trn("Review {n} file", "Review {n} files", files))
         self._review.setAccessibleName(self._review.text())
+        was_shown = not self._review.isHidden()
         self._review.setVisible(files > 0)
+        if was_shown != (files > 0):
+            self.resized.emit()
         self._quiet.review.setVisible(files > 0)
 
     def _on_review_clicked(self) -> None:

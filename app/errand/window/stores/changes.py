@@ -132,6 +132,7 @@ class ChangesStore(QObject):
         result = await self._session.call(method, params)
         self._refused = (method, params) if result.conflicts else None
         if result.conflicts:
+            self.load()  # the file may be another one than the list says
             self.conflicted.emit(result)
         else:
             self.done.emit()

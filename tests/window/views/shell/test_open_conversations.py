@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from msgspec.structs import replace
@@ -191,14 +192,17 @@ async def test_tabs_have_their_titles_before_the_engine_is_connected(
     second.deleteLater()
 
 
-async def test_the_tree_panel_is_restored_with_its_width(
-    window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
+@pytest.mark.parametrize("name", ["tree", "review"])
+async def test_a_panel_is_restored_with_its_width(
+    name: Literal["tree", "review"], window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
 ) -> None:
-    for name in ("conv_1", "conv_2"):
-        window.conversations.open(name)
-    window.commands.trigger("tree")
-    window.conversations.active.panels.setSizes([500, 260])
-    wide = window.conversations.active.tree.open_width
+    for conversation_id in ("conv_1", "conv_2"):
+        window.conversations.open(conversation_id)
+    window.resize(1300, 700)
+    window.commands.trigger(name)
+    qapp.processEvents()
+    window.conversations.active.panels.moveSplitter(520, 1)
+    wide = opened(window, name)
     window.close()
     stores = make_stores(no_engine)
     second = build_window(qapp, stores, Paths(tmp_path), WindowStateStore(tmp_path / "window.json"), theme)
@@ -206,13 +210,31 @@ async def test_the_tree_panel_is_restored_with_its_width(
     second.show()
     qapp.processEvents()
     assert second.conversations.active_id == "conv_2"
-    assert second.conversations.active.tree.open_width == wide > 0
+    assert opened(second, name) == wide > 0
     assert second.focusWidget() is second.conversations.active.composer.field
     second.conversations.open("conv_1")
-    assert second.conversations.active.tree.open_width == 0
+    assert opened(second, name) == 0
     second.close()
     await stores.session.close()
     second.deleteLater()
+
+
+def opened(window: MainWindow, name: Literal["tree", "review"]) -> int:
+    """The width of a panel of the conversation in front."""
+    view = window.conversations.active
+    return view.tree.open_width if name == "tree" else view.review.open_width
+
+
+async def test_how_diffs_are_shown_is_remembered_for_all_conversations(window: MainWindow, tmp_path: Path) -> None:
+    window.conversations.open("conv_1")
+    first = window.conversations.active.review.panel
+    window.conversations.open("conv_2")
+    window.conversations.active.review.panel.layout_chosen.emit(True)
+    assert first.diff.is_side_by_side
+    window.conversations.open("conv_3")
+    assert window.conversations.active.review.panel.diff.is_side_by_side
+    window.close()
+    assert WindowStateStore(tmp_path / "window.json").settings.side_by_side
 
 
 async def test_a_deleted_conversation_is_closed_everywhere_and_not_reopened(window: MainWindow) -> None:

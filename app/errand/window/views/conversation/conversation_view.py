@@ -135,7 +135,8 @@ class ConversationView(QWidget):
     def focus_panes(self) -> tuple[QWidget, ...]:
         """The stops of F6."""
         beginning = (self._welcome.focus_pane(),) if self._welcome is not None else ()
-        return (self.transcript, *beginning, self.composer.field, *self.panels.panes)
+        inside = (pane.focusProxy() or pane for pane in self.panels.panes)
+        return (self.transcript, *beginning, self.composer.field, *inside)
 
     @property
     def has_scroll_position(self) -> bool:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPointF, Signal
-from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QTextCursor
-from PySide6.QtWidgets import QPlainTextEdit, QWidget
+from PySide6.QtGui import QContextMenuEvent, QCursor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QTextCursor
+from PySide6.QtWidgets import QPlainTextEdit
 
 from errand.window.theme.theme import Theme
 from errand.window.widgets.diff_gutter import Columns, DiffGutter, plain_text_blocks
@@ -53,8 +53,7 @@ class DiffEdit(QPlainTextEdit):
         self, lines: Sequence[DiffLine | None], others: Sequence[DiffLine | None] | None, *, keeps_place: bool
     ) -> None:
         """`others` are the lines beside these. With `keeps_place` the same lines stay in sight, if they still exist."""
-        top = self._numbers(self.firstVisibleBlock().blockNumber()) if keeps_place else (0, 0)
-        at = self._numbers(self.textCursor().blockNumber()) if keeps_place else (0, 0)
+        top, at = self._place(self.firstVisibleBlock().blockNumber()), self._place(self.textCursor().blockNumber())
         self._lines, self._others = lines, others or ()
         self._gutter.show_lines(lines, others)
         self.current = -1
@@ -62,8 +61,8 @@ class DiffEdit(QPlainTextEdit):
         self.setPlainText("\n".join(self._text(line) for line in lines))
         self._place_gutter()
         if keeps_place:
-            self.go_to(self._row_of(at))
-            self.verticalScrollBar().setValue(self._row_of(top))
+            self.go_to(self._row_of(*at))
+            self.verticalScrollBar().setValue(self._row_of(*top))
         self.blockSignals(False)
         self._on_cursor_moved()
 
@@ -86,6 +85,12 @@ class DiffEdit(QPlainTextEdit):
             if line is not None and line.hunk == hunk:
                 return max(0.0, one.top)
         return None
+
+    @property
+    def hunk_under_pointer(self) -> int:
+        """-1 for none."""
+        place = self.viewport().mapFromGlobal(QCursor.pos())
+        return self._hunk_at(QPointF(place)) if self.viewport().rect().contains(place) else -1
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -123,19 +128,21 @@ class DiffEdit(QPlainTextEdit):
         has_sign = self._columns != "both" and line.kind in (*_CHANGES, "context")
         return line.text[1:] if has_sign else line.text
 
-    def _numbers(self, row: int) -> tuple[int, int]:
-        """The line numbers of a row, or of the next one that has some."""
-        rest = (self._line_in(place) for place in range(row, len(self._lines)))
-        line = next((line for line in rest if line is not None and (line.old or line.new)), None)
-        return (line.old, line.new) if line is not None else (0, 0)
+    def _place(self, row: int) -> tuple[int, int, int]:
+        """A row by the numbers of the next line that has some, and how many rows above that it is."""
+        for below, place in enumerate(range(row, len(self._lines))):
+            line = self._line_in(place)
+            if line is not None and (line.old or line.new):
+                return line.old, line.new, below
+        return 0, 0, 0
 
-    def _row_of(self, numbers: tuple[int, int]) -> int:
-        old, new = numbers
+    def _row_of(self, old: int, new: int, above: int) -> int:
+        """The row of a place; if it is not there any more, that of the line that follows."""
         if not (old or new):
             return 0
         rows = ((row, self._line_in(row)) for row in range(len(self._lines)))
         found = (row for row, one in rows if one and (one.new >= new > 0 or (not new and one.old >= old > 0)))
-        return next(found, 0)
+        return max(0, next(found, len(self._lines) - 1) - above)
 
     def _hunk_at(self, place: QPointF) -> int:
         line = self._line_in(self.cursorForPosition(place.toPoint()).blockNumber())
@@ -164,11 +171,3 @@ def link_scrolling(left: QPlainTextEdit, right: QPlainTextEdit) -> None:
     for one, other in ((left, right), (right, left)):
         one.verticalScrollBar().valueChanged.connect(other.verticalScrollBar().setValue)
         one.horizontalScrollBar().valueChanged.connect(other.horizontalScrollBar().setValue)
-
-
-def stack_above(control: QWidget, edit: DiffEdit, top: float) -> None:
-    """Put a control at the right of the viewport, at this height."""
-    size = control.sizeHint()
-    control.setGeometry(edit.viewport().width() - size.width() - 4, round(top), size.width(), size.height())
-    control.show()
-    control.raise_()

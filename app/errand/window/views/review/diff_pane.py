@@ -2,19 +2,20 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSplitter, QWidget
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QCursor, QResizeEvent
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QSplitter, QWidget
 
 from errand.protocol.changes import DiffHunk
 from errand.translation import tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
-from errand.window.views.review.diff_edit import DiffEdit, link_scrolling, stack_above
+from errand.window.views.review.diff_edit import DiffEdit, link_scrolling
 from errand.window.widgets.diff_lines import DiffLine, diff_lines, side_by_side
 
 # Nobody reads further, and Qt lays out a line as a whole.
 _LONGEST_LINE = 2_000
+_EDGE = 4
 
 
 class DiffPane(QWidget):
@@ -43,10 +44,12 @@ class DiffPane(QWidget):
         self._split.setChildrenCollapsible(False)
         self._split.hide()
         self._undo = push_button(tr("Undo change"))
-        set_style(self._undo, "look", "hunk")
+        set_style(self._undo, "look", "small")
         self._undo.setFont(theme.font(theme.tokens.size_small))
         set_tool_tip(self._undo, tr("Undo this change alone (Del)"))
-        self._undo.setCursor(Qt.CursorShape.ArrowCursor)
+        self._undo.setParent(self)
+        self._undo.hide()
+        self._undo.installEventFilter(self)
         self._undo.clicked.connect(self._on_undo_clicked)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -122,6 +125,14 @@ class DiffPane(QWidget):
         if self._can_undo and self.hunk is not None:
             self.undo_requested.emit(self.hunk)
 
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The pointer leaves the button; the wheel on it scrolls the text."""
+        if watched is self._undo and event.type() == QEvent.Type.Leave:
+            self._on_hovered(self.main.hunk_under_pointer)
+        if watched is self._undo and event.type() == QEvent.Type.Wheel:
+            return QApplication.sendEvent(self.main.viewport(), event)
+        return super().eventFilter(watched, event)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._place_button()
@@ -164,20 +175,25 @@ class DiffPane(QWidget):
     def _place_button(self) -> None:
         """At the hunk under the pointer, else at the one at the cursor; hidden if that is out of sight."""
         edit = self.main
-        if self._undo.parentWidget() is not edit.viewport():
-            self._undo.setParent(edit.viewport())
         shown = self._hovered if self._hovered >= 0 else edit.current
         top = edit.top_of(shown) if self._can_undo and shown >= 0 else None
         if top is None:
             self._undo.hide()
-        else:
-            stack_above(self._undo, edit, top)
+            return
+        size, viewport = self._undo.sizeHint(), edit.viewport()
+        right = viewport.mapTo(self, QPoint(viewport.width() - size.width() - _EDGE, round(top)))
+        self._undo.setGeometry(QRect(right, size))
+        self._undo.show()
+        self._undo.raise_()
 
     def _on_hunk_changed(self) -> None:
         self._place_button()
         self.hunk_changed.emit()
 
     def _on_hovered(self, hunk: int) -> None:
+        """The button stays while the pointer is on it."""
+        if hunk < 0 and self._undo.isVisible() and self._undo.geometry().contains(self.mapFromGlobal(QCursor.pos())):
+            return
         if hunk != self._hovered:
             self._hovered = hunk
             self._place_button()

@@ -222,8 +222,8 @@ class ReviewPanelView(QWidget):
             self.banner.hide()
             self.diff.show_hunks((), keeps_place=False, can_undo=False)
             self._diff_stack.setCurrentWidget(self.diff)
+            self._show_note(file, "")
         self.file_head.show_file(file, self.head.step)
-        self._show_note(file, "")
         self._show_position()
         self._store.compare(file.path, self.head.step)
 

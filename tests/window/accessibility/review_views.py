@@ -1,0 +1,46 @@
+"""The review of changed files: before any change, unified, side by side, and with a message."""
+
+from PySide6.QtWidgets import QWidget
+
+from errand.window.views.review.review_panel import ReviewPanelView
+from tests.engine.checkpoints.parts import Work
+from tests.support.window import until
+from tests.window.accessibility.full_window import Office
+
+_LINES = "".join(f"line {number}\n" for number in range(40))
+
+
+async def empty(office: Office) -> QWidget:
+    view = await office.open(office.told)
+    view.review.open()
+    return office.window
+
+
+async def unified(office: Office) -> QWidget:
+    panel = await _with_changes(office)
+    panel.set_side_by_side(False)
+    return office.window
+
+
+async def side_by_side(office: Office) -> QWidget:
+    panel = await _with_changes(office)
+    panel.set_side_by_side(True)
+    panel.banner.show_message("The patch was copied.", "done")
+    return office.window
+
+
+async def _with_changes(office: Office) -> ReviewPanelView:
+    """Two files in two steps, and one change undone, so that every control is there."""
+    view = await office.open(office.told)
+    view.review.open()
+    task = view.store.task
+    assert task is not None
+    work = Work(office.engine.parts, task)
+    if not view.changes.tasks:
+        work.put("review.txt", _LINES)
+        await work.write(1, "review.txt", _LINES.replace("line 3\n", "first\n").replace("line 30\n", "second\n"))
+        await work.write(2, "other.txt", "other\n")
+        await work.undo("review.txt", hunk=(await work.diff("review.txt"))[0].hunks[0].id)
+    panel = view.review.panel
+    await until(lambda: panel.diff.hunk is not None and panel.files.count() == 2)
+    return panel
