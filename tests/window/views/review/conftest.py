@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from errand.window.stores.catalog import ModelStore
+from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
@@ -74,9 +75,10 @@ async def review_in(qapp: QApplication, theme: Theme, home: Path) -> AsyncGenera
         started = await engine.parts.start()
         work = Work(engine.parts, await engine.parts.watcher.end(started.id))
         store, _ = await engine.open(started.conversation_id)
-        models = ModelStore(engine.stores.session, WindowStateStore(home / "window.json"))
+        state = WindowStateStore(home / "window.json")
+        models, welcome = ModelStore(engine.stores.session, state), WelcomeStore(engine.stores.session, state)
         pasted = PastedFiles(home / "data" / "attachments" / "pasted")
-        view = ConversationView(store, engine.stores, models, theme, qapp.clipboard(), pasted)
+        view = ConversationView(store, engine.stores, models, welcome, theme, qapp.clipboard(), pasted)
         view.resize(1300, 800)
         view.show()
         view.activateWindow()
