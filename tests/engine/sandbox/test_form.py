@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from errand.engine.core.errors import ConfigurationError, InvalidParams
-from errand.engine.core.settings import Settings, writable_folders_of
+from errand.engine.core.setting_lists import writable_folders_of
+from errand.engine.core.settings import Settings
 from errand.engine.sandbox import landlock
 from errand.engine.sandbox.form import find_sandbox, forget_sandbox, missing_sandbox, sandbox_of, short_text, status_of
 from errand.paths import Paths

@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 
-from errand.engine.core.settings import Settings, folders_of
+from errand.engine.core.setting_lists import folders_of
+from errand.engine.core.settings import Settings
 from errand.protocol.conversations import Conversation
 
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from errand.engine.core.errors import InvalidParams, NotFound
-from errand.engine.core.settings import OwnModel, Settings, format_own_models, parse
+from errand.engine.core.setting_lists import OwnModel, format_own_models, parse_own_models
+from errand.engine.core.settings import Settings
 from errand.engine.models.catalog.configured import ProviderDirectory
 from errand.protocol.settings import ModelChooseParams, ModelRemoveParams, ModelSaveParams
 
@@ -25,14 +26,14 @@ class OwnModels:
         """Describe a model. Raises `InvalidParams` for values that are none, `ConfigurationError` for the provider."""
         model = _checked(params)
         self._providers.of(model.id)
-        known = parse(self._settings.values.own_models)
+        known = parse_own_models(self._settings.values.own_models)
         others = [other for other in known if other.id not in (params.replaces, model.id)]
         if len(others) >= _MOST:
             raise InvalidParams(f"There are {_MOST} models already. Remove one first.")
         self._store((*others, model))
 
     def remove(self, params: ModelRemoveParams) -> None:
-        known = parse(self._settings.values.own_models)
+        known = parse_own_models(self._settings.values.own_models)
         others = tuple(other for other in known if other.id != params.id)
         if len(others) == len(known):
             raise NotFound(f"There is no model {params.id!r} of your own.")
@@ -51,7 +52,7 @@ class OwnModels:
 
     def forget(self, provider: str) -> None:
         """Remove what was decided about the models of a provider that is removed."""
-        known = parse(self._settings.values.own_models)
+        known = parse_own_models(self._settings.values.own_models)
         others = tuple(other for other in known if not other.id.startswith(f"{provider}/"))
         if others != known:
             self._store(others)

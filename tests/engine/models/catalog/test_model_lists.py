@@ -9,7 +9,8 @@ from aiohttp import web
 
 from errand.engine.core.errors import ConfigurationError, InvalidParams
 from errand.engine.core.secrets import KeyStore
-from errand.engine.core.settings import Settings, SettingValues, parse
+from errand.engine.core.setting_lists import parse_own_models
+from errand.engine.core.settings import Settings, SettingValues
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
@@ -208,4 +209,4 @@ def test_invalid_own_model_in_the_file_is_reported_at_the_start(tmp_path: Path) 
 
 
 def test_empty_setting_means_no_own_models() -> None:
-    assert parse(" \n;; # nothing\n") == ()
+    assert parse_own_models(" \n;; # nothing\n") == ()

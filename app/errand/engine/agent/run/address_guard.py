@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from errand.engine.agent.run.task_state import TaskState
-from errand.engine.core.settings import Settings, hosts_of
+from errand.engine.core.setting_lists import hosts_of
+from errand.engine.core.settings import Settings
 from errand.engine.permissions.addresses import Address, Malformed, parse_address
 from errand.engine.permissions.call_policy import judge_call
 from errand.engine.permissions.grants import Grants

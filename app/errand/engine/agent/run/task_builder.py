@@ -34,7 +34,8 @@ from errand.engine.agent.run.task_state import TaskState
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.recorder import TaskCheckpoints
 from errand.engine.core.messages import Message
-from errand.engine.core.settings import Settings, hosts_of, writable_folders_of
+from errand.engine.core.setting_lists import hosts_of, writable_folders_of
+from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.memory.facts import FactProposals, Facts
 from errand.engine.models.base import ChatModel

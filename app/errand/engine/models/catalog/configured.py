@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from errand.engine.core import settings
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.core.settings import ModelServer, OwnModel, SettingValues
+from errand.engine.core.setting_lists import OwnModel, parse_own_models
+from errand.engine.core.settings import ModelServer, SettingValues
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.model_lists import ModelListCache
 from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider, addable, find
@@ -94,7 +94,7 @@ class KnownModelFacts:
         wanted = values.own_models, values.model_servers
         if again or wanted != self._applied:
             self._applied = wanted
-            self._own = {model.id: model for model in settings.parse(values.own_models)}
+            self._own = {model.id: model for model in parse_own_models(values.own_models)}
             families = {server.id: server.kind for server in values.model_servers if addable(server.kind) is not None}
             own_facts = {model.id: _own_facts(model) for model in self._own.values()}
             model_facts.register(own_facts, self.listings.facts(), families)
