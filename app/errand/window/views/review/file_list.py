@@ -14,6 +14,7 @@ from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 
 FILE = Qt.ItemDataRole.UserRole + 1
+_LEAST_HEIGHT = 28
 _LEAST_NAME = 6  # characters of the name that the rest of its line leaves
 
 _Index = QModelIndex | QPersistentModelIndex
@@ -31,6 +32,7 @@ class ChangedFileListView(QListWidget):
         self.setFrameShape(QListWidget.Shape.NoFrame)
         self.setMouseTracking(True)
         self.setUniformItemSizes(True)
+        self.setMinimumHeight(theme.pixels(_LEAST_HEIGHT))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.currentItemChanged.connect(self.chosen)
         theme.changed.connect(self.viewport().update)
