@@ -432,7 +432,7 @@ def test_equal_approvals_are_counted_and_settled_together(shown: Shown) -> None:
     ]
     shown.actions.answers.clear()
     shown.show(APPROVAL, others[:1])
-    shown.button("Deny these 2").click()
+    shown.button("Deny all 2").click()
     assert shown.actions.answers == [AskAnswerParams(ask_id=ask_id, allow=False) for ask_id in ("ask_a", "ask_2")]
     shown.show(APPROVAL)
     assert not any("these" in button.text() for button in shown.controls() if isinstance(button, QPushButton))

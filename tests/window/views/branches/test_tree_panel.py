@@ -47,7 +47,7 @@ async def test_a_single_branch_shows_a_hint_and_two_are_drawn(tmp_path: Path, th
         reply = engine.parts.watcher.nodes()[1]
         store, _ = await engine.open(task.conversation_id)
         panel = panel_on(store, engine, theme, qtbot)
-        assert panel.note == "Reading the tree…"
+        assert panel.note == "Loading branches…"
         await until(lambda: "This conversation has one branch" in panel.note)
         await retry(engine, reply.id)
         await until(lambda: len(panel.lines) == 3 and not panel.note)
@@ -87,7 +87,7 @@ async def test_the_branch_of_a_line_is_exported_to_a_file(qapp: QApplication, th
         panel = place.view.tree.panel
         await until(lambda: len(panel.lines) == 3)
         menu = panel.menu_of(panel.lines[1])
-        (export,) = (action for action in menu.actions() if action.text() == "Export this branch …")
+        (export,) = (action for action in menu.actions() if action.text() == "Export branch…")
         export.trigger()
         (dialog,) = place.view.findChildren(ExportDialog)
         assert (dialog.windowTitle(), dialog.nameFilters()[-1]) == (

@@ -76,7 +76,7 @@ async def test_a_task_that_works_is_paused_and_a_paused_one_resumed(tmp_path: Pa
         assert offered(status="paused", pausing=True, activity="paused") == ("Paused", "Resume")
         assert offered(status="waiting_user") == ("Waiting for you", "")
         assert offered(status="waiting_user", pausing=True) == ("Waiting for you", "Resume")
-        assert offered(stopping=True) == ("Stopping", "")
+        assert offered(stopping=True) == ("Stopping…", "")
         assert offered(status="paused", pausing=True, stopping=True)[1] == ""
         assert offered(status="paused", activity="the disk is full")[1] == "Pause", "nobody paused it"
         assert offered(status="interrupted")[1] == "", "the banner resumes it"

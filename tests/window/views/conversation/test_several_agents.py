@@ -129,7 +129,7 @@ async def test_the_turn_order_is_set_and_shown_in_the_bar(qapp: QApplication, th
         dialog = top(TurnOrderDialog)
         assert isinstance(dialog, TurnOrderDialog)
         assert not dialog.moderator.isEnabled()
-        dialog.rule.setCurrentIndex(dialog.rule.findText("A moderator"))
+        dialog.rule.setCurrentIndex(dialog.rule.findText("Moderator"))
         dialog.moderator.setCurrentIndex(dialog.moderator.findData(coder))
         dialog.limit.setFocus()
         dialog.limit.selectAll()

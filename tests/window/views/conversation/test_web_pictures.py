@@ -41,7 +41,7 @@ async def test_a_picture_comes_by_a_click_and_from_this_machine_by_a_second(
     async with web_site({"/a.png": _send}) as site:
         replies = [Reply(text=f"Here: ![the plot]({site.url('/a.png')})")]
         async with desk(qapp, theme, tmp_path, replies) as person:
-            await person.follow_up("Show it")
+            await person.follow_up("Preview")
             await person.finish()
             await _click(person, "Load picture from 127.0.0.1")
             await until(lambda: _find(person, "127.0.0.1 is in your network or on this computer.") is not None)
@@ -53,7 +53,7 @@ async def test_a_picture_comes_by_a_click_and_from_this_machine_by_a_second(
 
 async def test_a_picture_that_is_not_there_says_so(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with web_site({}) as site, desk(qapp, theme, tmp_path, [Reply(text=f"![]({site.url('/b.png')})")]) as person:
-        await person.follow_up("Show it")
+        await person.follow_up("Preview")
         await person.finish()
         await _click(person, "Load picture from")
         await _click(person, "Load picture anyway")

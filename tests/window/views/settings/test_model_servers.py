@@ -34,7 +34,7 @@ from tests.support.provider_servers import AnthropicServer, own_server
 from tests.support.window import until
 
 KEY = "k-of-the-test-1234567890"
-MODEL_FIELDS = ("Model id", "Display name", "Context size in tokens", "Price of input", "Price of output")
+MODEL_FIELDS = ("Model ID", "Display name", "Context size in tokens", "Input price", "Output price")
 NAMES = {"name": "Name", "address": "Base URL", "key": "Key"}
 
 
@@ -83,7 +83,7 @@ class Page:
 
     def choose(self, kind: str) -> None:
         """Choose a kind in the form."""
-        (box,) = (one for one in self.dialog.findChildren(QComboBox) if one.accessibleName() == "Kind of provider")
+        (box,) = (one for one in self.dialog.findChildren(QComboBox) if one.accessibleName() == "Provider type")
         box.setCurrentText(kind)
         box.activated.emit(box.currentIndex())
 
@@ -130,9 +130,9 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
         await page.press("Test this provider")
         await page.see("It answers and offers 2 models: qwen3, text-embedding-9")
         assert "qwen3 answered in" in page.text
-        assert page.field("Base URL of the provider").text() == f"{server.url}/v1"
+        assert page.field("Base URL").text() == f"{server.url}/v1"
         assert page.engine.services.settings.values.model_servers == ()
-        QTest.keyClick(page.field("Key of the provider"), Qt.Key.Key_Return)
+        QTest.keyClick(page.field("API key"), Qt.Key.Key_Return)
         await page.see("Saved. It answers and offers 2 models.")
         assert page.has("Edit Lab") and page.has("Test Lab") and not page.has("Save")
     await until(lambda: page.models.ready[:2] == ("lab/qwen3", "lab/text-embedding-9"))
@@ -158,8 +158,8 @@ async def test_a_server_is_renamed_keeps_its_key_and_loses_it_when_asked(page: P
         page.fill(name="Lab", address=server.url, key=KEY)
         await page.press("Save")
         await page.press("Edit Lab")
-        assert page.field("Name of the provider").text() == "Lab"
-        assert page.field("Key of the provider").text() == "", "a key is never shown"
+        assert page.field("Provider name").text() == "Lab"
+        assert page.field("API key").text() == "", "a key is never shown"
         page.fill(name="Renamed")
         await page.press("Save")
         await until(lambda: page.has("Edit Renamed"))
@@ -179,8 +179,8 @@ async def test_a_server_is_removed_after_a_confirmation(page: Page) -> None:
         await page.press("Save")
         await page.press("Remove Lab")
         await page.see("Remove Lab? Conversations with its models stay.")
-        assert page.dialog.focusWidget() is page.button("Keep")
-        await page.press("Keep")
+        assert page.dialog.focusWidget() is page.button("Cancel")
+        await page.press("Cancel")
         assert page.has("Remove Lab") and not page.has("Remove")
         await page.press("Remove Lab")
         await page.press("Remove")
@@ -197,8 +197,8 @@ async def test_refused_values_stay_in_the_form_and_esc_cancels_it(page: Page) ->
         page.fill(address=server.url, key="two words")
         await page.press("Save")
         await page.see("spaces or characters that no key has")
-        assert page.field("Name of the provider").text() == "Lab"
-        QTest.keyClick(page.field("Name of the provider"), Qt.Key.Key_Escape)
+        assert page.field("Provider name").text() == "Lab"
+        QTest.keyClick(page.field("Provider name"), Qt.Key.Key_Escape)
         assert not page.has("Save") and page.dialog.isVisible()
         assert page.engine.services.settings.values.model_servers == ()
         assert page.dialog.focusWidget() is page.button("Add provider…")
@@ -218,9 +218,9 @@ async def test_unticked_models_are_not_offered(page: Page) -> None:
         page.fill(name="Lab", address=server.url)
         await page.press("Save")
         await page.press("Models Lab")
-    await page.see("2 of 2 offered")
+    await page.see("2 of 2 selected")
     page.row("text-embedding-9").setCheckState(Qt.CheckState.Unchecked)
-    await page.see("1 of 2 offered")
+    await page.see("1 of 2 selected")
     await until(lambda: page.models.ready[:2] == ("lab/qwen3",))
     await page.press("Select none")
     await until(lambda: page.models.ready == ())
@@ -240,21 +240,21 @@ async def test_a_model_of_ones_own_is_added_in_a_form_changed_and_removed(page: 
     values = ("secret 1", "Secret", "128k", "0.5", "x")
     for name, value in zip(MODEL_FIELDS, values, strict=True):
         QTest.keyClicks(page.field(name), value)
-    assert (page.field("Price of output").property("state"), page.button("Save model").isEnabled()) == ("wrong", False)
-    page.field("Price of output").setText("1")
+    assert (page.field("Output price").property("state"), page.button("Save model").isEnabled()) == ("wrong", False)
+    page.field("Output price").setText("1")
     await page.press("Save model")
     await page.see("An id has no spaces")
-    page.field("Model id").setText("secret-1")
+    page.field("Model ID").setText("secret-1")
     await page.press("Save model")
     await until(lambda: page.rows == ["Secret   ·   128K   ·   $0.50 / $1   ·   tools   ·   added by you"])
     await until(lambda: page.models.ready == ("lab/secret-1",))
     page.model_list.setCurrentRow(0)
-    await page.press("Edit the selected model")
-    page.field("Model id").setText("secret-2")
+    await page.press("Edit selected model")
+    page.field("Model ID").setText("secret-2")
     await page.press("Save model")
     await until(lambda: page.models.ready == ("lab/secret-2",))
     page.model_list.setCurrentRow(0)
-    await page.press("Remove the selected model")
+    await page.press("Remove selected model")
     await until(lambda: page.models.ready == ())
 
 
@@ -263,10 +263,10 @@ async def test_the_form_has_the_fields_of_its_kind(page: Page) -> None:
     await page.press("Add provider…")
     assert not page.has("Add provider…"), "the form is open"
     page.choose("Google Gemini")
-    assert page.fields == {"Name of the provider", "Key of the provider"}
+    assert page.fields == {"Provider name", "API key"}
     assert not page.button("Save").isEnabled(), "it needs a key"
-    page.choose("Errand on another machine")
-    assert page.fields == {"Base URL of the provider", "Key of the provider"}
+    page.choose("Errand on another computer")
+    assert page.fields == {"Base URL", "API key"}
     page.choose("Anthropic-compatible")
     async with AnthropicServer() as server:
         page.fill(name="Claude at work", address=server.url, key=KEY)

@@ -51,9 +51,9 @@ async def test_a_personality_is_created_saved_and_deleted_after_a_confirmation(
     found = await stored(engine, "Pirate")
     assert found is not None and (found.system_prompt, "shell" in found.tools) == ("Talk like one.", False)
     settings.buttons()["Edit Pirate"].click()
-    settings.buttons()["Delete …"].click()
+    settings.buttons()["Delete…"].click()
     settings.buttons()["Cancel"].click()
-    settings.buttons()["Delete …"].click()
+    settings.buttons()["Delete…"].click()
     settings.buttons()["Delete"].click()
     await until(lambda: "Edit Assistant" in settings.buttons() and "Edit Pirate" not in settings.buttons())
     assert await stored(engine, "Pirate") is None
@@ -69,14 +69,14 @@ async def test_unsaved_changes_are_discarded_only_after_a_confirmation(
     settings.dialog.open_page("personalities")
     assert prompt(settings).toPlainText() == "Be brief."
     settings.buttons()["Back"].click()
-    await settings.see("Leave without saving the changes?")
-    settings.buttons()["Go on editing"].click()
+    await settings.see("Discard unsaved changes?")
+    settings.buttons()["Keep editing"].click()
     assert prompt(settings).toPlainText() == "Be brief."
     settings.buttons()["Save"].click()
-    await settings.see("comes with Errand · changed")
+    await settings.see("built-in · edited")
     settings.buttons()["Edit Assistant"].click()
-    assert "Delete …" not in settings.buttons()
-    settings.buttons()["Restore the original"].click()
+    assert "Delete…" not in settings.buttons()
+    settings.buttons()["Restore original"].click()
     settings.buttons()["Save"].click()
     await until(lambda: "Edit Assistant" in settings.buttons())
     assistant = await engine.database.personalities.get("assistant")
@@ -113,7 +113,7 @@ async def test_an_imported_personality_is_stored_only_on_save(
     found = await stored(engine, "Pirate")
     assert found is not None and (found.id != "pirate", found.tools) == (True, ("code",))
     page.import_file(str(tmp_path / "none.json"))
-    await settings.see("cannot be read: No such file or directory.")
+    await settings.see("No such file or directory.")
 
 
 async def test_an_imported_personality_with_only_unknown_tools_cannot_be_saved(
@@ -129,7 +129,7 @@ async def test_an_imported_personality_with_only_unknown_tools_cannot_be_saved(
 
 def test_a_file_without_a_personality_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"id": 1}')
-    with pytest.raises(NotAPersonality, match="holds no personality"):
+    with pytest.raises(NotAPersonality, match="isn't a personality"):
         personality_file.read(tmp_path / "bad.json")
 
 
@@ -138,14 +138,14 @@ async def test_colour_and_temperature_are_saved(settings: Settings, engine: Engi
     settings.buttons()["Edit Assistant"].click()
     (color,) = page.findChildren(ColorComboBox)
     (warmth,) = page.findChildren(TemperatureComboBox)
-    assert (color.currentText(), warmth.currentText()) == ("Blue", "the model's own")
+    assert (color.currentText(), warmth.currentText()) == ("Blue", "Model default")
     color.choose("pink")
     warmth.choose(0.25)
     settings.buttons()["Save"].click()
-    await settings.see("comes with Errand · changed")
+    await settings.see("built-in · edited")
     assistant = await engine.database.personalities.get("assistant")
     assert assistant is not None and (assistant.color, assistant.temperature) == ("pink", 0.25)
     settings.buttons()["Edit Assistant"].click()
     assert (color.currentText(), warmth.currentText()) == ("Pink", "0.25")
-    settings.buttons()["Restore the original"].click()
+    settings.buttons()["Restore original"].click()
     assert (color.currentText(), warmth.temperature) == ("Blue", None)

@@ -21,7 +21,7 @@ READY = Provider(
     ("changed", "words", "tone"),
     [
         ({}, "Key from OPENAI_API_KEY · 1,200 models", "muted"),
-        ({"in_the_clear": True}, "What is sent to http://b is not encrypted", "waiting"),
+        ({"in_the_clear": True}, "The connection to http://b isn't encrypted", "waiting"),
         ({"in_the_clear": True, "list_error": "It could not be reached."}, "It could not be reached.", "waiting"),
         ({"ready": False}, "No address yet: choose Edit…", "waiting"),
         ({"key_source": "file"}, "Key in the encrypted file · 1,200 models", "muted"),

@@ -136,7 +136,7 @@ async def test_text_in_a_number_field_is_refused_and_stays(settings: Settings) -
 async def test_a_number_below_its_minimum_is_refused(settings: Settings, engine: EngineServer) -> None:
     await until(lambda: "Max turns" in settings.fields())
     settings.type("Max turns", "0")
-    await settings.see("This cannot be less than 1.")
+    await settings.see("Must be at least 1.")
     assert settings.fields()["Max turns"].property("state") == "wrong"
     assert engine.services.settings.values.max_turns == 50
 
@@ -165,7 +165,7 @@ async def test_the_search_shows_settings_that_contain_all_words(settings: Settin
     await until(lambda: "Max turns" not in settings.fields())
     assert set(settings.fields()) == {"Search settings", "Daily budget"}
     settings.type("Search settings", "no such words")
-    await settings.see("No setting has these words.")
+    await settings.see("No results")
 
 
 async def test_a_search_finds_advanced_settings_keeps_rows_whole_and_is_cleared_when_reopened(
@@ -190,13 +190,13 @@ async def test_an_api_key_is_stored_and_never_shown(settings: Settings, engine: 
         settings.dialog.open_page("providers")
         await settings.see("No provider is set up yet.")
         settings.buttons()["Add provider…"].click()
-        settings.choose("Kind of provider", "OpenAI")
-        settings.type("Key of the provider", "sk-a-secret")
+        settings.choose("Provider type", "OpenAI")
+        settings.type("API key", "sk-a-secret")
         await until(lambda: "Remove OpenAI" in settings.buttons())
     assert "Saved." in settings.texts() and "sk-a-secret" not in settings.texts()
-    assert "Key of the provider" not in settings.fields()
+    assert "API key" not in settings.fields()
     settings.buttons()["Edit OpenAI"].click()
-    assert set(settings.fields()) == {"Key of the provider"}, "there is one such provider: nothing else can change"
+    assert set(settings.fields()) == {"API key"}, "there is one such provider: nothing else can change"
     settings.buttons()["Cancel"].click()
     settings.buttons()["Remove OpenAI"].click()
     await settings.see("Remove the key of OpenAI?")
@@ -226,7 +226,7 @@ async def test_a_provider_is_tested_with_a_real_call_and_can_be_tested_again(
         settings.buttons()["Test OpenAI"].click()
         await settings.see("OpenAI refused the key (401). It is the one in the variable OPENAI_API_KEY")
         settings.buttons()["Test OpenAI"].click()
-        await settings.see("Asking one of its models…")
+        await settings.see("Testing one of its models…")
         settings.buttons()["Test OpenAI"].click()
         assert settings.buttons()["Test OpenAI"].text() == "Testing…"
         settings.dialog.close()
@@ -262,15 +262,15 @@ async def test_a_grant_is_shown_in_full_and_can_be_revoked(settings: Settings, e
     used = msgspec.structs.replace(GRANT, last_used_at=GRANT.created_at)
     engine.log.publish(GrantUpdate(grant=used))
     await settings.see("last used 20 Nov 2026")
-    settings.buttons()["Yes, revoke python -m pytest -q"].click()
-    await settings.see("No rules yet")
+    settings.buttons()["Confirm: revoke python -m pytest -q"].click()
+    await settings.see("No saved permissions")
 
 
 async def test_a_rule_that_denies_is_written_in_the_form_and_stored(settings: Settings, engine: EngineServer) -> None:
     settings.dialog.open_page("permissions")
-    settings.buttons()["Add a rule …"].click()
+    settings.buttons()["Add rule…"].click()
     assert not settings.buttons()["Add rule"].isEnabled()
-    settings.type("Words that commands begin with", "git push ...")
+    settings.type("Start of the command", "git push ...")
     await settings.see("Everywhere")
     (grant,) = engine.services.grants.all()
     assert (grant.decision, grant.call) == ("deny", GrantedCall(prefix=("git", "push")))
@@ -280,14 +280,14 @@ async def test_a_rule_that_denies_is_written_in_the_form_and_stored(settings: Se
 
 async def test_a_rule_that_the_engine_refuses_says_why_and_keeps_what_was_typed(settings: Settings) -> None:
     settings.dialog.open_page("permissions")
-    settings.buttons()["Add a rule …"].click()
-    settings.choose("Kind of rule", "Run without asking commands that begin with")
-    settings.type("Words that commands begin with", "bash -c")
+    settings.buttons()["Add rule…"].click()
+    settings.choose("Rule type", "Always run commands starting with")
+    settings.type("Start of the command", "bash -c")
     await settings.see("so none was added")
-    assert settings.fields()["Words that commands begin with"].text() == "bash -c"
-    settings.type("Words that commands begin with", "git 'push")
-    await settings.see("“git 'push” is not one command: a quotation mark is missing")
-    settings.type("Words that commands begin with", "make;rm x")
+    assert settings.fields()["Start of the command"].text() == "bash -c"
+    settings.type("Start of the command", "git 'push")
+    await settings.see("“git 'push” is not one command: a quotation mark has no counterpart")
+    settings.type("Start of the command", "make;rm x")
     await settings.see("not the beginning of one command")
 
 
@@ -295,8 +295,8 @@ async def test_a_rule_about_a_folder_is_written_in_the_form(
     settings: Settings, engine: EngineServer, tmp_path: Path
 ) -> None:
     settings.dialog.open_page("permissions")
-    settings.buttons()["Add a rule …"].click()
-    settings.choose("Kind of rule", "Never read or change files in")
+    settings.buttons()["Add rule…"].click()
+    settings.choose("Rule type", "Never read or change files in")
     settings.type("Folder", str(tmp_path))
     await until(lambda: bool(engine.services.grants.all()))
     (grant,) = engine.services.grants.all()
@@ -306,9 +306,9 @@ async def test_a_rule_about_a_folder_is_written_in_the_form(
 @pytest.mark.parametrize(
     ("kind", "field", "typed", "call"),
     [
-        ("Open without asking pages of", "Host", "*.example.org", GrantedCall(host="*.example.org")),
+        ("Always open pages of", "Host", "*.example.org", GrantedCall(host="*.example.org")),
         (
-            "Never call the tool of another program",
+            "Never call the server tool",
             "Tool from a server",
             "github/*",
             GrantedCall(service="github/*"),
@@ -319,8 +319,8 @@ async def test_a_rule_about_a_host_or_a_tool_is_written_in_the_form_and_listed(
     settings: Settings, engine: EngineServer, kind: str, field: str, typed: str, call: GrantedCall
 ) -> None:
     settings.dialog.open_page("permissions")
-    settings.buttons()["Add a rule …"].click()
-    settings.choose("Kind of rule", kind)
+    settings.buttons()["Add rule…"].click()
+    settings.choose("Rule type", kind)
     settings.type(field, "*")
     await settings.see("so none was added")
     settings.type(field, typed)
@@ -331,8 +331,8 @@ async def test_a_rule_about_a_host_or_a_tool_is_written_in_the_form_and_listed(
 
 async def test_code_is_denied_in_the_form_without_typing(settings: Settings, engine: EngineServer) -> None:
     settings.dialog.open_page("permissions")
-    settings.buttons()["Add a rule …"].click()
-    settings.choose("Kind of rule", "Never run code")
+    settings.buttons()["Add rule…"].click()
+    settings.choose("Rule type", "Never run code")
     settings.buttons()["Add rule"].click()
     await settings.see("any code")
     assert [grant.call for grant in engine.services.grants.all()] == [GrantedCall(operation="code")]
@@ -340,8 +340,8 @@ async def test_code_is_denied_in_the_form_without_typing(settings: Settings, eng
 
 async def test_a_rule_is_checked_against_recorded_calls_before_and_after_it_is_added(settings: Settings) -> None:
     settings.dialog.open_page("permissions")
-    settings.buttons()["Add a rule …"].click()
-    QTest.keyClicks(settings.fields()["Words that commands begin with"], "git push")
+    settings.buttons()["Add rule…"].click()
+    QTest.keyClicks(settings.fields()["Start of the command"], "git push")
     settings.buttons()["Check the last 100 calls"].click()
     await settings.see("It would have decided 0 of the last 0 calls.")
     settings.buttons()["Add rule"].click()
@@ -359,8 +359,8 @@ async def test_a_skill_is_shown_whole_before_it_is_installed_then_listed_switche
     (source / "SKILL.md").write_text("---\nname: report\ndescription: Makes reports.\n---\nThe whole text.\n")
     (source / "scripts/make.py").write_text("print('made')\n")
     settings.dialog.open_page("skills")
-    await settings.see("No skills here")
-    settings.buttons()["Install a skill …"].click()
+    await settings.see("No skills")
+    settings.buttons()["Install skill…"].click()
     settings.type("Folder or address", str(tmp_path / "nothing"))
     await settings.see("There is no folder")
     assert not any(name.startswith("Install report") for name in settings.buttons())
@@ -374,13 +374,13 @@ async def test_a_skill_is_shown_whole_before_it_is_installed_then_listed_switche
 
     settings.buttons()["Show report"].click()
     await settings.see("The whole text.")
-    settings.buttons()["Tell agents of report"].click()
+    settings.buttons()["Use report"].click()
     await settings.see(" · off")
     settings.buttons()["Remove report"].click()
     settings.buttons()["Keep report"].click()
     settings.buttons()["Remove report"].click()
-    settings.buttons()["Yes, remove report"].click()
-    await settings.see("No skills here")
+    settings.buttons()["Confirm: remove report"].click()
+    await settings.see("No skills")
     assert not file.exists()
 
 
@@ -392,11 +392,11 @@ async def test_one_of_several_skills_is_chosen_and_a_taken_name_is_not_installed
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: About {name}.\n---\n")
     settings.dialog.open_page("skills")
-    settings.buttons()["Install a skill …"].click()
+    settings.buttons()["Install skill…"].click()
     for _ in range(2):
         settings.type("Folder or address", str(tmp_path / "source"))
         boxes = settings.dialog.findChildren(QComboBox)
-        choices = next(box for box in boxes if box.accessibleName() == "Skills in it")
+        choices = next(box for box in boxes if box.accessibleName() == "Skills")
         await until(choices.isVisible)
         choices.setCurrentIndex(2)
         choices.textActivated.emit("two")
@@ -404,8 +404,8 @@ async def test_one_of_several_skills_is_chosen_and_a_taken_name_is_not_installed
         if "Install two" not in settings.buttons():
             break
         settings.buttons()["Install two"].click()
-        await settings.see("two was installed.")
-        settings.buttons()["Install a skill …"].click()
+        await settings.see("Installed two.")
+        settings.buttons()["Install skill…"].click()
     await settings.see("There is a skill two already")
     assert [skill.name for skill in (await engine.services.skills.listing(None)).skills] == ["two"]
 
@@ -417,7 +417,7 @@ async def test_about_shows_the_data_folder(settings: Settings, tmp_path: Path) -
 
 async def test_about_shows_the_licences_of_libraries(settings: Settings, theme: Theme) -> None:
     settings.dialog.open_page("about")
-    settings.buttons()["Licences of libraries …"].click()
+    settings.buttons()["Licences…"].click()
     dialog = settings.dialog.findChild(LicencesDialog)
     assert dialog is not None
     await until(lambda: dialog.list.count() > 50)

@@ -124,7 +124,7 @@ def test_a_pressed_shortcut_is_recorded_shown_and_can_be_reset(
     press(page, "Play the tour", Qt.Key.Key_Y)
     assert shortcuts.keys("tour") == ("Ctrl+Y",)
     assert button(page, "Play the tour:").text() == "Ctrl+Y"
-    QTest.mouseClick(button(page, "Back to the default of Play the tour"), Qt.MouseButton.LeftButton)
+    QTest.mouseClick(button(page, "Reset Play the tour"), Qt.MouseButton.LeftButton)
     assert shortcuts.keys("tour") == ()
 
 
@@ -132,8 +132,8 @@ def test_a_conflicting_shortcut_names_the_other_action_and_is_kept_or_replaced(
     page: ShortcutsPageView, shortcuts: ShortcutStore
 ) -> None:
     press(page, "Play the tour", Qt.Key.Key_W)
-    assert "Ctrl+W belongs to “Close tab”." in texts(page)
-    QTest.mouseClick(button(page, "Keep"), Qt.MouseButton.LeftButton)
+    assert "Ctrl+W is already used by “Close tab”." in texts(page)
+    QTest.mouseClick(button(page, "Cancel"), Qt.MouseButton.LeftButton)
     assert (shortcuts.keys("tour"), shortcuts.keys("close_tab")) == ((), ("Ctrl+W",))
     press(page, "Play the tour", Qt.Key.Key_W)
     QTest.mouseClick(button(page, "Replace"), Qt.MouseButton.LeftButton)
@@ -144,7 +144,7 @@ def test_a_refused_shortcut_gives_the_reason_esc_cancels_and_backspace_clears(
     page: ShortcutsPageView, shortcuts: ShortcutStore
 ) -> None:
     press(page, "Stop task", Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier)
-    assert any(text.startswith("Return is needed for writing") for text in texts(page))
+    assert any(text.startswith("Return is needed for typing") for text in texts(page))
     press(page, "Stop task", Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
     assert shortcuts.keys("stop") == ("Ctrl+.",)
     press(page, "Stop task", Qt.Key.Key_Backspace, Qt.KeyboardModifier.NoModifier)

@@ -68,9 +68,9 @@ async def test_removed_skill_is_put_back_by_undo(page: SkillsPageView, engine: E
     file = (await skills.install(SkillInstallParams(source=shown.source, fingerprint=shown.fingerprint))).file
     page.load()
     await press(page, "Remove report")
-    await press(page, "Yes, remove report")
-    await until(lambda: has(page, "report was removed.") and "Remove report" not in visible(page))
+    await press(page, "Confirm: remove report")
+    await until(lambda: has(page, "Removed report.") and "Remove report" not in visible(page))
     assert (await skills.listing(None)).skills == ()
     await press(page, "Undo")
-    await until(lambda: has(page, "report is back.") and "Remove report" in visible(page))
+    await until(lambda: has(page, "Restored report.") and "Remove report" in visible(page))
     assert [skill.file for skill in (await skills.listing(None)).skills] == [file] and "Undo" not in visible(page)

@@ -93,9 +93,9 @@ async def is_checked(page: ToolsPageView, name: str, *, checked: bool) -> None:
 
 async def test_a_server_is_added_started_looked_at_and_removed(page: ToolsPageView) -> None:
     await until(lambda: "No servers yet" in texts(page) and "code" in texts(page))
-    await press(page, "Add a server …")
+    await press(page, "Add server…")
     fields = named_fields(page)
-    assert "Add a server …" not in buttons(page)
+    assert "Add server…" not in buttons(page)
     QTest.keyClicks(fields["Name of the server"], "bad name")
     fields["Command or address of the server"].setText(shlex.join(command()))
     await press(page, "Add server")
@@ -105,7 +105,7 @@ async def test_a_server_is_added_started_looked_at_and_removed(page: ToolsPageVi
     await until(lambda: "Starts when a task needs it" in texts(page))
     await press(page, "Start test")
     await until(lambda: "Ready, 1 tool" in texts(page) and "test__echo" in texts(page))
-    assert "Add a server …" in buttons(page)
+    assert "Add server…" in buttons(page)
     assert "another program · from the server test · not used lately" in texts(page)
     await press(page, "Log of test")
     await until(lambda: "started as good" in texts(page))
@@ -124,41 +124,43 @@ async def test_a_tool_is_taken_from_a_personality_and_given_back(page: ToolsPage
                     return
                 await asyncio.sleep(0.01)
 
-    await press(page, "The agent has code")
+    await press(page, "Allow agents to use code")
     await assistant_has(code=False)
-    await is_checked(page, "The agent has code", checked=False)
-    await press(page, "The agent has code")
+    await is_checked(page, "Allow agents to use code", checked=False)
+    await press(page, "Allow agents to use code")
     await assistant_has(code=True)
 
 
 async def test_what_was_switched_keeps_the_focus(page: ToolsPageView) -> None:
-    await until(lambda: "The agent has code" in buttons(page))
-    box = buttons(page)["The agent has code"]
+    await until(lambda: "Allow agents to use code" in buttons(page))
+    box = buttons(page)["Allow agents to use code"]
     page.activateWindow()
     box.setFocus()
     QTest.keyClick(box, Qt.Key.Key_Space)
-    await is_checked(page, "The agent has code", checked=False)
-    assert buttons(page)["The agent has code"] is box
+    await is_checked(page, "Allow agents to use code", checked=False)
+    assert buttons(page)["Allow agents to use code"] is box
     QTest.keyClick(box, Qt.Key.Key_Space)
-    await is_checked(page, "The agent has code", checked=True)
+    await is_checked(page, "Allow agents to use code", checked=True)
 
 
 async def test_escape_closes_the_form_and_its_button_comes_back(page: ToolsPageView) -> None:
-    await press(page, "Add a server …")
+    await press(page, "Add server…")
     assert not buttons(page)["Add server"].isEnabled()
     QTest.keyClick(named_fields(page)["Name of the server"], Qt.Key.Key_Escape)
-    assert "Add a server …" in buttons(page)
+    assert "Add server…" in buttons(page)
     assert "Add server" not in buttons(page)
     assert page.isVisible()
 
 
 async def test_tools_are_searched_by_their_words(page: ToolsPageView) -> None:
-    await until(lambda: "The agent has shell" in buttons(page))
+    await until(lambda: "Allow agents to use shell" in buttons(page))
     search = named_fields(page)["Search tools"]
     search.setText("FILES .gitignore")
-    await until(lambda: [name for name in buttons(page) if name.startswith("The agent")] == ["The agent has code"])
+    await until(
+        lambda: [name for name in buttons(page) if name.startswith("Allow agents")] == ["Allow agents to use code"]
+    )
     search.setText("no tool says this")
-    assert "No tool has these words." in texts(page)
+    assert "No results" in texts(page)
 
 
 async def test_a_server_of_a_folder_is_trusted_after_all_that_it_starts_was_shown(
@@ -188,7 +190,7 @@ async def test_a_server_of_a_folder_is_trusted_after_all_that_it_starts_was_show
 
 
 async def add_address(page: ToolsPageView, url: str, **more: str) -> None:
-    await press(page, "Add a server …")
+    await press(page, "Add server…")
     fields = named_fields(page)
     fields["Name of the server"].setText("guarded")
     fields["Command or address of the server"].setText(url)
@@ -231,7 +233,7 @@ async def test_a_sign_in_is_cancelled_and_a_missing_browser_is_said(page: ToolsP
 async def test_a_client_that_the_person_registered_is_entered_with_its_port(
     page: ToolsPageView, engine: EngineServer
 ) -> None:
-    await press(page, "Add a server …")
+    await press(page, "Add server…")
     fields = named_fields(page)
     fields["Command or address of the server"].setText("uvx something")
     assert not fields["Port of the sign-in"].isVisible()

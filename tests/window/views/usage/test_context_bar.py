@@ -51,7 +51,7 @@ async def test_the_bar_shows_the_used_share_and_its_popover_opens_by_keyboard(
         bar = await bar_of(engine, theme, qtbot, await run(engine, PRICED))
         window = window_of(engine)
         assert (bar.text(), bar.is_nearly_full) == (f"{90_000 / window:.0%}".replace("%", " %"), False)
-        assert bar.accessibleName() == f"Context of the last reply: 90,000 tokens of {window:,}. Show its parts"
+        assert bar.accessibleName() == f"Context used by the last reply: 90,000 tokens of {window:,}. Show details"
         QTest.keyClick(bar, Qt.Key.Key_Return)
         assert bar.popover is not None and bar.popover.isVisible()
         labels = [label for label in bar.popover.findChildren(QLabel) if label.isVisible()]
@@ -59,8 +59,8 @@ async def test_the_bar_shows_the_used_share_and_its_popover_opens_by_keyboard(
         assert cut == []
         texts = [label.text() for label in labels]
         assert texts[:2] == ["Context of turn 2", f"90,000 tokens of {window:,} that {PRICED} can read"]
-        names = [text for text in texts if text in ("Instructions", "Tools", "Messages", "Results of tools")]
-        assert names == ["Instructions", "Tools", "Messages", "Results of tools"]
+        names = [text for text in texts if text in ("Instructions", "Tools", "Messages", "Tool results")]
+        assert names == ["Instructions", "Tools", "Messages", "Tool results"]
         assert "1 result" in texts and "2 messages" in texts
         below = texts[texts.index("Instructions") + 3 : texts.index("Tools")]
         assert below[::2] == ["Personality", "How agents work", "Working folder"]

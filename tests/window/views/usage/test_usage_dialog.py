@@ -38,7 +38,7 @@ def test_a_chart_has_a_bar_for_each_day_also_for_those_without_use() -> None:
     assert (bars.title, [bar.label for bar in bars.bars]) == ("Money per day", ["18 Nov", "19 Nov", "20 Nov"])
     assert [bar.value for bar in bars.bars] == [0.5, 0.0, 0.0]
     assert bars.bars[0].description == "18 November 2026: $0.5000 · 110 tokens · 2 turns · 1 task"
-    assert (bars.bars[1].description, axis_maximum(bars)) == ("19 November 2026: nothing used", pytest.approx(0.6))
+    assert (bars.bars[1].description, axis_maximum(bars)) == ("19 November 2026: no usage", pytest.approx(0.6))
 
 
 def test_without_costs_the_chart_shows_tokens_and_long_periods_are_grouped_by_month() -> None:
@@ -121,10 +121,10 @@ async def test_the_arrow_keys_move_between_bars_and_describe_each(
     dialog = dialog_on(engine, theme, qapp, qtbot)
     await until(lambda: "$0.2500" in dialog.chart.description)
     QTest.keyClick(dialog.chart, Qt.Key.Key_Left)
-    assert dialog.chart.description.endswith("nothing used") and dialog.chart.description in texts(dialog)
+    assert dialog.chart.description.endswith("no usage") and dialog.chart.description in texts(dialog)
     QTest.keyClick(dialog.chart, Qt.Key.Key_End)
     QTest.mouseMove(dialog.chart, dialog.chart.rect().center())
-    await until(lambda: dialog.chart.description.endswith("nothing used"))
+    await until(lambda: dialog.chart.description.endswith("no usage"))
     QTest.keyClick(dialog.chart, Qt.Key.Key_Right)
     assert dialog.chart.accessibleDescription() == dialog.chart.description
 
@@ -133,7 +133,7 @@ async def test_the_dialog_says_that_nothing_was_used_and_updates_when_a_task_end
     engine: StoreEngine, theme: Theme, qapp: QApplication, qtbot: QtBot
 ) -> None:
     dialog = dialog_on(engine, theme, qapp, qtbot)
-    await until(lambda: "Nothing was used" in texts(dialog))
+    await until(lambda: "No usage" in texts(dialog))
     assert not dialog.copy_button.isEnabled()
     done = await engine.parts.watcher.end((await engine.parts.start()).id)
     await until(lambda: dialog.totals.isVisible() and dialog.totals.texts[4:] == ("1", "1"))

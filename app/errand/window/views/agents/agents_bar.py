@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWid
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import TurnRule, TurnTaking
 from errand.protocol.tasks import Task
+from errand.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.store import ConversationStore
@@ -23,15 +24,18 @@ from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.status_dot import dot_state
 
 _DOT, _LONGEST = 14, 24
-_NO_CONVERSATION_YET = "Send a first message. Then others can take part in the conversation."
+_NO_CONVERSATION_YET = tr("Send a message first, then other agents can join.")
 
 TURN_RULES: dict[TurnRule, tuple[str, str]] = {
     "addressed": (
-        "By name",
-        "Whom a message names with @ answers, else who spoke last. An agent that names another hands over to it.",
+        tr("By name"),
+        tr(
+            "The agent mentioned with @ answers, otherwise the last one. An agent that mentions another "
+            "hands over to it."
+        ),
     ),
-    "round_robin": ("Round robin", "After your message each speaks once, in the order in which they joined."),
-    "moderator": ("A moderator", "One agent speaks first and after each of the others; whom it names speaks next."),
+    "round_robin": (tr("Round robin"), tr("After your message, each agent replies once, in the order they joined.")),
+    "moderator": (tr("Moderator"), tr("One agent replies first and after every other agent, and picks who is next.")),
 }
 
 
@@ -119,8 +123,8 @@ class AgentsBarView(QWidget):
         self._theme = theme
         self._chips: dict[str, AgentChipView] = {}
         self.turns = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
-        self._add = IconButton(theme, "plus", "Add an agent")
-        self._more = IconButton(theme, "users", "Agents and turns")
+        self._add = IconButton(theme, "plus", tr("Add agent"))
+        self._more = IconButton(theme, "users", tr("Agents and turns"))
         tokens = theme.tokens
         self._wrap = FlowLayout(tokens.space_tight)
         row = QHBoxLayout(self)
@@ -129,7 +133,7 @@ class AgentsBarView(QWidget):
         row.addLayout(self._wrap, 1)
         for widget in (self.turns, self._add, self._more):
             row.addWidget(widget)
-        self.setAccessibleName("Agents")
+        self.setAccessibleName(tr("Agents"))
         self._add.clicked.connect(self.add_agent)
         self._more.clicked.connect(self._on_more_clicked)
         self.show_agents()
@@ -213,8 +217,8 @@ class AgentsBarView(QWidget):
 
     def _on_more_clicked(self) -> None:
         menu = QMenu(self)
-        menu.addAction(self._theme.icon("refresh-cw"), "Turns…", self.set_turns)
-        menu.addAction(self._theme.icon("plus"), "Add an agent…", self.add_agent)
+        menu.addAction(self._theme.icon("refresh-cw"), tr("Turns…"), self.set_turns)
+        menu.addAction(self._theme.icon("plus"), tr("Add agent…"), self.add_agent)
         menu.addSeparator()
         for agent in self._bar_agents():
             self._fill_menu(menu.addMenu(agent.name.replace("&", "&&")), agent)
@@ -240,15 +244,15 @@ class AgentsBarView(QWidget):
     def _fill_menu(self, menu: QMenu, agent: Agent) -> None:
         """Fill the menu of one agent."""
         is_shown, works = agent == self._store.agents.shown, self._working_task(agent)
-        show = menu.addAction(self._theme.icon("corner-down-right"), "Look at its branch")
+        show = menu.addAction(self._theme.icon("corner-down-right"), tr("Show branch"))
         show.triggered.connect(partial(self._on_chip_clicked, agent.id))
         show.setEnabled(not is_shown)
-        switch = menu.addAction(self._theme.icon("git-branch"), "Bring it here")
+        switch = menu.addAction(self._theme.icon("git-branch"), tr("Move here"))
         switch.triggered.connect(partial(self._store.branches.bring_agent, agent.id))
         switch.setEnabled(not is_shown and not works)
-        compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
+        compare = menu.addAction(self._theme.icon("columns-2"), tr("Compare with current branch"))
         compare.triggered.connect(partial(self._on_compare_requested, agent.id))
         compare.setEnabled(not is_shown)
-        remove = menu.addAction(self._theme.icon("x"), "Remove…")
+        remove = menu.addAction(self._theme.icon("x"), tr("Remove…"))
         remove.triggered.connect(partial(self.remove_agent, agent))
         remove.setEnabled(not works)

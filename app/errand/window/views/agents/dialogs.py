@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from errand.protocol.agents import Agent, Color, Personality
 from errand.protocol.conversations import TurnRule, TurnTaking
+from errand.translation import tr
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -26,9 +27,9 @@ from errand.window.widgets.dialogs import QuestionDialog
 from errand.window.widgets.labels import TextLabel
 
 _COLORS: tuple[Color, ...] = get_args(Color)
-_ABOUT = (
-    "It begins where the first agent stands, sees what everybody said, and works on a branch of its own as soon as it "
-    "writes beside another one."
+_ABOUT = tr(
+    "It starts where the first agent is, sees all messages, and gets its own branch when it writes "
+    "next to another agent."
 )
 _MAX_NAME = 40
 
@@ -45,7 +46,7 @@ class AddAgentDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Add an agent")
+        self.setWindowTitle(tr("Add agent"))
         self._theme = theme
         self._personalities = personalities
         self.personality, self.model, self.color = QComboBox(), QComboBox(), QComboBox()
@@ -71,21 +72,21 @@ class AddAgentDialog(QDialog):
     def _fill(self, models: tuple[str, ...]) -> None:
         for personality in self._personalities:
             self.personality.addItem(agent_icon(personality.color, self._theme), personality.name, personality.id)
-        self.model.addItem("As the personality has it", "")
+        self.model.addItem(tr("From personality"), "")
         for model in models:
             self.model.addItem(model, model)
         for color in _COLORS:
-            self.color.addItem(agent_icon(color, self._theme), color.capitalize() if color else "None", color)
+            self.color.addItem(agent_icon(color, self._theme), color.capitalize() if color else tr("None"), color)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         self.setMinimumWidth(tokens.column // 2)
         self.name.setMaxLength(_MAX_NAME)
         fields = (
-            ("Personality", self.personality),
-            ("Name", self.name),
-            ("Model", self.model),
-            ("Colour", self.color),
+            (tr("Personality"), self.personality),
+            (tr("Name"), self.name),
+            (tr("Model"), self.model),
+            (tr("Colour"), self.color),
         )
         form = QFormLayout()
         form.setHorizontalSpacing(tokens.space_wide)
@@ -94,7 +95,7 @@ class AddAgentDialog(QDialog):
             field.setAccessibleName(name)
             field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             form.addRow(name, field)
-        add, cancel = push_button("Add", "primary"), push_button("Cancel")
+        add, cancel = push_button(tr("Add"), "primary"), push_button(tr("Cancel"))
         add.clicked.connect(self._on_added)
         cancel.clicked.connect(self.reject)
         self.name.returnPressed.connect(self._on_added)
@@ -127,15 +128,12 @@ class RemoveAgentDialog(QuestionDialog):
     def __init__(self, name: str, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Remove an agent")
+        self.setWindowTitle(tr("Remove agent"))
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setText(f"Remove {name} from this conversation?")
-        self.setInformativeText(
-            "What it wrote stays, under its name. Its branches stay too: go to them by the tree. "
-            "A task of it that was interrupted cannot be resumed any more."
-        )
-        remove = self.addButton("Remove", QMessageBox.ButtonRole.AcceptRole)
-        keep = self.addButton("Keep it", QMessageBox.ButtonRole.RejectRole)
+        self.setText(tr("Remove {name} from this conversation?").format(name=name))
+        self.setInformativeText(tr("Its messages and branches stay. Its interrupted tasks can't be resumed."))
+        remove = self.addButton(tr("Remove"), QMessageBox.ButtonRole.AcceptRole)
+        keep = self.addButton(tr("Cancel"), QMessageBox.ButtonRole.RejectRole)
         set_style(remove, "look", "danger")
         self.set_default(keep)
         self.setEscapeButton(keep)
@@ -149,7 +147,7 @@ class TurnOrderDialog(QDialog):
     def __init__(self, theme: Theme, turns: TurnTaking, agents: tuple[Agent, ...], parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Turns")
+        self.setWindowTitle(tr("Turn order"))
         self._theme = theme
         self.rule, self.moderator, self.limit = QComboBox(), QComboBox(), QSpinBox()
         self._about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
@@ -182,7 +180,7 @@ class TurnOrderDialog(QDialog):
         tokens = self._theme.tokens
         self.setMinimumWidth(tokens.column // 2)
         self.limit.lineEdit().setTextMargins(tokens.space_close, 0, tokens.space_close, 0)  # QSS cannot
-        set_tool_tip(self.limit, "After so many replies without a word of yours they wait for you")
+        set_tool_tip(self.limit, tr("After this many replies in a row they wait for you"))
         form = QFormLayout()
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_close)
@@ -190,14 +188,14 @@ class TurnOrderDialog(QDialog):
         explained.setSpacing(tokens.space_tight)
         explained.addWidget(self.rule)
         explained.addWidget(self._about)
-        form.addRow("Who speaks", explained)
-        form.addRow("Moderator", self.moderator)
-        form.addRow("Replies in a row", self.limit)
-        names = {self.rule: "Who speaks", self.moderator: "Moderator", self.limit: "Replies in a row"}
+        form.addRow(tr("Who replies"), explained)
+        form.addRow(tr("Moderator"), self.moderator)
+        form.addRow(tr("Replies in a row"), self.limit)
+        names = {self.rule: tr("Who replies"), self.moderator: tr("Moderator"), self.limit: tr("Replies in a row")}
         for field, name in names.items():
             field.setAccessibleName(name)
             field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        save, cancel = push_button("Save", "primary"), push_button("Cancel")
+        save, cancel = push_button(tr("Save"), "primary"), push_button(tr("Cancel"))
         save.clicked.connect(self._on_saved)
         cancel.clicked.connect(self.reject)
         buttons = QHBoxLayout()

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from errand.client.number_format import money
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
+from errand.translation import tr
 from errand.window.rows.row import Speaker
 from errand.window.stores.conversation.tree_layout import TreeLine
 from errand.window.theme.theme import Theme
@@ -17,7 +18,7 @@ LINE = Qt.ItemDataRole.UserRole + 1
 
 
 def line_title(line: TreeLine) -> str:
-    return line.text or ("Writing…" if line.status == "streaming" else "(no text)")
+    return line.text or (tr("Writing…") if line.status == "streaming" else tr("(no text)"))
 
 
 def line_detail(line: TreeLine) -> str:
@@ -27,7 +28,7 @@ def line_detail(line: TreeLine) -> str:
 
 def _details(line: TreeLine) -> tuple[str, ...]:
     place = f"{line.number} of {line.count}" if line.count else ""
-    who = f"Task from {line.task_from}" if line.task_from else "You" if line.role == "user" else "Reply"
+    who = f"Task from {line.task_from}" if line.task_from else tr("You") if line.role == "user" else tr("Reply")
     return tuple(part for part in (place, who, _turns(line), _money(line)) if part)
 
 

@@ -15,8 +15,8 @@ from errand.window.views.branches.tree_delegate import LINE, TreeDelegate, acces
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.labels import TextLabel
 
-_ONE_BRANCH = "This conversation has one branch. Edit a message or retry a reply to make another."
-_READING = "Reading the tree…"
+_ONE_BRANCH = tr("This conversation has one branch. Edit a message or retry a reply to create another.")
+_READING = tr("Loading branches…")
 _WIDTH = 300
 _ROOT = QModelIndex()
 
@@ -111,7 +111,7 @@ class TreePanelView(QWidget):
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         self.setMinimumWidth(_WIDTH // 2)
-        self._list.setAccessibleName("Branches of this conversation")
+        self._list.setAccessibleName(tr("Branches of this conversation"))
         self._list.setModel(self._model)
         self._list.setItemDelegate(TreeDelegate(self._theme, self._list))
         self._list.setUniformItemSizes(True)
@@ -123,12 +123,12 @@ class TreePanelView(QWidget):
         self._stack.setContentsMargins(tokens.space_tight, 0, tokens.space_tight, tokens.space_tight)
         self._stack.addWidget(self._note)
         self._stack.addWidget(self._list)
-        close = IconButton(self._theme, "x", "Close the tree")
-        ShortcutToolTip(close, "Close the tree", "tree")
+        close = IconButton(self._theme, "x", tr("Close branches"))
+        ShortcutToolTip(close, tr("Close branches"), "tree")
         close.clicked.connect(self.closed)
         head = QHBoxLayout()
         head.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_tight)
-        head.addWidget(TextLabel(self._theme, "Branches", bold=True), 1)
+        head.addWidget(TextLabel(self._theme, tr("Branches"), bold=True), 1)
         head.addWidget(close)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -168,15 +168,15 @@ class TreePanelView(QWidget):
         """The context menu of a line: actions on the branch through it."""
         menu = QMenu(self)
         pair = self._store.compared_with_shown(line.node_id)
-        menu.addAction(self._theme.icon("corner-down-right"), "Go there", partial(self._store.go_to, line.node_id))
-        compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
+        menu.addAction(self._theme.icon("corner-down-right"), tr("Open"), partial(self._store.go_to, line.node_id))
+        compare = menu.addAction(self._theme.icon("columns-2"), tr("Compare with current branch"))
         compare.setEnabled(pair is not None)
         if pair is not None:
             compare.triggered.connect(partial(self.compare_requested.emit, pair))
         if line.count:
             versions = menu.addAction(self._theme.icon("columns-2"), tr("Compare all versions here"))
             versions.triggered.connect(partial(self._store.compare_versions, line.node_id))
-        export = menu.addAction(self._theme.icon("file-text"), "Export this branch …")
+        export = menu.addAction(self._theme.icon("file-text"), tr("Export branch…"))
         export.triggered.connect(partial(self.export_requested.emit, self._store.end_of(line.node_id)))
         return menu
 

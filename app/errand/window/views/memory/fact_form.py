@@ -40,7 +40,7 @@ class FactFormView(InPlaceFormView):
         self._folder.setPlaceholderText("/home/…")
         self._choose = push_button(tr("Choose…"))
         self._choose.setAccessibleName(tr("Choose folder for the fact"))
-        self._save, self._cancel = push_button("Pin", "primary"), push_button(tr("Cancel"), "quiet")
+        self._save, self._cancel = push_button(tr("Pin"), "primary"), push_button(tr("Cancel"), "quiet")
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._lay_out()
         self._text.textChanged.connect(self._on_edited)

@@ -5,6 +5,7 @@ from functools import partial
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QButtonGroup, QFormLayout, QHBoxLayout, QRadioButton
 
+from errand.translation import tr
 from errand.window.theme.theme import ZOOMS, Mode, Theme
 from errand.window.views.settings.page import SettingsPageView
 from errand.window.widgets.combo_box import ComboBox
@@ -12,15 +13,15 @@ from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import TextLabel
 
 _MODES: tuple[tuple[Mode, str], ...] = (
-    ("system", "As the system says"),
-    ("light", "Light"),
-    ("dark", "Dark"),
+    ("system", tr("System")),
+    ("light", tr("Light")),
+    ("dark", tr("Dark")),
 )
 _MOTIONS: tuple[tuple[bool | None, str], ...] = (
-    (None, "As the system says"),
-    (False, "Nothing moves"),
+    (None, tr("System")),
+    (False, tr("Reduced")),
 )
-_SYSTEM_FONT = "The system's font"
+_SYSTEM_FONT = tr("System font")
 _SIZES = tuple(range(11, 23))
 
 
@@ -28,7 +29,7 @@ class AppearancePageView(SettingsPageView):
     """Changes the theme at once; the code that stores the choice listens to the theme."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "Appearance", "A change shows at once.")
+        super().__init__(theme, tr("Appearance"), tr("Changes apply immediately."))
         self._add_colours()
         self.rows.addWidget(hairline())
         self._add_zoom()
@@ -38,49 +39,49 @@ class AppearancePageView(SettingsPageView):
         self._add_motion()
 
     def _add_colours(self) -> None:
-        self.rows.addWidget(TextLabel(self.theme, "Colours", bold=True))
+        self.rows.addWidget(TextLabel(self.theme, tr("Theme"), bold=True))
         group = QButtonGroup(self)
         for mode, text in _MODES:
-            button = self._add_button(group, "Colours", text, chosen=mode == self.theme.mode)
+            button = self._add_button(group, tr("Theme"), text, chosen=mode == self.theme.mode)
             button.clicked.connect(partial(self.theme.set_mode, mode))
 
     def _add_zoom(self) -> None:
         theme = self.theme
         self._zoom = ComboBox(tuple(f"{percent} %" for percent in ZOOMS))
-        self._zoom.setAccessibleName("Zoom")
+        self._zoom.setAccessibleName(tr("Zoom"))
         self._zoom.activated.connect(self._on_zoom_chosen)
         theme.changed.connect(self._on_theme_changed)
         self._on_theme_changed()
         row = QHBoxLayout()
         row.setSpacing(theme.tokens.space_wide)
-        row.addWidget(TextLabel(theme, "Zoom", bold=True))
+        row.addWidget(TextLabel(theme, tr("Zoom"), bold=True))
         row.addWidget(self._zoom)
-        row.addWidget(TextLabel(theme, "Ctrl+Plus and Ctrl+Minus change it anywhere.", tone="muted"), 1)
+        row.addWidget(TextLabel(theme, tr("Press Ctrl+Plus or Ctrl+Minus anywhere to change it."), tone="muted"), 1)
         self.rows.addLayout(row)
 
     def _add_font(self) -> None:
         theme = self.theme
-        self.rows.addWidget(TextLabel(theme, "Text of conversations", bold=True))
+        self.rows.addWidget(TextLabel(theme, tr("Conversation text"), bold=True))
         self._family = ComboBox((_SYSTEM_FONT, *QFontDatabase.families()))
-        self._family.setAccessibleName("Font")
+        self._family.setAccessibleName(tr("Font"))
         self._family.setCurrentText(theme.reading_family or _SYSTEM_FONT)
         self._size = ComboBox(tuple(f"{size} px" for size in _SIZES))
-        self._size.setAccessibleName("Size")
+        self._size.setAccessibleName(tr("Size"))
         self._size.setCurrentText(f"{theme.reading_size} px")
         form = QFormLayout()
         form.setHorizontalSpacing(theme.tokens.space_wide)
         form.setVerticalSpacing(theme.tokens.space_close)
-        form.addRow(TextLabel(theme, "Font"), self._family)
-        form.addRow(TextLabel(theme, "Size"), self._size)
+        form.addRow(TextLabel(theme, tr("Font")), self._family)
+        form.addRow(TextLabel(theme, tr("Size")), self._size)
         self.rows.addLayout(form)
         self._family.activated.connect(self._on_font_chosen)
         self._size.activated.connect(self._on_font_chosen)
 
     def _add_motion(self) -> None:
-        self.rows.addWidget(TextLabel(self.theme, "Motion", bold=True))
+        self.rows.addWidget(TextLabel(self.theme, tr("Motion"), bold=True))
         group = QButtonGroup(self)
         for wanted, text in _MOTIONS:
-            button = self._add_button(group, "Motion", text, chosen=wanted == self.theme.wanted_motion)
+            button = self._add_button(group, tr("Motion"), text, chosen=wanted == self.theme.wanted_motion)
             button.clicked.connect(partial(self.theme.set_motion, wanted))
 
     def _add_button(self, group: QButtonGroup, kind: str, text: str, *, chosen: bool) -> QRadioButton:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QListWidget, QL
 
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult
+from errand.translation import tr
 from errand.window.stores.stores import Stores
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
@@ -36,16 +37,16 @@ PageName = Literal[
     "about",
 ]
 _PAGES: tuple[tuple[PageName, str, str], ...] = (
-    ("general", "General", "sliders-horizontal"),
-    ("providers", "Models and keys", "key-round"),
-    ("personalities", "Personalities", "users"),
-    ("permissions", "Permissions", "shield-question-mark"),
-    ("tools", "Tools", "wrench"),
-    ("skills", "Skills", "file-text"),
-    ("appearance", "Appearance", "palette"),
-    ("shortcuts", "Shortcuts", "keyboard"),
-    ("data", "Data", "database"),
-    ("about", "About", "info"),
+    ("general", tr("General"), "sliders-horizontal"),
+    ("providers", tr("Models and keys"), "key-round"),
+    ("personalities", tr("Personalities"), "users"),
+    ("permissions", tr("Permissions"), "shield-question-mark"),
+    ("tools", tr("Tools"), "wrench"),
+    ("skills", tr("Skills"), "file-text"),
+    ("appearance", tr("Appearance"), "palette"),
+    ("shortcuts", tr("Shortcuts"), "keyboard"),
+    ("data", tr("Data"), "database"),
+    ("about", tr("About"), "info"),
 )
 PAGE_TITLES = tuple(title for _, title, _ in _PAGES)
 _WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
@@ -53,7 +54,7 @@ _WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
 
 class AboutPageView(SettingsPageView):
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
-        super().__init__(theme, "About", "Errand hands work to AI agents, and keeps you in charge of it.")
+        super().__init__(theme, tr("About"), tr("Hand work to AI agents and stay in charge."))
         self._calls = calls
         self._facts_view = QWidget()
         self._facts = QFormLayout(self._facts_view)
@@ -62,9 +63,9 @@ class AboutPageView(SettingsPageView):
         self._facts.setVerticalSpacing(theme.tokens.space_close)
         self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         self.rows.addWidget(self._facts_view)
-        again = push_button("Measure again")
+        again = push_button(tr("Refresh"))
         again.clicked.connect(self.load)
-        licences = push_button("Licences of libraries …")
+        licences = push_button(tr("Licences…"))
         licences.clicked.connect(self._show_licences)
         buttons = QHBoxLayout()
         buttons.addWidget(again)
@@ -91,14 +92,14 @@ class AboutPageView(SettingsPageView):
     def _show(self, status: EngineStatusResult) -> None:
         while self._facts.rowCount():
             self._facts.removeRow(0)
-        self._add("Version", status.version)
-        self._add("Licence", _LICENCES)
-        self._add("Data folder", status.data_dir, mono=True)
-        self._add("Database", status.database, mono=True)
-        self._add("Engine", f"process {status.pid}, since {status.started_at.astimezone():%H:%M}")
-        self._add("Memory", f"{status.memory_bytes / 1e6:.0f} MB")
-        self._add("Processor time", f"{status.cpu_seconds:.1f} s")
-        self._add("Running tasks", str(status.running_tasks))
+        self._add(tr("Version"), status.version)
+        self._add(tr("Licence"), _LICENCES)
+        self._add(tr("Data folder"), status.data_dir, mono=True)
+        self._add(tr("Database"), status.database, mono=True)
+        self._add(tr("Engine"), f"process {status.pid}, since {status.started_at.astimezone():%H:%M}")
+        self._add(tr("Memory used"), f"{status.memory_bytes / 1e6:.0f} MB")
+        self._add(tr("CPU time"), f"{status.cpu_seconds:.1f} s")
+        self._add(tr("Running tasks"), str(status.running_tasks))
 
     def _add(self, name: str, text: str, *, mono: bool = False) -> None:
         label = TextLabel(self.theme, name, tone="muted")
@@ -119,7 +120,7 @@ class SettingsDialog(QDialog):
         self._stores = stores
         self._shortcuts = shortcuts
         self._theme = theme
-        self.setWindowTitle("Settings")
+        self.setWindowTitle(tr("Settings"))
         resize_on_screen(self, theme.pixels(_WIDTH), theme.pixels(_HEIGHT))
         self._names = QListWidget()
         self._stack = QStackedWidget()
@@ -211,7 +212,7 @@ class SettingsDialog(QDialog):
                 return AboutPageView(theme, calls)
 
     def _add_names(self) -> None:
-        self._names.setAccessibleName("Pages of the settings")
+        self._names.setAccessibleName(tr("Settings pages"))
         self._names.setIconSize(QSize(self._theme.tokens.icon_small, self._theme.tokens.icon_small))
         for title in PAGE_TITLES:
             item = QListWidgetItem(title)

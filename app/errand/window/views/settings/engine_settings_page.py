@@ -51,9 +51,9 @@ def _number(setting: Setting, text: str) -> float:
         wanted = "a whole number" if setting.kind == "integer" else "a number"
         raise InvalidValue(f"This takes {wanted}, such as {format_value(setting.default)}.") from error
     if not math.isfinite(value):
-        raise InvalidValue("This takes a number that has an end.")
+        raise InvalidValue(tr("Enter a number."))
     if setting.minimum is not None and value < setting.minimum:
-        raise InvalidValue(f"This cannot be less than {format_value(setting.minimum)}.")
+        raise InvalidValue(tr("Must be at least {minimum}.").format(minimum=format_value(setting.minimum)))
     return value
 
 
@@ -111,7 +111,7 @@ class SettingView(QWidget):
 
     def _made_control(self, theme: Theme) -> QLineEdit | QCheckBox | ComboBox:
         if self._setting.kind == "boolean":
-            check = QCheckBox("On")
+            check = QCheckBox(tr("On"))
             check.clicked.connect(self._on_checked)
             return check
         if self._setting.choices:
@@ -171,17 +171,17 @@ class EngineSettingsPageView(SettingsPageView):
     """Shows only values confirmed by the engine; sends a value when its field loses focus or on Enter."""
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
-        super().__init__(theme, "General", "How tasks run. A change holds for the tasks that start after it.")
+        super().__init__(theme, tr("General"), tr("Applies to new tasks."))
         self._calls = calls
         self._wanted = ""
         self._fields: dict[str, SettingView] = {}
         self._lock = asyncio.Lock()  # the engine may process two concurrent changes in either order
         self._settings: tuple[Setting, ...] = ()
         self._searched = ""
-        self._advanced = push_button("Advanced", "quiet")
+        self._advanced = push_button(tr("Advanced"), "quiet")
         self._advanced.setCheckable(True)
-        self._search = SearchField(theme, "Search settings")
-        self._empty = TextLabel(theme, "No setting has these words.", tone="muted")
+        self._search = SearchField(theme, tr("Search settings"))
+        self._empty = TextLabel(theme, tr("No results"), tone="muted")
         self._empty.hide()
         self.top.addWidget(self._search)
         self.rows.addWidget(self._empty)

@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.conversations import CONVERSATION_LIST, ConversationListParams
+from errand.translation import tr
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
 from errand.window.widgets.combo_box import ComboBox
@@ -31,7 +32,7 @@ class FolderChoiceView(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.tokens.space_close)
-        row.addWidget(TextLabel(theme, "Folder", tone="muted"))
+        row.addWidget(TextLabel(theme, tr("Folder"), tone="muted"))
         row.addWidget(self._choice)
         self._choice.activated.connect(self.folder_chosen)
 

@@ -10,6 +10,7 @@ from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.asks import GRANT_COVERED, Grant, GrantCoveredParams
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS
+from errand.translation import tr
 from errand.window.stores.asks import GrantStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
@@ -23,8 +24,8 @@ from errand.window.widgets.labels import TextLabel
 _LINES = 6
 _MOST_CALLS = 10
 
-_TEXT = "What runs without asking, and what never runs. What only looks needs no rule."
-_NOTHING = "When you allow an approval from now on, it is listed here. You can also write rules of your own."
+_TEXT = tr("What agents may do without asking, and what they may never do. Read-only actions need no permission.")
+_NOTHING = tr("Permissions you grant with “Always allow…” appear here. You can also add your own rules.")
 
 
 class GrantRowView(QWidget):
@@ -39,26 +40,26 @@ class GrantRowView(QWidget):
     def __init__(self, theme: Theme, grant: Grant) -> None:
         super().__init__()
         self._is_denial = grant.decision == "deny"
-        tool = escape_hidden_line(grant.tool) or "every tool"
+        tool = escape_hidden_line(grant.tool) or tr("every tool")
         text = CodeExcerptView(theme, f"What {tool} {'never does' if self._is_denial else 'may do'}", most_lines=_LINES)
         text.set_text(escape_hidden(grant.exact))
         heading = TextLabel(
             theme,
-            "Never" if self._is_denial else "Without asking",
+            tr("Never allow") if self._is_denial else tr("Always allow"),
             bold=True,
             tone="failed" if self._is_denial else "done",
         )
-        self._check = push_button("Check …", "quiet")
-        self._check.setAccessibleName(f"Which of the last calls it decides: {escape_hidden(grant.exact)}")
+        self._check = push_button(tr("Check…"), "quiet")
+        self._check.setAccessibleName(tr("Check recent calls: {rule}").format(rule=escape_hidden(grant.exact)))
         self._check.clicked.connect(self.check_requested)
-        self._covered = CodeExcerptView(theme, "Calls that it decides", most_lines=_MOST_CALLS)
+        self._covered = CodeExcerptView(theme, tr("Matching calls"), most_lines=_MOST_CALLS)
         self._covered.hide()
-        self._revoke = push_button("Revoke …")
-        self._revoke.setAccessibleName(f"Revoke {escape_hidden(grant.exact)}")
-        self._confirm = push_button("Revoke", "danger")
-        self._confirm.setAccessibleName(f"Yes, revoke {escape_hidden(grant.exact)}")
-        self._keep = push_button("Keep")
-        self._keep.setAccessibleName(f"Keep {escape_hidden(grant.exact)}")
+        self._revoke = push_button(tr("Revoke…"))
+        self._revoke.setAccessibleName(tr("Revoke {rule}").format(rule=escape_hidden(grant.exact)))
+        self._confirm = push_button(tr("Revoke"), "danger")
+        self._confirm.setAccessibleName(tr("Confirm: revoke {rule}").format(rule=escape_hidden(grant.exact)))
+        self._keep = push_button(tr("Cancel"))
+        self._keep.setAccessibleName(tr("Cancel: keep {rule}").format(rule=escape_hidden(grant.exact)))
         self._revoke.clicked.connect(self._on_revoke_clicked)
         self._confirm.clicked.connect(self._on_revoked)
         self._keep.clicked.connect(self._on_keep_clicked)
@@ -105,15 +106,15 @@ class GrantRowView(QWidget):
 
 class GrantsPageView(SettingsPageView):
     def __init__(self, theme: Theme, grants: GrantStore, calls: EngineCalls) -> None:
-        super().__init__(theme, "Permissions", _TEXT)
+        super().__init__(theme, tr("Permissions"), _TEXT)
         self._grants = grants
         self._calls = calls
         self._sandbox = TextLabel(theme, wrap=True)
-        self._sandbox.setAccessibleName("Sandbox")
+        self._sandbox.setAccessibleName(tr("Sandbox"))
         self._sandbox.hide()
         self.top.addWidget(self._sandbox)
         self._shown: dict[str, GrantRowView] = {}
-        self._new = push_button("Add a rule …")
+        self._new = push_button(tr("Add rule…"))
         self._form = RuleFormView(theme, calls)
         self.top.addWidget(self._new, 0, Qt.AlignmentFlag.AlignLeft)
         self.top.addWidget(self._form)
@@ -145,7 +146,9 @@ class GrantsPageView(SettingsPageView):
         self.clear_rows()
         self._shown = {}
         if not grants:
-            self.rows.addWidget(EmptyStateView(self.theme, "shield-question-mark", "No rules yet", _NOTHING))
+            self.rows.addWidget(
+                EmptyStateView(self.theme, "shield-question-mark", tr("No saved permissions"), _NOTHING)
+            )
         for grant in grants:
             row = self._shown[grant.id] = GrantRowView(self.theme, grant)
             row.revoked.connect(partial(self._grants.revoke, grant.id))

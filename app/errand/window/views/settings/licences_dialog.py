@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from errand.licences import Library, libraries
+from errand.translation import tr
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
@@ -34,12 +35,12 @@ class LicencesDialog(QDialog):
         super().__init__(parent)
         self._theme = theme
         self._found: tuple[Library, ...] = ()
-        self.setWindowTitle("Licences")
+        self.setWindowTitle(tr("Licences"))
         resize_on_screen(self, theme.pixels(_WIDTH), theme.pixels(_HEIGHT))
-        self.search = SearchField(theme, "Search libraries")
+        self.search = SearchField(theme, tr("Search libraries"))
         self.list = QListWidget()
         self.text = QPlainTextEdit()
-        self._head = TextLabel(theme, "Reading …", tone="muted")
+        self._head = TextLabel(theme, tr("Loading…"), tone="muted")
         self._lay_out()
         self.search.searched.connect(self._filter)
         self.search.down_pressed.connect(self.list.setFocus)
@@ -67,7 +68,9 @@ class LicencesDialog(QDialog):
     def _on_current_changed(self, current: QListWidgetItem | None) -> None:
         one: object = current.data(_LIBRARY) if current is not None else None
         if isinstance(one, Library):
-            self.text.setPlainText("\n\n".join(one.texts) or f"{one.licence}. It comes without a text of its licence.")
+            self.text.setPlainText(
+                "\n\n".join(one.texts) or tr("{licence}. No licence text included.").format(licence=one.licence)
+            )
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -75,11 +78,11 @@ class LicencesDialog(QDialog):
         head.addWidget(self.search, 1)
         head.addSpacing(tokens.space_close)
         head.addWidget(self._head)
-        self.list.setAccessibleName("Libraries")
+        self.list.setAccessibleName(tr("Libraries"))
         self.list.setItemDelegate(ItemDelegate(self._theme, self.list))
         self.list.setFrameShape(QListWidget.Shape.NoFrame)
         self.list.setUniformItemSizes(True)
-        self.text.setAccessibleName("Licence")
+        self.text.setAccessibleName(tr("Licence"))
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setFont(self._theme.font(tokens.size_small, mono=True))

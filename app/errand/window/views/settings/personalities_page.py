@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 from errand.client import personality_file
 from errand.client.personality_file import free_name, new_personality
 from errand.protocol.agents import Personality
+from errand.translation import tr
 from errand.window.stores.catalog import PersonalityStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
@@ -20,8 +21,8 @@ from errand.window.widgets.agent_dot import AgentDotView
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
-_TEXT = "Who an agent is: its prompt, model, tools and thinking level. Choose one where you start a task."
-_FILES = "Personalities (*.json)"
+_TEXT = tr("A personality is an agent's prompt, model, tools and thinking level. Choose one when you start a task.")
+_FILES = tr("Personalities (*.json)")
 
 
 class PersonalityRowView(QWidget):
@@ -31,9 +32,9 @@ class PersonalityRowView(QWidget):
     def __init__(self, theme: Theme, personality: Personality, shipped: Personality | None) -> None:
         super().__init__()
         tokens = theme.tokens
-        edit, duplicate = push_button("Edit"), push_button("Duplicate")
-        edit.setAccessibleName(f"Edit {personality.name}")
-        duplicate.setAccessibleName(f"Duplicate {personality.name}")
+        edit, duplicate = push_button(tr("Edit")), push_button(tr("Duplicate"))
+        edit.setAccessibleName(tr("Edit {name}").format(name=personality.name))
+        duplicate.setAccessibleName(tr("Duplicate {name}").format(name=personality.name))
         edit.clicked.connect(self._on_edited)
         duplicate.clicked.connect(self._on_duplicated)
         name = QHBoxLayout()
@@ -42,7 +43,7 @@ class PersonalityRowView(QWidget):
             name.addWidget(AgentDotView(theme, personality.color))
         name.addWidget(TextLabel(theme, personality.name, bold=True))
         if shipped is not None:
-            origin = "comes with Errand" if shipped == personality else "comes with Errand · changed"
+            origin = tr("built-in") if shipped == personality else tr("built-in · edited")
             name.addWidget(TextLabel(theme, origin, tone="muted"))
         name.addStretch(1)
         words = QVBoxLayout()
@@ -65,7 +66,7 @@ class PersonalityRowView(QWidget):
 
 def personality_summary(personality: Personality) -> str:
     """One line: model, tools, thinking, and the beginning of the prompt."""
-    tools = ", ".join(personality.tools) if personality.tools else "all tools"
+    tools = ", ".join(personality.tools) if personality.tools else tr("all tools")
     thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
     temperature = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
     prompt = " ".join(personality.system_prompt.split()) or "the engine's own prompt"
@@ -78,7 +79,7 @@ class PersonalitiesPageView(SettingsPageView):
     """The list, or the editor of one personality; the editor keeps its state while other pages are shown."""
 
     def __init__(self, theme: Theme, store: PersonalityStore) -> None:
-        super().__init__(theme, "Personalities", _TEXT)
+        super().__init__(theme, tr("Personalities"), _TEXT)
         self._store = store
         self._editing = ""
         self._actions = QWidget()
@@ -94,9 +95,9 @@ class PersonalitiesPageView(SettingsPageView):
 
     def _lay_out(self) -> None:
         tokens = self.theme.tokens
-        new, import_button = push_button("New …", "primary"), push_button("Import …")
-        new.setAccessibleName("New personality")
-        import_button.setAccessibleName("Import a personality")
+        new, import_button = push_button(tr("New…"), "primary"), push_button(tr("Import…"))
+        new.setAccessibleName(tr("New personality"))
+        import_button.setAccessibleName(tr("Import personality"))
         new.clicked.connect(self._on_new)
         import_button.clicked.connect(self._on_import)
         row = QHBoxLayout(self._actions)
@@ -139,7 +140,7 @@ class PersonalitiesPageView(SettingsPageView):
         return next((one for one in self._store.shipped if one.id == personality_id), None)
 
     def _on_new(self) -> None:
-        name = free_name("New personality", self._store.all)
+        name = free_name(tr("New personality"), self._store.all)
         self._edit(Personality(id=uuid4().hex, name=name, system_prompt=""), is_new=True)
 
     def _on_duplicated(self, personality: Personality) -> None:
@@ -153,7 +154,7 @@ class PersonalitiesPageView(SettingsPageView):
         self._store.delete(self._editing, self._show_list, self._editor.show_problem)
 
     def _on_import(self) -> None:
-        dialog = QFileDialog(self, "Import a personality", str(Path.home()), _FILES)
+        dialog = QFileDialog(self, tr("Import personality"), str(Path.home()), _FILES)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(self.import_file)
@@ -171,7 +172,7 @@ class PersonalitiesPageView(SettingsPageView):
             self.banner.show_message(f"Tools that there are not were left out: {', '.join(imported.left_out)}.", "info")
 
     def _on_exported(self, personality: Personality) -> None:
-        dialog = QFileDialog(self, "Export this personality", str(Path.home()), _FILES)
+        dialog = QFileDialog(self, tr("Export personality"), str(Path.home()), _FILES)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.selectFile(f"{personality.name}.json".replace("/", "-"))
@@ -184,4 +185,4 @@ class PersonalitiesPageView(SettingsPageView):
         except OSError as error:
             self.show_failure(f"{path} cannot be written: {error.strerror}. Choose another place.")
         else:
-            self.banner.show_message(f"{personality.name} was written to {path}.", "done")
+            self.banner.show_message(tr("Exported {name} to {path}.").format(name=personality.name, path=path), "done")

@@ -8,6 +8,7 @@ from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from errand.protocol.agents import Color, Personality, ThinkingLevel
+from errand.translation import tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import paint_agent_dot
@@ -17,9 +18,9 @@ from errand.window.widgets.labels import TextLabel
 _COLORS: tuple[Color, ...] = get_args(Color)
 _NONE = "none"
 
-_OWN = "the model's own"
+_OWN = tr("Model default")
 _TENTHS = 21
-_HELP = "Low is sober, high is inventive. Models that think keep their own."
+_HELP = tr("Low is precise, high is creative. Thinking models use their own.")
 
 _LEVELS: tuple[str, ...] = get_args(ThinkingLevel)
 _PROMPT_HEIGHT = 180
@@ -30,7 +31,7 @@ class ColorComboBox(ComboBox):
     def __init__(self, theme: Theme) -> None:
         super().__init__(tuple((color or _NONE).capitalize() for color in _COLORS))
         self._theme = theme
-        self.setAccessibleName("Colour")
+        self.setAccessibleName(tr("Colour"))
         side = theme.tokens.icon_small
         self.setIconSize(QSize(side, side))
         theme.changed.connect(self._paint)
@@ -62,7 +63,7 @@ class ColorComboBox(ComboBox):
 class TemperatureComboBox(ComboBox):
     def __init__(self) -> None:
         super().__init__((_OWN, *(f"{tenth / 10:g}" for tenth in range(_TENTHS))))
-        self.setAccessibleName("Temperature")
+        self.setAccessibleName(tr("Temperature"))
         set_tool_tip(self, _HELP)
 
     @property
@@ -100,11 +101,11 @@ class PersonalityEditorView(QWidget):
         self._tools: dict[str, QCheckBox] = {}
         self._tool_row = QHBoxLayout()
         self._problem = TextLabel(theme, tone="failed", wrap=True)
-        self._save = push_button("Save", "primary")
-        self._back = push_button("Back")
-        self._restore = push_button("Restore the original")
-        self._export = push_button("Export …")
-        self._delete = push_button("Delete …")
+        self._save = push_button(tr("Save"), "primary")
+        self._back = push_button(tr("Back"))
+        self._restore = push_button(tr("Restore original"))
+        self._export = push_button(tr("Export…"))
+        self._delete = push_button(tr("Delete…"))
         self._question = TextLabel(theme, wrap=True)
         self._yes = push_button("", "danger")
         self._no = push_button("")
@@ -134,17 +135,17 @@ class PersonalityEditorView(QWidget):
 
     def _name_fields(self) -> None:
         tokens = self._theme.tokens
-        self._name.setAccessibleName("Name")
+        self._name.setAccessibleName(tr("Name"))
         self._name.setMaxLength(100)
-        self._prompt.setAccessibleName("System prompt")
+        self._prompt.setAccessibleName(tr("System prompt"))
         self._prompt.setPlaceholderText(_PROMPT_HINT)
         self._prompt.setTabChangesFocus(True)
         set_style(self._prompt, "look", "field")
         self._prompt.setMinimumHeight(_PROMPT_HEIGHT)
         self._prompt.setFont(self._theme.font(tokens.size_base, mono=True))
-        self._model.setAccessibleName("Model")
+        self._model.setAccessibleName(tr("Model"))
         self._model.setPlaceholderText("the default model; or provider/model, such as openai/gpt-4.1")
-        self._thinking.setAccessibleName("Thinking level")
+        self._thinking.setAccessibleName(tr("Thinking level"))
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -153,13 +154,13 @@ class PersonalityEditorView(QWidget):
         form.setVerticalSpacing(tokens.space_normal)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         self._tool_row.setSpacing(tokens.space_wide)
-        form.addRow(TextLabel(self._theme, "Name"), self._name)
-        form.addRow(TextLabel(self._theme, "Colour"), self._color)
-        form.addRow(TextLabel(self._theme, "Prompt"), self._prompt)
-        form.addRow(TextLabel(self._theme, "Model"), self._model)
-        form.addRow(TextLabel(self._theme, "Tools"), self._tool_row)
-        form.addRow(TextLabel(self._theme, "Thinking"), self._thinking)
-        form.addRow(TextLabel(self._theme, "Temperature"), self._temperature)
+        form.addRow(TextLabel(self._theme, tr("Name")), self._name)
+        form.addRow(TextLabel(self._theme, tr("Colour")), self._color)
+        form.addRow(TextLabel(self._theme, tr("Prompt")), self._prompt)
+        form.addRow(TextLabel(self._theme, tr("Model")), self._model)
+        form.addRow(TextLabel(self._theme, tr("Tools")), self._tool_row)
+        form.addRow(TextLabel(self._theme, tr("Thinking level")), self._thinking)
+        form.addRow(TextLabel(self._theme, tr("Temperature")), self._temperature)
         buttons, answer = QHBoxLayout(), QHBoxLayout()
         for row in (buttons, answer):
             row.setSpacing(tokens.space_close)
@@ -214,7 +215,7 @@ class PersonalityEditorView(QWidget):
         self._tools = {}
         for name in tools:
             box = self._tools[name] = QCheckBox(name)
-            box.setAccessibleName(f"Tool: {name}")
+            box.setAccessibleName(tr("Tool: {name}").format(name=name))
             box.toggled.connect(self._on_changed)
             self._tool_row.addWidget(box)
         self._tool_row.addStretch(1)
@@ -250,7 +251,7 @@ class PersonalityEditorView(QWidget):
         without_tools = bool(self._tools) and not any(box.isChecked() for box in self._tools.values())
         self._save.setEnabled(bool(now.name) and not without_tools and (self._is_new or now != self._base))
         self._restore.setVisible(self._shipped is not None and now != self._shipped)
-        self.show_problem("Choose at least one tool." if without_tools else "")
+        self.show_problem(tr("Choose at least one tool.") if without_tools else "")
 
     def _on_saved(self) -> None:
         self.save_requested.emit(self._entered())
@@ -259,7 +260,7 @@ class PersonalityEditorView(QWidget):
         if self._entered() == self._base:
             self.back_requested.emit()
         else:
-            self._ask_to_confirm("leave", "Leave without saving the changes?", "Discard changes", "Go on editing")
+            self._ask_to_confirm("leave", tr("Discard unsaved changes?"), tr("Discard changes"), tr("Keep editing"))
 
     def _on_restored(self) -> None:
         if self._shipped is not None:
@@ -269,8 +270,8 @@ class PersonalityEditorView(QWidget):
         self.exported.emit(self._entered())
 
     def _on_delete_clicked(self) -> None:
-        question = f"Delete “{self._base.name}”? Agents that have it go on as the Assistant."
-        self._ask_to_confirm("delete", question, "Delete", "Keep it")
+        question = tr("Delete “{name}”? Agents using it continue as Assistant.").format(name=self._base.name)
+        self._ask_to_confirm("delete", question, tr("Delete"), tr("Cancel"))
 
     def _on_yes(self) -> None:
         asked = self._pending_question

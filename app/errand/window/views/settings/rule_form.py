@@ -17,6 +17,7 @@ from errand.protocol.asks import (
     GrantDraft,
     GrantedCall,
 )
+from errand.translation import tr
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
@@ -40,23 +41,23 @@ class _RuleKind:
 
 
 _KINDS = {
-    "Never run commands that begin with": _RuleKind("deny", ""),
-    "Run without asking commands that begin with": _RuleKind("allow", "shell"),
-    "Never change files in": _RuleKind("deny", "", "folder", "write"),
-    "Never read or change files in": _RuleKind("deny", "", "folder", "read"),
-    "Change without asking files in": _RuleKind("allow", "code", "folder", "edit"),
-    "Open without asking pages of": _RuleKind("allow", "", "host"),
-    "Never open pages of": _RuleKind("deny", "", "host"),
-    "Call without asking the tool of another program": _RuleKind("allow", "", "service"),
-    "Never call the tool of another program": _RuleKind("deny", "", "service"),
-    "Run without asking code, in the sandbox": _RuleKind("allow", "python", "code"),
-    "Never run code": _RuleKind("deny", "", "code"),
+    tr("Never run commands starting with"): _RuleKind("deny", ""),
+    tr("Always run commands starting with"): _RuleKind("allow", "shell"),
+    tr("Never change files in"): _RuleKind("deny", "", "folder", "write"),
+    tr("Never read or change files in"): _RuleKind("deny", "", "folder", "read"),
+    tr("Always change files in"): _RuleKind("allow", "code", "folder", "edit"),
+    tr("Always open pages of"): _RuleKind("allow", "", "host"),
+    tr("Never open pages of"): _RuleKind("deny", "", "host"),
+    tr("Always call the server tool"): _RuleKind("allow", "", "service"),
+    tr("Never call the server tool"): _RuleKind("deny", "", "service"),
+    tr("Always run code in the sandbox"): _RuleKind("allow", "python", "code"),
+    tr("Never run code"): _RuleKind("deny", "", "code"),
 }
 # What is typed for each: an example, and its name for screen readers.
 _TYPED: dict[_About, tuple[str, str]] = {
-    "words": ("git push", "Words that commands begin with"),
-    "host": ("example.org, or *.example.org for names below it", "Host"),
-    "service": ("server/tool, or server/* for each of its tools", "Tool of another program"),
+    "words": ("git push", tr("Start of the command")),
+    "host": (tr("example.org, or *.example.org for subdomains"), tr("Host")),
+    "service": (tr("server/tool, or server/* for all its tools"), tr("Server tool")),
 }
 
 
@@ -69,16 +70,16 @@ class RuleFormView(InPlaceFormView):
         super().__init__(theme)
         self._calls = calls
         self._kind = ComboBox(tuple(_KINDS))
-        self._kind.setAccessibleName("Kind of rule")
+        self._kind.setAccessibleName(tr("Rule type"))
         self._text, self._folder = QLineEdit(), QLineEdit()
         self._folder_name = TextLabel(theme)
-        self._choose = push_button("Choose …")
-        self._choose.setAccessibleName("Choose a folder")
-        self._add = push_button("Add rule", "primary")
-        self._check = push_button("Check the last 100 calls")
-        self._cancel = push_button("Cancel", "quiet")
+        self._choose = push_button(tr("Choose…"))
+        self._choose.setAccessibleName(tr("Choose folder"))
+        self._add = push_button(tr("Add rule"), "primary")
+        self._check = push_button(tr("Check the last 100 calls"))
+        self._cancel = push_button(tr("Cancel"), "quiet")
         self._result = TextLabel(theme, wrap=True)
-        self._covered = CodeExcerptView(theme, "Calls that the rule decides", most_lines=_MOST_LINES)
+        self._covered = CodeExcerptView(theme, tr("Matching calls"), most_lines=_MOST_LINES)
         self._lay_out()
         self._kind.currentIndexChanged.connect(self._on_kind_chosen)
         self._text.textChanged.connect(self._on_edited)
@@ -149,9 +150,9 @@ class RuleFormView(InPlaceFormView):
         placeholder, name = _TYPED.get(about, ("", ""))
         self._text.setPlaceholderText(placeholder)
         self._text.setAccessibleName(name)
-        self._folder_name.setText("Folder" if is_folder else "In the folder")
-        self._folder.setPlaceholderText("" if is_folder else "Empty: everywhere")
-        self._folder.setAccessibleName("Folder" if is_folder else "Folder in which the rule holds")
+        self._folder_name.setText(tr("Folder") if is_folder else tr("In folder"))
+        self._folder.setPlaceholderText("" if is_folder else tr("Everywhere if empty"))
+        self._folder.setAccessibleName(tr("Folder") if is_folder else tr("Folder the rule applies to"))
         self._on_edited()
 
     def _on_edited(self) -> None:
@@ -163,7 +164,7 @@ class RuleFormView(InPlaceFormView):
             button.setEnabled(bool(needed.strip()))
 
     def _on_choose_clicked(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Folder of the rule")
+        folder = QFileDialog.getExistingDirectory(self, tr("Choose folder"))
         if folder:
             self._folder.setText(folder)
 

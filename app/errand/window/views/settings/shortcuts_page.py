@@ -4,6 +4,7 @@ from PySide6.QtCore import QEvent, QKeyCombination, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView
@@ -76,10 +77,10 @@ class KeySequenceButton(QPushButton):
 
     def _show(self, *, records: bool) -> None:
         self._records = records
-        text = "Press the keys …" if records else self._shown or "None"
+        text = tr("Press keys…") if records else self._shown or tr("Not set")
         self.setText(text)
         self.setAccessibleName(f"{self._action}: {text}")
-        set_tool_tip(self, "Esc leaves it as it is, Backspace takes the keys away" if records else "Press to change")
+        set_tool_tip(self, tr("Esc to cancel, Backspace to clear") if records else tr("Change shortcut"))
 
     def _on_clicked(self) -> None:
         self._show(records=True)
@@ -100,13 +101,13 @@ class ShortcutRowView(QWidget):
         self._wanted = ""
         self._keys = KeySequenceButton(action.text)
         self._keys.setFixedWidth(theme.pixels(_KEYS_WIDTH))
-        self._reset = IconButton(theme, "undo-2", f"Back to the default of {action.text}")
+        self._reset = IconButton(theme, "undo-2", tr("Reset {action}").format(action=action.text))
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self._reset.setSizePolicy(policy)
         self._problem = TextLabel(theme, tone="waiting", wrap=True)
-        self._replace = push_button("Replace")
-        self._keep = push_button("Keep", "quiet")
+        self._replace = push_button(tr("Replace"))
+        self._keep = push_button(tr("Cancel"), "quiet")
         self._lay_out(theme)
         self._keys.recorded.connect(self._on_recorded)
         self._keys.cleared.connect(self._on_cleared)
@@ -148,7 +149,10 @@ class ShortcutRowView(QWidget):
             self._show_conflict(problem, can_replace=False)
         elif holder is not None and holder.name != self.action.name:
             self._wanted = keys
-            self._show_conflict(f"{native_text(keys)} belongs to “{holder.text}”.", can_replace=True)
+            self._show_conflict(
+                tr("{keys} is already used by “{action}”.").format(keys=native_text(keys), action=holder.text),
+                can_replace=True,
+            )
             self._replace.setFocus()
         else:
             self._shortcuts.bind(self.action.name, keys)
@@ -182,17 +186,17 @@ class ShortcutRowView(QWidget):
 
 class ShortcutsPageView(SettingsPageView):
     def __init__(self, theme: Theme, shortcuts: ShortcutStore) -> None:
-        super().__init__(theme, "Shortcuts", _TEXT)
+        super().__init__(theme, tr("Shortcuts"), _TEXT)
         self._shortcuts = shortcuts
-        self._search = SearchField(theme, "Search shortcuts")
+        self._search = SearchField(theme, tr("Search shortcuts"))
         self.top.addWidget(self._search)
         self._rows = [ShortcutRowView(theme, shortcuts, action) for action in ACTIONS]
         for row in self._rows:
             self.rows.addWidget(row)
-        self._empty = TextLabel(theme, "No action has these words or keys.", tone="muted")
+        self._empty = TextLabel(theme, tr("No results"), tone="muted")
         self._empty.hide()
         self.rows.addWidget(self._empty)
-        self._reset_all = push_button("Back to the defaults of all")
+        self._reset_all = push_button(tr("Reset all"))
         self.rows.addWidget(self._reset_all, 0, Qt.AlignmentFlag.AlignLeft)
         self._reset_all.clicked.connect(shortcuts.reset_all)
         self._search.searched.connect(self._on_searched)

@@ -13,6 +13,7 @@ from errand.protocol.skills import (
     SkillPreviewParams,
     SkillPreviewResult,
 )
+from errand.translation import tr
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
@@ -23,7 +24,7 @@ from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
 _MOST_LINES = 12
-_INSTALL_TEXT = "Once it is installed, agents are told of it. Its scripts run only if you allow them."
+_INSTALL_TEXT = tr("Agents can use it once it's installed. Its scripts only run if you allow them.")
 
 
 class SkillPreviewView(QWidget):
@@ -37,7 +38,7 @@ class SkillPreviewView(QWidget):
         column.addWidget(TextLabel(theme, escape_hidden_line(preview.name), bold=True, wrap=True))
         column.addWidget(TextLabel(theme, escape_hidden_line(preview.description), wrap=True))
         column.addWidget(TextLabel(theme, source_text(preview), tone="muted", wrap=True))
-        for name, text in (("Files and their bytes", "\n".join(file_lines(preview))), *text_parts(preview)):
+        for name, text in ((tr("Files"), "\n".join(file_lines(preview))), *text_parts(preview)):
             column.addSpacing(theme.tokens.space_tight)
             column.addWidget(TextLabel(theme, name, tone="muted", wrap=True))
             if text:
@@ -58,19 +59,19 @@ class SkillInstallView(InPlaceFormView):
         self._is_reading = False
         self._source, self._path, self._ref = QLineEdit(), QLineEdit(), QLineEdit()
         for field, name, placeholder in (
-            (self._source, "Folder or address", "A folder, or https://… of a git repository"),
-            (self._path, "Folder in it", "Folder in it (if it holds several)"),
-            (self._ref, "Branch or tag", "Branch or tag (if not the usual one)"),
+            (self._source, tr("Folder or address"), tr("Folder or https:// address of a Git repository")),
+            (self._path, tr("Subfolder"), tr("Subfolder (optional)")),
+            (self._ref, tr("Branch or tag"), tr("Branch or tag (optional)")),
         ):
             field.setAccessibleName(name)
             field.setPlaceholderText(placeholder)
             field.textEdited.connect(self._on_edited)
             field.returnPressed.connect(self._on_show_clicked)
         self._choices = ComboBox(())
-        self._choices.setAccessibleName("Skills in it")
-        self._choose, self._show_button = push_button("Choose …"), push_button("Show it")
-        self._choose.setAccessibleName("Choose the folder of a skill")
-        self._install, self._cancel = push_button("Install", "primary"), push_button("Cancel", "quiet")
+        self._choices.setAccessibleName(tr("Skills"))
+        self._choose, self._show_button = push_button(tr("Choose…")), push_button(tr("Preview"))
+        self._choose.setAccessibleName(tr("Choose skill folder"))
+        self._install, self._cancel = push_button(tr("Install"), "primary"), push_button(tr("Cancel"), "quiet")
         self._result = TextLabel(theme, wrap=True)
         self._place = QVBoxLayout()
         self._lay_out()
@@ -130,14 +131,14 @@ class SkillInstallView(InPlaceFormView):
     def _show(self, found: SkillPreviewResult) -> None:
         if found.preview is None:
             self._choices.clear()
-            self._choices.addItems(["Choose one of the skills in it …", *found.choices])
+            self._choices.addItems([tr("Choose a skill…"), *found.choices])
             self._choices.show()
             self._choices.setFocus()
             return
         self._shown = found.preview
         self._place.addWidget(SkillPreviewView(self.theme, found.preview))
         self._install.setVisible(not found.preview.problem)
-        self._install.setAccessibleName(f"Install {escape_hidden_line(found.preview.name)}")
+        self._install.setAccessibleName(tr("Install {name}").format(name=escape_hidden_line(found.preview.name)))
         self._say(found.preview.problem or _INSTALL_TEXT)
 
     async def _send(self, params: SkillInstallParams) -> None:
@@ -159,7 +160,7 @@ class SkillInstallView(InPlaceFormView):
             self._on_show_clicked()
 
     def _on_choose_clicked(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, "Folder of the skill")
+        folder = QFileDialog.getExistingDirectory(self, tr("Skill folder"))
         if folder:
             self._source.setText(folder)
             self._on_edited()
@@ -170,7 +171,7 @@ class SkillInstallView(InPlaceFormView):
             return
         self._clear()
         self._is_reading = True  # the button stays enabled: disabling it would lose the focus
-        self._say("Fetching it …" if "://" in source else "Reading it …")
+        self._say(tr("Downloading…") if "://" in source else tr("Loading…"))
         params = SkillPreviewParams(source=source, path=self._path.text().strip(), ref=self._ref.text().strip())
         self._calls.spawn(self._preview(params), self._say)
 

@@ -22,6 +22,7 @@ from errand.protocol.skills import (
     SkillRemoveParams,
     SkillRestoreParams,
 )
+from errand.translation import tr
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.folder_choice import FolderChoiceView
@@ -32,7 +33,7 @@ from errand.window.widgets.containers import hairline
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
-_TEXT = "Instructions for certain kinds of work, with scripts. You are asked before a script runs."
+_TEXT = tr("Instructions and scripts for specific kinds of work. You're asked before a script runs.")
 _NOTHING = "A skill is a folder with a SKILL.md. Install one, or put it into .agents/skills of a project."
 
 
@@ -48,17 +49,17 @@ class SkillRowView(QWidget):
         self._theme = theme
         self._skill = skill
         name = escape_hidden_line(skill.name)
-        self._switch = QCheckBox("On")
+        self._switch = QCheckBox(tr("On"))
         self._description = TextLabel(theme, wrap=True)
         self._origin = TextLabel(theme, tone="muted", wrap=True)
-        self._switch.setAccessibleName(f"Tell agents of {name}")
-        self._show_button, self._remove = push_button("Show", "quiet"), push_button("Remove …")
-        self._show_button.setAccessibleName(f"Show {name}")
-        self._remove.setAccessibleName(f"Remove {name}")
+        self._switch.setAccessibleName(tr("Use {name}").format(name=name))
+        self._show_button, self._remove = push_button(tr("Show"), "quiet"), push_button(tr("Remove…"))
+        self._show_button.setAccessibleName(tr("Show {name}").format(name=name))
+        self._remove.setAccessibleName(tr("Remove {name}").format(name=name))
         self._remove.setVisible(skill.origin == "installed")
-        confirm, self._keep = push_button("Remove", "danger"), push_button("Keep")
-        confirm.setAccessibleName(f"Yes, remove {name}")
-        self._keep.setAccessibleName(f"Keep {name}")
+        confirm, self._keep = push_button(tr("Remove"), "danger"), push_button(tr("Cancel"))
+        confirm.setAccessibleName(tr("Confirm: remove {name}").format(name=name))
+        self._keep.setAccessibleName(tr("Cancel: keep {name}").format(name=name))
         self._question = ConfirmationView(theme, confirm, self._keep)
         self._place = QVBoxLayout()
         self._lay_out(name)
@@ -78,7 +79,7 @@ class SkillRowView(QWidget):
 
     def show_contents(self, view: QWidget) -> None:
         self._place.addWidget(view)
-        self._show_button.setText("Hide")
+        self._show_button.setText(tr("Hide"))
 
     def _lay_out(self, name: str) -> None:
         tokens = self._theme.tokens
@@ -109,7 +110,7 @@ class SkillRowView(QWidget):
         if widget is not None:
             widget.hide()
             widget.deleteLater()
-        self._show_button.setText("Show")
+        self._show_button.setText(tr("Show"))
 
     def _on_remove_clicked(self) -> None:
         changed = " Files in it were changed since it was installed." if self._skill.is_changed else ""
@@ -119,10 +120,10 @@ class SkillRowView(QWidget):
 
 class SkillsPageView(SettingsPageView):
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
-        super().__init__(theme, "Skills", _TEXT)
+        super().__init__(theme, tr("Skills"), _TEXT)
         self._calls = calls
-        self._folder = FolderChoiceView(theme, calls, "None", "Also skills of this folder")
-        self._new = push_button("Install a skill …")
+        self._folder = FolderChoiceView(theme, calls, tr("None"), "Also skills of this folder")
+        self._new = push_button(tr("Install skill…"))
         self._form = SkillInstallView(theme, calls)
         head = QHBoxLayout()
         head.setSpacing(theme.tokens.space_close)
@@ -170,7 +171,7 @@ class SkillsPageView(SettingsPageView):
             text = f"{escape_hidden_line(file)} is left out: it has no name and description at its top."
             self.rows.addWidget(TextLabel(self.theme, text, tone="waiting", wrap=True))
         if not found.skills:
-            self.rows.addWidget(EmptyStateView(self.theme, "file-text", "No skills here", _NOTHING))
+            self.rows.addWidget(EmptyStateView(self.theme, "file-text", tr("No skills"), _NOTHING))
 
     async def _switch(self, file: str, is_on: bool) -> None:
         await self._calls.call(SKILL_ENABLE, SkillEnableParams(file=file, is_enabled=is_on))
@@ -185,16 +186,16 @@ class SkillsPageView(SettingsPageView):
     async def _remove(self, file: str, name: str) -> None:
         await self._calls.call(SKILL_REMOVE, SkillRemoveParams(file=file))
         self._removed = file
-        self.banner.show_message(f"{escape_hidden_line(name)} was removed.", "done", "Undo")
+        self.banner.show_message(tr("Removed {name}.").format(name=escape_hidden_line(name)), "done", tr("Undo"))
         await self._list()
 
     async def _restore(self, file: str) -> None:
         skill = (await self._calls.call(SKILL_RESTORE, SkillRestoreParams(file=file))).skill
-        self.banner.show_message(f"{escape_hidden_line(skill.name)} is back.", "done")
+        self.banner.show_message(tr("Restored {name}.").format(name=escape_hidden_line(skill.name)), "done")
         await self._list()
 
     def _on_installed(self, name: str) -> None:
-        self.banner.show_message(f"{escape_hidden_line(name)} was installed.", "done")
+        self.banner.show_message(tr("Installed {name}.").format(name=escape_hidden_line(name)), "done")
         self.load()
 
     def _on_switched(self, file: str, is_on: bool) -> None:

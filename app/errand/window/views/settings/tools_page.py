@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QW
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer, ToolInfo, ToolTier
-from errand.translation import trn
+from errand.translation import tr, trn
 from errand.window.stores.catalog import PersonalityStore
 from errand.window.stores.task_options import DEFAULT
 from errand.window.stores.tools import ToolStore
@@ -22,16 +22,16 @@ from errand.window.widgets.containers import clear_layout, hairline
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel, one_line
 
-_TEXT = "What agents can use. MCP servers bring the tools of other programs."
-_NO_SERVERS = "A server is a program, or an address on the web, that offers tools. It starts when a task needs it."
+_TEXT = tr("What agents can use. MCP servers add tools from other programs.")
+_NO_SERVERS = tr("A server is a program or web address that offers tools. It starts when a task needs it.")
 _DESCRIPTION = 160
 # Each row costs about two milliseconds, and a server may offer thousands of tools.
 _MOST_ROWS = 50
 _TIERS: dict[ToolTier, str] = {
-    "free": "needs no approval",
+    "free": tr("needs no approval"),
     "read": "reads",
     "write": "reads and changes things",
-    "run": "runs programs",
+    "run": tr("runs programs"),
 }
 
 
@@ -64,7 +64,7 @@ class ToolRowView(QWidget):
             return
         self._shown, name = (tool, personality_id), escape_hidden_line(tool.name)
         self._name.setText(name)
-        self._box.setAccessibleName(f"The agent has {name}")
+        self._box.setAccessibleName(tr("Allow agents to use {name}").format(name=name))
         # The rest of a description tells models how to use the tool.
         first = escape_hidden(tool.description).partition("\n")[0].partition(". ")[0]
         self._about.setText(one_line(first, _DESCRIPTION).rstrip("."))
@@ -78,9 +78,9 @@ class ToolRowView(QWidget):
 
 def _facts(tool: ToolInfo) -> str:
     origin = f"from the server {escape_hidden_line(tool.origin)}" if tool.origin else ""
-    tier = "another program" if tool.origin else _TIERS[tool.tier]
+    tier = tr("another program") if tool.origin else _TIERS[tool.tier]
     # Calls that need no approval and change nothing are not recorded.
-    unused = "" if tool.tier == "free" else "not used lately"
+    unused = "" if tool.tier == "free" else tr("not used lately")
     used = f"last used {tool.last_used_at.astimezone():%d %b %Y, %H:%M}" if tool.last_used_at else unused
     changed = "its description has changed, so rules for it do not hold" if tool.changed else ""
     return " · ".join(filter(None, (tier, origin, used, changed)))
@@ -97,7 +97,7 @@ class ToolsPageView(SettingsPageView):
         calls: EngineCalls,
         open_link: Callable[[str], bool],
     ) -> None:
-        super().__init__(theme, "Tools", _TEXT)
+        super().__init__(theme, tr("Tools"), _TEXT)
         self._tools = tools
         self._personalities = personalities
         self._calls = calls
@@ -107,7 +107,7 @@ class ToolsPageView(SettingsPageView):
         self._with_log: set[str] = set()
         self._added = ""
         self._form = McpServerForm(theme)
-        self._folder = FolderChoiceView(theme, calls, "None", "Also servers that files of this folder name")
+        self._folder = FolderChoiceView(theme, calls, tr("None"), "Also servers that files of this folder name")
         self._server_list, self._tool_list = QVBoxLayout(), QVBoxLayout()
         self._whose = ComboBox(())
         self._search = QLineEdit()
@@ -128,7 +128,7 @@ class ToolsPageView(SettingsPageView):
 
     def _lay_out(self) -> None:
         tokens = self.theme.tokens
-        add = push_button("Add a server …")
+        add = push_button(tr("Add server…"))
         open_in_place(add, self._form.open_form, self._form.closed)
         head = QHBoxLayout()
         head.addWidget(add)
@@ -138,8 +138,8 @@ class ToolsPageView(SettingsPageView):
         self.top.addWidget(self._form)
         self._whose.setAccessibleName("Whose tools")
         self._whose.setEnabled(False)
-        self._search.setAccessibleName("Search tools")
-        self._search.setPlaceholderText("Search tools")
+        self._search.setAccessibleName(tr("Search tools"))
+        self._search.setPlaceholderText(tr("Search tools"))
         self._search.setClearButtonEnabled(True)
         whose = QHBoxLayout()
         whose.setSpacing(tokens.space_close)
@@ -184,7 +184,7 @@ class ToolsPageView(SettingsPageView):
                 self._added = ""
                 self.bring_into_view(row)
         if not self._servers:
-            self._server_list.addWidget(EmptyStateView(self.theme, "wrench", "No servers yet", _NO_SERVERS))
+            self._server_list.addWidget(EmptyStateView(self.theme, "wrench", tr("No servers yet"), _NO_SERVERS))
 
     def _show_personalities(self) -> None:
         every = self._personalities.all
@@ -218,7 +218,7 @@ class ToolsPageView(SettingsPageView):
         for row, tool in zip(self._rows, shown, strict=True):
             row.show_tool(tool, self._chosen)
         left = len(found) - len(shown)
-        none = "No tool has these words." if words and not found else ""
+        none = tr("No results") if words and not found else ""
         self._more.setText(f"And {trn('{n} more tool', '{n} more tools', left)}: search for them." if left else none)
         self._more.setVisible(bool(self._more.text()))
 

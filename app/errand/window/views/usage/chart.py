@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from errand.client.number_format import money
 from errand.protocol.usage import Usage, UsageReportResult, UsageRow
-from errand.translation import trn
+from errand.translation import tr, trn
 from errand.window.theme.theme import Theme
 
 _MAX_DAYS = 100
@@ -70,7 +70,7 @@ def make_bars(report: UsageReportResult, days: int | None, today: date) -> Bars:
 def accessible_text(rows: Sequence[UsageRow]) -> str:
     """The figures of some rows as one line of text."""
     if not rows:
-        return "nothing used"
+        return tr("no usage")
     costs = [row.usage.cost_usd for row in rows if row.usage.cost_usd is not None]
     parts = (
         dollars(sum(costs)) if costs else "",
@@ -143,7 +143,7 @@ class UsageChartView(QWidget):
         """Keeps the current bar relative to the end, which is today."""
         from_end = len(self._bars.bars) - self._current if self._bars.bars else 1
         self._bars = bars
-        self.setAccessibleName(f"{bars.title}, chart; the arrow keys go from bar to bar")
+        self.setAccessibleName(tr("{title}, chart; use the arrow keys to move between bars").format(title=bars.title))
         self._select(len(bars.bars) - from_end)
 
     def sizeHint(self) -> QSize:

@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy
 
 from errand.protocol.tasks import Task
-from errand.translation import trn
+from errand.translation import grouped, tr, trn
 from errand.window.stores.usage import ContextUsageStore
 from errand.window.theme.style import focus_by_keys, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -109,10 +109,14 @@ class ContextBarView(QAbstractButton):
         window = found.window_tokens
         self._share = found.used_tokens / window if window else None
         used = trn("{n} token", "{n} tokens", found.used_tokens)
-        self.setText(f"{self._share:.0%}".replace("%", " %") if self._share is not None else f"{used} of context")
-        whole = f"{used} of {window:,}" if window else used
-        self.setAccessibleName(f"Context of the last reply: {whole}. Show its parts")
-        set_tool_tip(self, f"Context of the last reply: {whole}")
+        self.setText(
+            f"{self._share:.0%}".replace("%", " %")
+            if self._share is not None
+            else tr("{used} of context").format(used=used)
+        )
+        whole = tr("{used} of {window}").format(used=used, window=grouped(window)) if window else used
+        self.setAccessibleName(tr("Context used by the last reply: {share}. Show details").format(share=whole))
+        set_tool_tip(self, tr("Context used by the last reply: {share}").format(share=whole))
         self.show()
         self.updateGeometry()
         self.update()

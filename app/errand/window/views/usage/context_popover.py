@@ -17,9 +17,9 @@ from errand.window.widgets.dialogs import move_on_screen
 from errand.window.widgets.labels import TextLabel
 
 _WIDTH, _BAR, _SWATCH = 340, 10, 10
-_SHARES_ESTIMATED = "The provider counted the whole. The parts are divided by their length."
-_NO_SHARES = "The provider counted the whole. What it was made of was not noted."
-_ABOUT = "The model then reads a summary of what is older."
+_SHARES_ESTIMATED = tr("The total is from the provider. The parts are estimated.")
+_NO_SHARES = tr("The total is from the provider. No breakdown is available.")
+_ABOUT = tr("The model then reads a summary of the earlier messages.")
 _COLOURS: dict[ContextPart, str] = {
     "system": "muted",
     "tools": "syntax_keyword",
@@ -41,7 +41,7 @@ class ContextPopoverView(QFrame):
         super().__init__(parent, Qt.WindowType.Popup)
         self._theme = theme
         set_style(self, "look", "popover")
-        self.setAccessibleName("Parts of the context")
+        self.setAccessibleName(tr("Context"))
         self._title = TextLabel(theme, bold=True)
         self._total = TextLabel(theme, tone="muted", wrap=True)
         self._task = TextLabel(theme, tone="muted", wrap=True)
@@ -54,8 +54,8 @@ class ContextPopoverView(QFrame):
         self._rows = QWidget()
         self._explanation = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
         self._explanation.setWordWrap(True)
-        self._summarise = push_button("Summarise now", "quiet")
-        self._summarise.setAccessibleName("Summarise the older part now")
+        self._summarise = push_button(tr("Summarise now"), "quiet")
+        self._summarise.setAccessibleName(tr("Summarise earlier messages now"))
         self._summarise.clicked.connect(self._on_summarise_clicked)
         self._lock_reason = TextLabel(theme, _ABOUT, tone="muted", size=theme.tokens.size_small)
         self._lock_reason.setWordWrap(True)
@@ -90,7 +90,7 @@ class ContextPopoverView(QFrame):
 
     def show_parts(self, found: ContextExplainResult) -> None:
         window = found.window_tokens
-        self._title.setText(f"Context of turn {found.turn}")
+        self._title.setText(tr("Context of turn {turn}").format(turn=found.turn))
         used = trn("{n} token", "{n} tokens", found.used_tokens)
         known = f"{used} of {window:,} that {found.model} can read" if window else f"{used}, sent to {found.model}"
         self._total.setText(known)

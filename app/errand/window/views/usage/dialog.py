@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVB
 from errand.client.display_text import unpriced_text
 from errand.client.number_format import money, token_count
 from errand.protocol.usage import UsageReportResult, UsageRow
+from errand.translation import tr
 from errand.window.stores.usage import UsageStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
@@ -21,7 +22,7 @@ from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
-_NAMES = ("Money", "Tokens in", "of these cached", "Tokens out", "Turns", "Tasks")
+_NAMES = (tr("Cost"), tr("Input tokens"), tr("Cached"), tr("Output tokens"), tr("Turns"), tr("Tasks"))
 
 _CSV_HEADER = (
     "by",
@@ -38,12 +39,12 @@ _CSV_HEADER = (
     "estimated",
 )
 
-_PERIODS: tuple[tuple[int | None, str], ...] = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (None, "All"))
-_TABLES = ("By model", "By conversation")
+_PERIODS: tuple[tuple[int | None, str], ...] = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (None, tr("All")))
+_TABLES = (tr("By model"), tr("By conversation"))
 _WIDTH, _HEIGHT = 860, 680
-_COPY = "Copy as CSV"
-_EMPTY = "Here stands what your tasks use: money and tokens by day, model and conversation."
-_EMPTY_PERIOD = "No task used a model in this time. Choose a longer one above."
+_COPY = tr("Copy as CSV")
+_EMPTY = tr("See what your tasks use: cost and tokens by day, model and conversation.")
+_EMPTY_PERIOD = tr("No usage in this period. Choose a longer one above.")
 
 
 class UsageTotalsView(QWidget):
@@ -124,11 +125,11 @@ class UsageDialog(QDialog):
         self._store = store
         self._theme = theme
         self._clipboard = clipboard
-        self.setWindowTitle("Usage")
+        self.setWindowTitle(tr("Usage"))
         resize_on_screen(self, theme.pixels(_WIDTH), theme.pixels(_HEIGHT))
-        self.periods = _tabs("Period", [text for _, text in _PERIODS])
+        self.periods = _tabs(tr("Period"), [text for _, text in _PERIODS])
         self.periods.setCurrentIndex([days for days, _ in _PERIODS].index(store.days))
-        self.kinds = _tabs("Table", _TABLES)
+        self.kinds = _tabs(tr("Table"), _TABLES)
         self.copy_button = push_button(_COPY)
         self.totals = UsageTotalsView(theme)
         self.chart = UsageChartView(theme)
@@ -137,8 +138,8 @@ class UsageDialog(QDialog):
         self.note = TextLabel(theme, tone="waiting", size=theme.tokens.size_small, wrap=True)
         self._chart_title = TextLabel(theme, bold=True)
         self._bar_text = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
-        self._empty = EmptyStateView(theme, "gauge", "Nothing was used yet", _EMPTY)
-        self._empty_period = EmptyStateView(theme, "gauge", "Nothing was used", _EMPTY_PERIOD)
+        self._empty = EmptyStateView(theme, "gauge", tr("No usage yet"), _EMPTY)
+        self._empty_period = EmptyStateView(theme, "gauge", tr("No usage"), _EMPTY_PERIOD)
         self._stack = QStackedWidget()
         self._lay_out()
         self._connect()
@@ -157,7 +158,7 @@ class UsageDialog(QDialog):
         tokens = self._theme.tokens
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
-        head.addWidget(TextLabel(self._theme, "Usage", size=tokens.size_heading, bold=True))
+        head.addWidget(TextLabel(self._theme, tr("Usage"), size=tokens.size_heading, bold=True))
         head.addSpacing(tokens.space_wide)
         head.addWidget(self.periods)
         head.addStretch(1)
@@ -224,9 +225,9 @@ class UsageDialog(QDialog):
 
     def _show_table(self, report: UsageReportResult) -> None:
         if self.kinds.currentIndex() == 0:
-            self.table.show_rows(report.models, "Model")
+            self.table.show_rows(report.models, tr("Model"))
         else:
-            self.table.show_rows(report.conversations, "Conversation")
+            self.table.show_rows(report.conversations, tr("Conversation"))
 
     def _on_period_chosen(self, place: int) -> None:
         self._store.choose(_PERIODS[place][0])
@@ -238,7 +239,7 @@ class UsageDialog(QDialog):
     def _on_copy(self) -> None:
         if self._store.report is not None:
             self._clipboard.setText(to_csv(self._store.report))
-            self.copy_button.setText("Copied")
+            self.copy_button.setText(tr("Copied"))
 
     def _on_opened(self, conversation_id: str) -> None:
         self.opened.emit(conversation_id)

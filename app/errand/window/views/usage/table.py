@@ -5,12 +5,13 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 
 from errand.client.number_format import money, token_count
 from errand.protocol.usage import UsageRow
+from errand.translation import tr
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 
 _ROOT = QModelIndex()
 _Index = QModelIndex | QPersistentModelIndex
-_COLUMNS = ("Money", "Tokens in", "Cached", "Tokens out", "Turns", "Tasks")
+_COLUMNS = (tr("Cost"), tr("Input tokens"), tr("Cached"), tr("Output tokens"), tr("Turns"), tr("Tasks"))
 _TOKENS = (2, 4)
 _NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _WORDS = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter

@@ -14,6 +14,7 @@ from errand.protocol.settings import (
     ModelServerTestResult,
     Provider,
 )
+from errand.translation import tr
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.combo_box import ComboBox
@@ -22,9 +23,9 @@ from errand.window.widgets.labels import TextLabel
 
 _OPENAI, _ANTHROPIC, _SHARED = "openai_compatible", "anthropic_compatible", "proxy"
 _ABOUT = {
-    _OPENAI: "Any server with OpenAI's interface: vLLM, llama.cpp, LiteLLM, or a gateway of your company.",
-    _ANTHROPIC: "Any server with Anthropic's Messages interface.",
-    _SHARED: "A machine that shares its models with “errand share-models”.",
+    _OPENAI: tr("Any server with an OpenAI-compatible API, such as vLLM, llama.cpp, LiteLLM or a company gateway."),
+    _ANTHROPIC: tr("Any server with the Anthropic Messages API."),
+    _SHARED: tr("A computer that shares its models with “errand share-models”."),
 }
 _EXAMPLES = {
     _OPENAI: "http://127.0.0.1:8000/v1",
@@ -53,7 +54,7 @@ def provider_kinds(providers: Iterable[Provider]) -> tuple[ProviderKind, ...]:
     for provider in providers:
         if provider.own or provider.local or provider.name in (_OPENAI, "scripted"):
             continue
-        title = "Errand on another machine" if provider.name == _SHARED else provider.title
+        title = tr("Errand on another computer") if provider.name == _SHARED else provider.title
         kinds.append(ProviderKind(provider.name, title, provider.api_base))
     return tuple(kinds)
 
@@ -78,13 +79,13 @@ class ProviderFormCard(Card):
         self._title = TextLabel(theme, bold=True)
         self._kind = ComboBox(tuple(kind.title for kind in self._kinds))
         self._name, self._address, self._key = QLineEdit(), QLineEdit(), QLineEdit()
-        self._remove_key = push_button("Remove key", "quiet")
+        self._remove_key = push_button(tr("Remove key"), "quiet")
         self._status = TextLabel(theme, wrap=True)
-        self._save, self._cancel = push_button("Save", "primary"), push_button("Cancel")
-        self._test = push_button("Test")
+        self._save, self._cancel = push_button(tr("Save"), "primary"), push_button(tr("Cancel"))
+        self._test = push_button(tr("Test"))
         self._asked: ModelServerTestParams | None = None
-        self._test.setAccessibleName("Test this provider")
-        set_tool_tip(self._test, "Ask one of its models for a word, for real; nothing is saved")
+        self._test.setAccessibleName(tr("Test this provider"))
+        set_tool_tip(self._test, tr("Makes one real call to the model. Nothing is saved."))
         self._form = QFormLayout()
         self._name_fields()
         self._lay_out()
@@ -114,7 +115,9 @@ class ProviderFormCard(Card):
     def open_for(self, provider: Provider | None) -> None:
         """For a new provider if `provider` is None, otherwise to edit one."""
         self._provider, self._removes_key, self._asked = provider, False, None
-        self._title.setText(f"Edit {provider.title}" if provider is not None else "Add provider")
+        self._title.setText(
+            tr("Edit {name}").format(name=provider.title) if provider is not None else tr("Add provider")
+        )
         self.setAccessibleName(self._title.text())
         wanted = (provider.kind or provider.name) if provider is not None else _OPENAI
         self._kind.setCurrentIndex(next((n for n, kind in enumerate(self._kinds) if kind.name == wanted), 0))
@@ -168,11 +171,11 @@ class ProviderFormCard(Card):
         return "" if provider.own and provider.api_base == usual else provider.api_base
 
     def _name_fields(self) -> None:
-        self._kind.setAccessibleName("Kind of provider")
-        self._name.setAccessibleName("Name of the provider")
+        self._kind.setAccessibleName(tr("Provider type"))
+        self._name.setAccessibleName(tr("Provider name"))
         self._name.setMaxLength(60)
-        self._address.setAccessibleName("Base URL of the provider")
-        self._key.setAccessibleName("Key of the provider")
+        self._address.setAccessibleName(tr("Base URL"))
+        self._key.setAccessibleName(tr("API key"))
         self._key.setEchoMode(QLineEdit.EchoMode.Password)
 
     def _lay_out(self) -> None:
@@ -187,8 +190,8 @@ class ProviderFormCard(Card):
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         form.addRow(TextLabel(self._theme, "Kind"), self._kind)
-        form.addRow(TextLabel(self._theme, "Name"), self._name)
-        form.addRow(TextLabel(self._theme, "Base URL"), self._address)
+        form.addRow(TextLabel(self._theme, tr("Name")), self._name)
+        form.addRow(TextLabel(self._theme, tr("Base URL")), self._address)
         form.addRow(TextLabel(self._theme, "Key"), key)
         buttons = QHBoxLayout()
         buttons.setSpacing(tokens.space_close)
@@ -216,13 +219,13 @@ class ProviderFormCard(Card):
         is_stored = provider is not None and provider.key_source in ("keyring", "file")
         self._remove_key.setVisible(is_stored and not self._removes_key and provider is not None and provider.own)
         if self._removes_key:
-            hint = "Removed when you save"
+            hint = tr("Removed when you save")
         elif is_stored:
-            hint = "Saved; type another one to replace it"
+            hint = tr("Saved. Type a new one to replace it.")
         elif provider is not None and provider.key_source == "environment":
-            hint = f"{provider.key_variable} is used first"
+            hint = tr("{variable} is used first").format(variable=provider.key_variable)
         else:
-            hint = "Only if it needs one" if self._chosen.name in (_OPENAI, _ANTHROPIC) else "Paste the key"
+            hint = tr("Optional") if self._chosen.name in (_OPENAI, _ANTHROPIC) else tr("Paste your API key")
         self._key.setPlaceholderText(hint)
 
     def _show_status(self, text: str, tone: Tone) -> None:
@@ -234,7 +237,7 @@ class ProviderFormCard(Card):
         """The buttons stay enabled meanwhile, because disabling them would lose the focus."""
         if not words:
             self._asked = None
-        self._test.setText("Testing…" if words else "Test")
+        self._test.setText(tr("Testing…") if words else tr("Test"))
         if words:
             self._show_status(words, "muted")
         self._on_changed()
@@ -280,13 +283,13 @@ class ProviderFormCard(Card):
             kind=self._chosen.name,
             calls=True,
         )
-        self._show_busy("Asking one of its models…")
+        self._show_busy(tr("Testing one of its models…"))
         self.tested.emit(self._asked)
 
     def _on_saved(self) -> None:
         if not self._save.isEnabled():
             return
-        self._show_status("Saving…", "muted")
+        self._show_status(tr("Saving…"), "muted")
         if self._is_catalogs_own and self._provider is not None:
             self.key_saved.emit(KeySetParams(provider=self._provider.name, key=self._key.text().strip()))
             return

@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QV
 
 from errand.client.display_text import number_of
 from errand.protocol.settings import Model, ModelSaveParams, Provider
+from errand.translation import tr
 from errand.window.stores.model_choice import model_name
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
@@ -26,9 +27,13 @@ class ModelFormView(InPlaceFormView):
         self._title = TextLabel(theme, bold=True)
         self._id, self._name, self._context = QLineEdit(), QLineEdit(), QLineEdit()
         self._input, self._output = QLineEdit(), QLineEdit()
-        self._tools, self._images, self._thinking = QCheckBox("Tools"), QCheckBox("Pictures"), QCheckBox("Thinking")
+        self._tools, self._images, self._thinking = (
+            QCheckBox(tr("Tools")),
+            QCheckBox(tr("Pictures")),
+            QCheckBox(tr("Thinking")),
+        )
         self._problem = TextLabel(theme, tone="failed", wrap=True)
-        self._save, self._cancel = push_button("Save model", "primary"), push_button("Cancel")
+        self._save, self._cancel = push_button(tr("Save model"), "primary"), push_button(tr("Cancel"))
         self._name_fields()
         self._lay_out()
         for field in self._fields:
@@ -44,7 +49,11 @@ class ModelFormView(InPlaceFormView):
     def open_for(self, model: Model | None) -> None:
         """For a new model, or with what is known of this one."""
         self._model = model
-        self._title.setText("Edit model" if model is not None else f"Add a model of {self._provider.title}")
+        self._title.setText(
+            tr("Edit model")
+            if model is not None
+            else tr("Add model to {provider}").format(provider=self._provider.title)
+        )
         self._id.setText(model_name(model.id) if model is not None else "")
         self._id.setEnabled(model is None or model.own)
         self._name.setText(model.name if model is not None else "")
@@ -64,8 +73,20 @@ class ModelFormView(InPlaceFormView):
         self._problem.setVisible(bool(text))
 
     def _name_fields(self) -> None:
-        names = ("Model id", "Display name", "Context size in tokens", "Price of input", "Price of output")
-        hints = ("As the provider calls it", "Optional", "128K", "$ per million tokens in", "$ per million tokens out")
+        names = (
+            tr("Model ID"),
+            tr("Display name"),
+            tr("Context size in tokens"),
+            tr("Input price"),
+            tr("Output price"),
+        )
+        hints = (
+            tr("The provider's name for it"),
+            tr("Optional"),
+            "128K",
+            tr("$ per million input tokens"),
+            tr("$ per million output tokens"),
+        )
         for field, name, hint in zip(self._fields, names, hints, strict=True):
             field.setAccessibleName(name)
             field.setPlaceholderText(hint)
@@ -78,9 +99,9 @@ class ModelFormView(InPlaceFormView):
         form.setVerticalSpacing(tokens.space_close)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        form.addRow(TextLabel(self.theme, "Model id"), self._id)
+        form.addRow(TextLabel(self.theme, tr("Model ID")), self._id)
         form.addRow(TextLabel(self.theme, "Name"), self._name)
-        form.addRow(TextLabel(self.theme, "Context size"), self._context)
+        form.addRow(TextLabel(self.theme, tr("Context size")), self._context)
         prices, abilities = QHBoxLayout(), QHBoxLayout()
         for price in (self._input, self._output):
             prices.addWidget(price)
@@ -89,8 +110,8 @@ class ModelFormView(InPlaceFormView):
         for line in (prices, abilities):
             line.setSpacing(tokens.space_wide)
         abilities.addStretch(1)
-        form.addRow(TextLabel(self.theme, "Price"), prices)
-        form.addRow(TextLabel(self.theme, "Supports"), abilities)
+        form.addRow(TextLabel(self.theme, tr("Price")), prices)
+        form.addRow(TextLabel(self.theme, tr("Supports")), abilities)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, tokens.space_close, 0, 0)
         column.setSpacing(tokens.space_close)

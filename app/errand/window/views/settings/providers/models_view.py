@@ -4,6 +4,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.protocol.settings import Model, ModelChooseParams, ModelRemoveParams, ModelSaveParams, Provider
+from errand.translation import grouped, tr
 from errand.window.stores.model_choice import abilities_text, context_text, price_text, shown_name
 from errand.window.theme.style import plain_tool_tip, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
@@ -29,18 +30,18 @@ class ProviderModelsView(QWidget):
         self.provider = provider
         self._row_height = theme.pixels(_ROW_HEIGHT)
         self._by_id = {model.id: model for model in models}
-        self._search = SearchField(theme, "Search models")
+        self._search = SearchField(theme, tr("Search models"))
         self._list = QListWidget()
-        self._list.setAccessibleName(f"Models of {provider.title}")
+        self._list.setAccessibleName(tr("Models of {provider}").format(provider=provider.title))
         self._list.setUniformItemSizes(True)
         self._list.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._all, self._none = push_button("Select all", "quiet"), push_button("Select none", "quiet")
+        self._all, self._none = push_button(tr("Select all"), "quiet"), push_button(tr("Select none"), "quiet")
         self._count = TextLabel(theme, tone="muted")
-        self._add, self._edit = push_button("Add model…"), push_button("Edit…")
-        self._edit.setAccessibleName("Edit the selected model")
-        self._remove = push_button("Remove")
-        self._remove.setAccessibleName("Remove the selected model")
-        set_tool_tip(self._add, "Describe a model that this provider does not list")
+        self._add, self._edit = push_button(tr("Add model…")), push_button(tr("Edit…"))
+        self._edit.setAccessibleName(tr("Edit selected model"))
+        self._remove = push_button(tr("Remove"))
+        self._remove.setAccessibleName(tr("Remove selected model"))
+        set_tool_tip(self._add, tr("Add a model that this provider doesn't list"))
         self.form = ModelFormView(theme, provider)
         self._timer = QTimer(self, singleShot=True, interval=_SAVE_AFTER_MS)
         self._fill(models)
@@ -58,7 +59,12 @@ class ProviderModelsView(QWidget):
 
     def _fill(self, models: tuple[Model, ...]) -> None:
         for model in models:
-            facts = (context_text(model), price_text(model), abilities_text(model), "added by you" if model.own else "")
+            facts = (
+                context_text(model),
+                price_text(model),
+                abilities_text(model),
+                tr("added by you") if model.own else "",
+            )
             item = QListWidgetItem("   ·   ".join(part for part in (shown_name(model), *facts) if part))
             item.setData(_KEY, model.id)
             item.setToolTip(plain_tool_tip(model.id))
@@ -121,9 +127,11 @@ class ProviderModelsView(QWidget):
     def _show_count(self) -> None:
         total = self._list.count()
         if not total:
-            self._count.setText("This provider has no list of models. Add those that you use.")
+            self._count.setText(tr("This provider doesn't list its models. Add the ones you use."))
         else:
-            self._count.setText(f"{len(self._ticked):,} of {total:,} offered")
+            self._count.setText(
+                tr("{ticked} of {total} selected").format(ticked=grouped(len(self._ticked)), total=grouped(total))
+            )
 
     def _tick(self, state: Qt.CheckState) -> None:
         """Those that the search shows."""

@@ -28,6 +28,7 @@ from errand.protocol.settings import (
     ModelTestParams,
     Provider,
 )
+from errand.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
@@ -37,16 +38,18 @@ from errand.window.views.settings.providers.row import ProviderRowView
 from errand.window.widgets.containers import hairline
 from errand.window.widgets.labels import TextLabel
 
-_TEXT = "Keys go to the system's keyring, or into an encrypted file where there is none. They are never shown again."
-_EMPTY = (
-    "No provider is set up yet. Add one with its key, or start Ollama, LM Studio, llama.cpp or vLLM on this machine: "
-    "they are found by themselves."
+_TEXT = tr(
+    "API keys are stored in the system keyring, or in an encrypted file if there is none. They are never shown again."
+)
+_EMPTY = tr(
+    "No provider set up yet. Add one with its API key, or start Ollama, LM Studio, llama.cpp or vLLM "
+    "on this computer: they're found automatically."
 )
 # Its address comes with a task from the terminal; the window adds such servers under a name.
 _GIVEN_WITH_A_TASK = "openai_compatible"
 _SCRIPTED = "scripted"
 _WITH_KEY = ("environment", "keyring", "file")
-_REFRESH = "Refresh models"
+_REFRESH = tr("Refresh models")
 
 
 class ProvidersPageView(SettingsPageView):
@@ -55,17 +58,17 @@ class ProvidersPageView(SettingsPageView):
     models_changed = Signal()
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
-        super().__init__(theme, "Models and keys", _TEXT)
+        super().__init__(theme, tr("Models and keys"), _TEXT)
         self._calls = calls
         self._rows: dict[str, ProviderRowView] = {}
         self._under_test: set[str] = set()
         # Results that came while a list was on its way: its rows are new and show them too.
         self._told: dict[str, tuple[str, bool]] = {}
         self._models: ProviderModelsView | None = None
-        self._add = push_button("Add provider…", "primary")
+        self._add = push_button(tr("Add provider…"), "primary")
         self._form = ProviderFormCard(theme)
         self._refresh_button = push_button(_REFRESH)
-        set_tool_tip(self._refresh_button, "Look for local servers, and ask each provider which models it offers now")
+        set_tool_tip(self._refresh_button, tr("Find local servers and update each provider's models"))
         self._buttons = QWidget()
         buttons = QHBoxLayout(self._buttons)
         buttons.setContentsMargins(0, 0, 0, 0)
@@ -99,7 +102,7 @@ class ProvidersPageView(SettingsPageView):
 
     async def _refresh(self) -> None:
         self._refresh_button.setEnabled(False)
-        self._refresh_button.setText("Refreshing…")
+        self._refresh_button.setText(tr("Refreshing…"))
         self._told.clear()
         try:
             await self._load(fetch=True)
@@ -163,7 +166,7 @@ class ProvidersPageView(SettingsPageView):
 
     async def _save_key(self, params: KeySetParams) -> None:
         result = await self._calls.call(KEY_SET, params)
-        await self._show_saved(params.provider, f"Saved. {result.notice}", ok=True)
+        await self._show_saved(params.provider, tr("Saved. {notice}").format(notice=result.notice), ok=True)
 
     async def _show_saved(self, provider: str, text: str, *, ok: bool) -> None:
         """The result stands in the provider's row, which has the focus and is in view."""

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.protocol.settings import Model, Provider
-from errand.translation import trn
+from errand.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.confirmation import ConfirmationView
@@ -30,18 +30,18 @@ class ProviderRowView(QWidget):
         self._title = TextLabel(theme, provider.title, bold=True)
         self._kind = TextLabel(theme, kind, tone="muted")
         self._state = TextLabel(theme, words, tone=tone, wrap=True)
-        self._test, self._models = push_button("Test"), push_button("Models…")
-        self._edit, self._remove = push_button("Edit…"), push_button("Remove…")
+        self._test, self._models = push_button(tr("Test")), push_button(tr("Models…"))
+        self._edit, self._remove = push_button(tr("Edit…")), push_button(tr("Remove…"))
         for button in (self._test, self._models, self._edit, self._remove):
             button.setAccessibleName(f"{button.text().rstrip('…')} {provider.title}")
-        set_tool_tip(self._test, "Ask one of its models for a word, for real")
-        set_tool_tip(self._models, "Choose which models are offered, and add models that are not listed")
+        set_tool_tip(self._test, tr("Makes one real call to the model"))
+        set_tool_tip(self._models, tr("Choose models and add unlisted ones"))
         is_stored = provider.key_source in ("keyring", "file")
         self._test.setVisible(provider.ready and bool(models))
         self._models.setVisible(provider.ready)
         self._edit.setVisible(provider.own or provider.key_source != "not_needed")
         self._remove.setVisible(provider.own or is_stored)
-        self._yes, self._no = push_button("Remove", "danger"), push_button("Keep")
+        self._yes, self._no = push_button(tr("Remove"), "danger"), push_button(tr("Cancel"))
         self._question = ConfirmationView(theme, self._no, self._yes)
         self._column = QVBoxLayout(self)
         self._lay_out(theme)
@@ -54,13 +54,13 @@ class ProviderRowView(QWidget):
 
     def show_testing(self) -> None:
         """Show a running test. The button stays enabled, because disabling it would lose the focus."""
-        self._show_status("Asking one of its models…", "muted")
-        self._test.setText("Testing…")
+        self._show_status(tr("Testing one of its models…"), "muted")
+        self._test.setText(tr("Testing…"))
 
     def show_tested(self, text: str, *, ok: bool) -> None:
         """Show the result of a test or of saving in place of the state."""
         self._show_status(text, "done" if ok else "failed")
-        self._test.setText("Test")
+        self._test.setText(tr("Test"))
 
     def show_models(self, view: QWidget | None) -> None:
         """Show this view of the models below, or remove the one that is there."""
@@ -103,11 +103,11 @@ class ProviderRowView(QWidget):
         title = self.provider.title
         has_key = self.provider.key_source in ("keyring", "file")
         if not self.provider.own:
-            text = f"Remove the key of {title}? Conversations with its models stay."
+            text = tr("Remove the API key of {title}? Conversations with its models stay.").format(title=title)
         elif has_key:
-            text = f"Remove {title} and its key? Conversations with its models stay."
+            text = tr("Remove {title} and its API key? Conversations with its models stay.").format(title=title)
         else:
-            text = f"Remove {title}? Conversations with its models stay."
+            text = tr("Remove {title}? Conversations with its models stay.").format(title=title)
         self._question.ask(text, self._no)
 
     def _on_keep_clicked(self) -> None:
@@ -143,4 +143,8 @@ def _warning(provider: Provider) -> str:
         return provider.list_error
     if not provider.ready:
         return "No address yet: choose Edit…" if provider.key_source in ("environment", "keyring", "file") else ""
-    return f"What is sent to {provider.api_base} is not encrypted" if provider.in_the_clear else ""
+    return (
+        tr("The connection to {address} isn't encrypted").format(address=provider.api_base)
+        if provider.in_the_clear
+        else ""
+    )

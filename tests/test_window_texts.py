@@ -1,0 +1,98 @@
+"""Each text that the window shows goes through `tr` or `trn`, so that it can be translated."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+_WINDOW = Path(__file__).parents[1] / "app" / "errand" / "window"
+_SINKS = frozenset(
+    {
+        "setText",
+        "setToolTip",
+        "setPlaceholderText",
+        "setWindowTitle",
+        "setAccessibleName",
+        "setAccessibleDescription",
+        "setInformativeText",
+        "set_tool_tip",
+        "addAction",
+        "addMenu",
+        "addButton",
+        "addRow",
+        "QLabel",
+        "TextLabel",
+        "ElidedLabel",
+        "TextView",
+        "EmptyStateView",
+        "IconButton",
+        "push_button",
+        "Action",
+        "show_message",
+        "show_line",
+        "LinePart",
+    }
+)
+# Names of things that are no words of ours: icons, looks, tones, keys, ids, and the names of programs and formats.
+_NO_TEXTS = frozenset({"Errand", "Errand —", "— Errand", "Markdown", "Ctrl+C", "Esc"})
+# Files some of whose texts are still English alone.
+_ENGLISH = frozenset(
+    {
+        "views/settings/engine_settings_page.py",
+        "views/settings/mcp_servers.py",
+        "views/settings/personalities_page.py",
+        "views/settings/personality_editor.py",
+        "views/settings/providers/form.py",
+        "views/settings/providers/model_form.py",
+        "views/settings/tools_page.py",
+        "views/usage/table.py",
+    }
+)
+
+
+def _name(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def _is_text(value: str) -> bool:
+    """True for words of a sentence or a label: a capital with small letters, or several words."""
+    words = value.split()
+    return bool(words) and (value[0].isupper() or len(words) > 1) and any(letter.islower() for letter in value)
+
+
+def _bare(node: ast.expr) -> Iterator[str]:
+    """The literals of an argument that no call wraps."""
+    match node:
+        case ast.Constant(str(value)):
+            yield value
+        case ast.JoinedStr(parts):
+            yield " ".join(
+                part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            )
+        case ast.IfExp(body=body, orelse=otherwise):
+            yield from _bare(body)
+            yield from _bare(otherwise)
+        case ast.BinOp(left=left, right=right):
+            yield from _bare(left)
+            yield from _bare(right)
+        case _:
+            return
+
+
+def _untranslated() -> Iterator[str]:
+    for file in sorted(_WINDOW.rglob("*.py")):
+        place = file.relative_to(_WINDOW).as_posix()
+        if place in _ENGLISH:
+            continue
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and _name(call) in _SINKS:
+                for text in (text for argument in call.args for text in _bare(argument)):
+                    if _is_text(text) and text.strip() not in _NO_TEXTS:
+                        yield f"{place}:{call.lineno}: {text}"
+
+
+def test_each_text_of_the_window_can_be_translated() -> None:
+    assert list(_untranslated()) == []
