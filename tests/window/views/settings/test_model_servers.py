@@ -259,7 +259,7 @@ async def test_a_model_of_ones_own_is_added_in_a_form_changed_and_removed(page: 
 
 
 async def test_the_form_has_the_fields_of_its_kind(page: Page) -> None:
-    await page.see("No provider is set up yet.")
+    await page.see("No provider set up yet.")
     await page.press("Add provider…")
     assert not page.has("Add provider…"), "the form is open"
     page.choose("Google Gemini")

@@ -188,7 +188,7 @@ async def test_an_api_key_is_stored_and_never_shown(settings: Settings, engine: 
     async with own_server() as server:
         engine.services.keys.add_environment({"OPENAI_BASE_URL": server.url})
         settings.dialog.open_page("providers")
-        await settings.see("No provider is set up yet.")
+        await settings.see("No provider set up yet.")
         settings.buttons()["Add provider…"].click()
         settings.choose("Provider type", "OpenAI")
         settings.type("API key", "sk-a-secret")
@@ -201,7 +201,7 @@ async def test_an_api_key_is_stored_and_never_shown(settings: Settings, engine: 
     settings.buttons()["Remove OpenAI"].click()
     await settings.see("Remove the key of OpenAI?")
     settings.buttons()["Remove"].click()
-    await settings.see("No provider is set up yet.")
+    await settings.see("No provider set up yet.")
 
 
 async def test_the_models_of_the_tour_are_no_provider_and_cannot_be_added(settings: Settings) -> None:
