@@ -35,7 +35,7 @@ from tests.support.window import until
 
 KEY = "k-of-the-test-1234567890"
 MODEL_FIELDS = ("Model ID", "Display name", "Context size in tokens", "Input price", "Output price")
-NAMES = {"name": "Name", "address": "Base URL", "key": "Key"}
+NAMES = {"name": "Provider name", "address": "Base URL", "key": "API key"}
 
 
 class Page:
@@ -92,7 +92,7 @@ class Page:
 
     def fill(self, **values: str) -> None:
         for name, value in values.items():
-            field = self.field(f"{NAMES[name]} of the provider")
+            field = self.field(NAMES[name])
             field.selectAll()
             QTest.keyClicks(field, value)
 

@@ -108,7 +108,7 @@ async def test_totals_chart_and_tables_cover_the_chosen_period(
     assert not dialog.note.isVisible()
     QTest.keyClick(dialog.periods, Qt.Key.Key_Right)
     await until(lambda: dialog.totals.texts[1] == "3,000")
-    assert "The price is not known for 1 turn" in dialog.note.text() and dialog.note.isVisible()
+    assert "The price of 1 turn is unknown" in dialog.note.text() and dialog.note.isVisible()
     assert [found.key for found in dialog.table.rows] == ["openai/gpt-5.4", "mine/x"]
     dialog.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
     assert [found.key for found in dialog.table.rows] == ["mine/x", "openai/gpt-5.4"]
