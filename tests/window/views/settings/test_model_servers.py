@@ -234,7 +234,7 @@ async def test_a_model_of_ones_own_is_added_in_a_form_changed_and_removed(page: 
         page.fill(name="Lab", address=server.url)
         await page.press("Save")
         await page.press("Models Lab")
-    await page.see("This provider has no list of models.")
+    await page.see("This provider doesn't list its models.")
     await page.press("Add model…")
     assert not page.button("Save model").isEnabled()
     values = ("secret 1", "Secret", "128k", "0.5", "x")
