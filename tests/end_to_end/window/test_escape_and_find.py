@@ -108,6 +108,6 @@ async def test_find_steps_through_its_hits_and_switches_to_another_branch(
             QTest.keyClicks(bar.field, "walrus")
             bar.field.setFocus()
             key(person, Qt.Key.Key_Return)
-            await person.press("Also in another branch: go there", bar)
+            await person.press("Show 1 in another branch", bar)
             await person.until(lambda: replies() == ["A walrus, and a walrus."])
             await person.until(lambda: bar.count.text() == "1 of 2")
