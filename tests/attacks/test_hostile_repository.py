@@ -49,7 +49,7 @@ async def test_skills_that_are_bombs_are_left_out(tmp_path: Path) -> None:
         assert await completed(engine, engine.workspace)
         blocks = [block for node in engine.watcher.nodes() if node.role == "system" for block in node.blocks]
         remarks = " ".join(notice_text(block) for block in blocks if isinstance(block, NoticeBlock))
-        assert "and 499 more are left out" in remarks and "what comes after it is left out" in remarks
+        assert "and 499 more were skipped" in remarks and "those after it were left out" in remarks
 
 
 async def test_repositories_of_pipes_stop_nobody(tmp_path: Path, campaign: Campaign) -> None:

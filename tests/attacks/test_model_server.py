@@ -224,7 +224,7 @@ async def test_calls_without_a_bound_are_refused_said_and_the_task_goes_on(erran
         done = await errand.run("run", "--approve", "all", *MODEL, server.url, "make them")
         told = [str(entry.get("content")) for entry in server.requests[1].messages if entry.get("role") == "tool"]
     assert done.code == 0, done.err
-    assert "cut because it has more than 128 tool calls" in " ".join(done.out.split())
+    assert "cut off because it has more than 128 tool calls" in " ".join(done.out.split())
     assert len(told) == 128
     assert all("was not executed: the app cut the reply because it has more than 128 tool calls" in one for one in told)
     assert not list(errand.folder.glob("made_*"))

@@ -66,7 +66,7 @@ async def test_an_import_cut_by_a_crash_is_taken_back_and_a_delete_goes_on_at_th
     assert (await own_errand.run("tasks")).code == 0
     await until(lambda: stored(own_errand.home) == 0, LONGEST_S)
     again = await own_errand.run("import", "big.jsonl")
-    assert (again.code, again.out) == (0, f"1 conversation with {count:,} messages taken in.\n")
+    assert (again.code, again.out) == (0, f"Imported: 1 conversation, {count:,} messages.\n")
     assert stored(own_errand.home) == count
     await archive(own_errand)
     await killed_amid(own_errand, ("delete", "conv_big", "--yes"), lambda: stored(own_errand.home) < count)

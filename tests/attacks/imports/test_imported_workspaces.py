@@ -86,7 +86,7 @@ async def test_what_is_no_absolute_path_is_not_even_proposed(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize(
-    ("choice", "works_in"), [("Work there", "there"), ("Use a new folder", "own"), ("Cancel", "nowhere")]
+    ("choice", "works_in"), [("Use this folder", "there"), ("Use a new folder", "own"), ("Cancel", "nowhere")]
 )
 async def test_the_window_shows_the_path_and_asks(
     qapp: QApplication, theme: Theme, tmp_path: Path, choice: str, works_in: str
@@ -112,7 +112,7 @@ async def test_the_window_shows_the_path_and_asks(
         folders = {"there": str(engine.parts.workspace), "own": (await stored(engine.parts, file)).workspace}
         if works_in == "nowhere":
             await until(lambda: bool(told))
-            assert told == ["Nothing was started: no folder to work in was confirmed."]
+            assert told == ["Not started: no working folder was confirmed."]
             assert (await stored(engine.parts, file)).proposed_workspace and not engine.parts.model.requests
         else:
             await until(lambda: store.task is not None and store.task.id != file.task.id)

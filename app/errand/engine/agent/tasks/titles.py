@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import random
-import re
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ _LONGEST_S = 30.0
 _LONGEST_PROMPT, _LONGEST_SUMMARY = 4_000, 2_000
 _MOST_TOKENS = 2_000  # models that think need more than the title
 _BITS = 30
-_QUOTED = re.compile(r"""^["'“”„‚‘’«»`*#\s]+|["'“”‘’«»`*\s.]+$""")
+_BEFORE, _AFTER = "\"'“”„‚‘’«»`*# ", "\"'“”‘’«»`* ."
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +152,6 @@ class ConversationTitles:
 
 def _title_in(reply: str) -> str:
     """The first line with words, without quotes, markup and full stop; empty if that is no title."""
-    lines = (_QUOTED.sub("", " ".join(line.split())) for line in reply.splitlines())
+    lines = (" ".join(line.split()).lstrip(_BEFORE).rstrip(_AFTER) for line in reply.splitlines())
     line = next((line for line in lines if any(map(str.isalnum, line))), "")
     return title_of(line) if line else ""
