@@ -22,4 +22,4 @@ async def test_the_terminal_lists_them_and_prints_the_text_of_one(errand: Errand
     (as_json,) = (await errand.run("licences", "msgspec", "--json")).lines
     assert as_json["licence"] == "BSD-3-Clause" and "Jim Crist-Harif" in json.dumps(as_json["texts"])
     unknown = await errand.run("licences", "nothing")
-    assert unknown.code == 2 and "errand licences lists them" in unknown.err
+    assert unknown.code == 2 and "List them: errand licences" in unknown.err

@@ -38,7 +38,7 @@ def approval(**changes: object) -> Ask:
 def test_an_approval_that_is_fully_shown_can_be_answered_from_its_notification() -> None:
     notice = ask_notification(approval(writes=("/home/anna/project/build",)), "Run the tests")
     assert notice.title == "Approval needed: Run the tests"
-    assert notice.body == "python -m pytest -q\nIn: /home/anna/project\nWrites: /home/anna/project/build"
+    assert notice.body == "python -m pytest -q\nFolder: /home/anna/project\nWrites: /home/anna/project/build"
     assert [button.label for button in notice.buttons] == ["Allow once", "Deny", "Open"]
     assert notice.stays
 

@@ -62,7 +62,7 @@ async def test_a_stop_is_not_offered_twice_and_a_hundred_tasks_do_not_fill_the_s
         stores.apply(TaskUpdate(task=at_work(f"task_{number}", f"conv_{number}")))
     stores.apply(TaskUpdate(task=msgspec.structs.replace(at_work("task_new", "conv_new"), stopping=True)))
     await until(lambda: "and 93 more" in texts(menu))
-    newest = find(menu, "The work of task_new · Stopping").menu()
+    newest = find(menu, "The work of task_new · Stopping…").menu()
     assert isinstance(newest, QMenu)
     assert not find(newest, "Stopping…").isEnabled()
 

@@ -114,7 +114,7 @@ async def test_during_a_task_the_tree_switches_no_branch_and_reports_it(tmp_path
         tree.open()
         await until(lambda: said(tree) == ["first", "One.", "Two.", "work <"])
         tree.go_to(reply.id)
-        assert told and "at work" in told[0]
+        assert told and "working here" in told[0]
         await engine.parts.services.runner.stop(started.id, "the test")
         await until(lambda: not store.branches.locked)
         tree.go_to(reply.id)

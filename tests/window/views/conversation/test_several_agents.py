@@ -138,7 +138,7 @@ async def test_the_turn_order_is_set_and_shown_in_the_bar(qapp: QApplication, th
         press(dialog, "Save")
         rule = TurnTaking(rule="moderator", limit=4, moderator_id=coder)
         await until(lambda: place.view.store.agents.turns == rule)
-        assert place.view.input_panel.agents.turns.text() == "a moderator · 0 of 4"
+        assert place.view.input_panel.agents.turns.text() == "moderator · 0 of 4"
 
 
 async def test_an_agent_is_removed_only_after_a_confirmation(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ async def test_an_agent_is_removed_only_after_a_confirmation(qapp: QApplication,
         await joined(place)
         store, input_panel = place.view.store, place.view.input_panel
         input_panel.agents.remove_agent(store.agents.all[-1])
-        answer("Keep it")
+        answer("Cancel")
         assert store.agents.is_several
         input_panel.agents.remove_agent(store.agents.all[-1])
         answer("Remove")
