@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from errand.client.number_format import clock_time, dollars, short_day
 from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.protocol.agents import ThinkingLevel
 from errand.protocol.asks import Approval, Ask, AskKind, ReachedLimit, UnknownCall
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import MemoryRole, SummaryBlock, TextBlock, ToolCallBlock
@@ -35,6 +36,15 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
     "facts": tr("Pinned facts"),
     "workspace": tr("Working folder"),
     "plan": tr("Plan mode"),
+}
+
+THINKING_LEVELS: dict[ThinkingLevel, str] = {
+    "off": tr("Off"),
+    "minimal": tr("Minimal"),
+    "low": tr("Low"),
+    "medium": tr("Medium"),
+    "high": tr("High"),
+    "xhigh": tr("Highest"),
 }
 
 # Name and meaning of the approval modes, in the order in which clients show them.

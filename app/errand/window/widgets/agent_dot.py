@@ -5,8 +5,21 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from errand.protocol.agents import Color
+from errand.translation import tr
 from errand.window.theme.theme import Theme
 
+COLOR_NAMES: dict[Color, str] = {
+    "": tr("None"),
+    "blue": tr("Blue"),
+    "teal": tr("Teal"),
+    "green": tr("Green"),
+    "amber": tr("Amber"),
+    "orange": tr("Orange"),
+    "red": tr("Red"),
+    "pink": tr("Pink"),
+    "violet": tr("Violet"),
+    "gray": tr("Gray"),
+}
 _SIDE, _RADIUS = 10, 4.0
 
 _RATIOS = (1, 2, 3)  # device pixel ratios of standard and high-resolution screens

@@ -129,7 +129,7 @@ async def test_a_value_is_stored_on_enter_and_can_be_reset(settings: Settings, e
 async def test_text_in_a_number_field_is_refused_and_stays(settings: Settings) -> None:
     await until(lambda: "Max minutes" in settings.fields())
     settings.type("Max minutes", "a while")
-    await settings.see("This takes a number, such as 30.")
+    await settings.see("Enter a number, such as 30.")
     assert settings.fields()["Max minutes"].text() == "a while"
 
 

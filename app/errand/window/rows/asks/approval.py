@@ -22,7 +22,7 @@ from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.diff_head import DiffHeadView
 from errand.window.widgets.diff_lines import diff_name
-from errand.window.widgets.labels import TextLabel
+from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _NAME = tr("Tell the agent why (it continues after reading this)")
 
@@ -108,7 +108,7 @@ class ApprovalCard(AskCard):
 
     def __init__(self, theme: Theme, actions: RowActions) -> None:
         super().__init__(theme, actions, "shield-alert", tr("Approval needed"), tr("Approval"))
-        self._risk = TextLabel(theme, size=theme.tokens.size_small, bold=True)
+        self._risk = ElidedLabel(theme, size=theme.tokens.size_small, bold=True)
         self.heading.addWidget(self._risk)
         self._effect = EffectView(theme)
         self._facts_view = QWidget()
@@ -210,7 +210,7 @@ class ApprovalCard(AskCard):
 
     def _show(self, approval: Approval) -> None:
         words, tone = _RISKS[approval.risk]
-        self._risk.setText(words)
+        self._risk.set_text(words)
         self._risk.set_tone(tone)
         self._effect.show_effect(effect_of(approval))
         self._diff = approval.preview

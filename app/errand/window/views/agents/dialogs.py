@@ -22,7 +22,7 @@ from errand.window.stores.conversation.agents import NewAgent
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.agents.agents_bar import TURN_RULES
-from errand.window.widgets.agent_dot import agent_icon
+from errand.window.widgets.agent_dot import COLOR_NAMES, agent_icon
 from errand.window.widgets.dialogs import QuestionDialog
 from errand.window.widgets.labels import TextLabel
 
@@ -76,7 +76,7 @@ class AddAgentDialog(QDialog):
         for model in models:
             self.model.addItem(model, model)
         for color in _COLORS:
-            self.color.addItem(agent_icon(color, self._theme), color.capitalize() if color else tr("None"), color)
+            self.color.addItem(agent_icon(color, self._theme), COLOR_NAMES[color], color)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWidget
 
-from errand.client.display_text import uncapitalised
+from errand.client.display_text import THINKING_LEVELS, uncapitalised
 from errand.client.number_format import dollars
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.tasks import ApproveMode, Task
@@ -19,7 +19,7 @@ from errand.window.stores.welcome import short_path
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
-from errand.window.views.composer.task_options_dialog import MODES, NETWORKS, THINKING
+from errand.window.views.composer.task_options_dialog import MODES, NETWORKS
 
 _SCRATCH = tr("New folder")
 _MAX_NAME = 28
@@ -193,7 +193,7 @@ class TaskOptionsView(QWidget):
         parts = [
             personality.name if personality is not None and personality.id != "assistant" else "",
             MODES[options.mode][0] if options.mode != "auto" else "",
-            tr("Thinking: {level}").format(level=uncapitalised(THINKING[options.thinking_level]))
+            tr("Thinking: {level}").format(level=uncapitalised(THINKING_LEVELS[options.thinking_level]))
             if options.thinking_level not in (None, "off")
             else "",
             NETWORKS[options.network][0] if options.network != "asked" else "",

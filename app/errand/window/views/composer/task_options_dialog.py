@@ -6,7 +6,7 @@ from dataclasses import replace
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from errand.client.display_text import number_of
+from errand.client.display_text import THINKING_LEVELS, number_of
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import NetworkMode, TaskMode
 from errand.translation import tr
@@ -26,14 +26,6 @@ NETWORKS: dict[NetworkMode, tuple[str, str]] = {
     "asked": (tr("Network: ask"), tr("Commands can use the network when you allow it.")),
     "off": (tr("Network: off"), tr("Commands can't use the network.")),
     "on": (tr("Network: on"), tr("Commands can use the network, except private addresses.")),
-}
-THINKING: dict[ThinkingLevel, str] = {
-    "off": tr("Off"),
-    "minimal": tr("Minimal"),
-    "low": tr("Low"),
-    "medium": tr("Medium"),
-    "high": tr("High"),
-    "xhigh": tr("Highest"),
 }
 
 
@@ -142,7 +134,7 @@ class TaskOptionsDialog(FramelessDialog):
         return known or [(DEFAULT, tr("Assistant"), "")]
 
     def _levels(self) -> list[tuple[str, str, str]]:
-        return [("", tr("From personality"), ""), *((level, name, "") for level, name in THINKING.items())]
+        return [("", tr("From personality"), ""), *((level, name, "") for level, name in THINKING_LEVELS.items())]
 
     def _change(self, options: TaskOptions) -> None:
         self._options = options
@@ -178,7 +170,7 @@ class TaskOptionsDialog(FramelessDialog):
         self._change(replace(self._options, network=networks[index]))
 
     def _on_thinking_chosen(self, index: int) -> None:
-        levels: Sequence[ThinkingLevel | None] = (None, *THINKING)
+        levels: Sequence[ThinkingLevel | None] = (None, *THINKING_LEVELS)
         self._change(replace(self._options, thinking_level=levels[index]))
 
     def _fit(self) -> None:

@@ -22,7 +22,7 @@ _TEXT = tr(
     "You can start other tasks in the meantime."
 )
 _NO_MODEL_TITLE = tr("Set up a model to start")
-_NO_MODEL_TEXT = tr("Use a key of yours, or a local server such as Ollama.")
+_NO_MODEL_TEXT = tr("Use your own API key, or a local server such as Ollama.")
 _TOUR_TEXT = tr("Or play the tour: three tasks with scripted replies and real tools. Nothing leaves this machine.")
 
 _ICON, _WIDTH = 32, 400

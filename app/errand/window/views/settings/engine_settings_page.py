@@ -32,7 +32,7 @@ def format_value(value: JsonValue) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
-        return "on" if value else "off"
+        return tr("on") if value else tr("off")
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -48,8 +48,12 @@ def _number(setting: Setting, text: str) -> float:
     try:
         value = int(text) if setting.kind == "integer" else float(text.replace(",", "."))
     except ValueError as error:
-        wanted = "a whole number" if setting.kind == "integer" else "a number"
-        raise InvalidValue(f"This takes {wanted}, such as {format_value(setting.default)}.") from error
+        wanted = (
+            tr("Enter a whole number, such as {example}.")
+            if setting.kind == "integer"
+            else tr("Enter a number, such as {example}.")
+        )
+        raise InvalidValue(wanted.format(example=format_value(setting.default))) from error
     if not math.isfinite(value):
         raise InvalidValue(tr("Enter a number."))
     if setting.minimum is not None and value < setting.minimum:
@@ -99,7 +103,9 @@ class SettingView(QWidget):
             case ComboBox():
                 self._control.setCurrentText(format_value(setting.value))
         self._reset.setVisible(setting.value != setting.default)
-        set_tool_tip(self._reset, f"Back to the default ({format_value(setting.default) or 'empty'})")
+        set_tool_tip(
+            self._reset, tr("Reset to default ({value})").format(value=format_value(setting.default) or tr("empty"))
+        )
         self._set_problem_text("")
 
     def take_focus(self) -> None:

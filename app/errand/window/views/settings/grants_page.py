@@ -41,7 +41,8 @@ class GrantRowView(QWidget):
         super().__init__()
         self._is_denial = grant.decision == "deny"
         tool = escape_hidden_line(grant.tool) or tr("every tool")
-        text = CodeExcerptView(theme, f"What {tool} {'never does' if self._is_denial else 'may do'}", most_lines=_LINES)
+        name = tr("What {tool} may never do") if self._is_denial else tr("What {tool} may do")
+        text = CodeExcerptView(theme, name.format(tool=tool), most_lines=_LINES)
         text.set_text(escape_hidden(grant.exact))
         heading = TextLabel(
             theme,

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QP
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer
-from errand.translation import trn
+from errand.translation import tr, trn
 from errand.window.theme.style import ButtonStyle, Tone, push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.code_excerpt import CodeExcerptView
@@ -17,12 +17,12 @@ from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.containers import Card
 from errand.window.widgets.labels import TextLabel
 
-_ABOUT = (
-    "A command such as uvx mcp-server-time, or an address that begins with https://. Where a sign-in is needed, the "
-    "server says so when it is started. For one that needs a key, use errand mcp add with --env in a terminal."
+_ABOUT = tr(
+    "Enter a command, such as uvx mcp-server-time, or an https:// address. If a sign-in is needed, you are asked when "
+    "the server starts. For a server that needs a key, run errand mcp add --env in a terminal."
 )
-_TRUST = "Trust exactly this? If the file changes, you are asked again."
-_NO_LOG = "It has written nothing since the engine started."
+_TRUST = tr("Trust this server? You will be asked again if the file changes.")
+_NO_LOG = tr("No output since the engine started.")
 _LOG_LINES = 12
 _STARTED_LINES = 12
 _ADDRESS_LINES = 3
@@ -31,35 +31,39 @@ _ADDRESS_LINES = 3
 def server_state(server: McpServer) -> tuple[str, Tone]:
     """The state of a server as a text for people."""
     if not server.enabled:
-        return "Off", "muted"
+        return tr("Off"), "muted"
     if not server.command and not server.url:
-        return f"Cannot be used. {server.problem}", "failed"
+        return tr("Can't be used. {problem}").format(problem=server.problem), "failed"
     if server.trust == "declined":
-        return "Not used: you do not trust it.", "muted"
+        return tr("Not used because you don't trust it."), "muted"
     if server.trust == "unknown":
-        return ("Changed since you trusted it." if server.changed else "Not used before you trust it."), "waiting"
+        return (
+            tr("Changed since you trusted it.") if server.changed else tr("Not used until you trust it."),
+            "waiting",
+        )
     if server.login_address:
-        return "Waiting until you have signed in in the browser …", "waiting"
+        return tr("Waiting for you to sign in in the browser…"), "waiting"
     if server.login_problem:
-        return f"Not signed in. {server.login_problem}", "failed"
+        return tr("Not signed in. {problem}").format(problem=server.login_problem), "failed"
     match server.state:
         case "ready" if server.wants_login:
-            return "Ready, but a call needs a sign-in with more rights.", "waiting"
+            return tr("Ready, but a call needs a sign-in with more permissions."), "waiting"
         case "ready":
-            return (
-                f"Ready, {trn('{n} tool', '{n} tools', len(server.tools))}{', signed in' if server.has_login else ''}",
-                "done",
-            )
+            tools = trn("{n} tool", "{n} tools", len(server.tools))
+            text = tr("Ready, {tools}, signed in") if server.has_login else tr("Ready, {tools}")
+            return text.format(tools=tools), "done"
         case "idle":
-            return "Starts when a task needs it", "muted"
+            return tr("Starts when a task needs it"), "muted"
         case "starting":
-            return "Starting …", "muted"
+            return tr("Starting…"), "muted"
         case "failed":
-            return f"Failed. It is tried again when a task needs it. {server.problem}", "failed"
+            return tr("Failed. Tried again when a task needs it. {problem}").format(problem=server.problem), "failed"
         case "given_up":
-            return f"Failed several times, and is not tried again by itself. {server.problem}", "failed"
+            return tr("Failed several times. Restart it to try again. {problem}").format(
+                problem=server.problem
+            ), "failed"
         case "needs_login":
-            return "Needs your sign-in, or a key in a header", "waiting"
+            return tr("Needs a sign-in, or a key in a header"), "waiting"
 
 
 class McpServerRowView(QWidget):
@@ -79,30 +83,37 @@ class McpServerRowView(QWidget):
         self._theme = theme
         self._fingerprint = server.fingerprint
         self._name = escape_hidden_line(server.name)
-        self._switch = QCheckBox("On")
-        self._switch.setAccessibleName(f"Use {self._name}")
+        self._switch = QCheckBox(tr("On"))
+        self._switch.setAccessibleName(tr("Use {name}").format(name=self._name))
         self._state = TextLabel(theme, wrap=True)
         self._origin = TextLabel(theme, tone="muted", wrap=True)
-        self._started = CodeExcerptView(theme, f"What {self._name} starts or opens", most_lines=_STARTED_LINES)
-        self._log = CodeExcerptView(theme, f"Log of {self._name}", most_lines=_LOG_LINES)
-        self._log.hide()
-        self._log_button, self._restart = push_button("Log", "quiet"), push_button("")
-        self._remove, self._trust, self._distrust = (
-            push_button("Remove …"),
-            push_button("Trust …"),
-            push_button("Do not trust"),
+        self._started = CodeExcerptView(
+            theme, tr("Command or address of {name}").format(name=self._name), most_lines=_STARTED_LINES
         )
-        self._login, self._logout = push_button("", "primary"), push_button("Sign out")
-        self._cancel = push_button("Cancel sign-in")
-        self._address = CodeExcerptView(theme, f"Address of the sign-in at {self._name}", most_lines=_ADDRESS_LINES)
-        self._removal, keep = self._question("Remove", "danger", f"Yes, remove {self._name} with its keys", "Keep")
-        self._trusting, decline = self._question("Trust", "primary", f"Yes, trust {self._name}", "Not now")
+        self._log = CodeExcerptView(theme, tr("Log of {name}").format(name=self._name), most_lines=_LOG_LINES)
+        self._log.hide()
+        self._log_button, self._restart = push_button(tr("Show log"), "quiet"), push_button("")
+        self._remove, self._trust, self._distrust = (
+            push_button(tr("Remove…")),
+            push_button(tr("Trust…")),
+            push_button(tr("Don't trust")),
+        )
+        self._login, self._logout = push_button("", "primary"), push_button(tr("Sign out"))
+        self._cancel = push_button(tr("Cancel sign-in"))
+        self._address = CodeExcerptView(
+            theme, tr("Sign-in address of {name}").format(name=self._name), most_lines=_ADDRESS_LINES
+        )
+        confirm = tr("Remove {name} and its keys").format(name=self._name)
+        self._removal, keep = self._question(tr("Remove"), "danger", confirm, tr("Keep"))
+        confirm = tr("Confirm trust in {name}").format(name=self._name)
+        self._trusting, decline = self._question(tr("Trust"), "primary", confirm, tr("Not now"))
         self._name_buttons()
         self._lay_out()
         self._switch.clicked.connect(self.switched)
         self._log_button.clicked.connect(self.log_requested)
         self._restart.clicked.connect(self.restart_requested)
-        self._remove.clicked.connect(lambda: self._removal.ask(f"Remove {self._name} with its keys?", keep))
+        question = tr("Remove {name} and its keys?").format(name=self._name)
+        self._remove.clicked.connect(lambda: self._removal.ask(question, keep))
         self._trust.clicked.connect(lambda: self._trusting.ask(_TRUST, decline))
         self._distrust.clicked.connect(partial(self.trusted.emit, False))
         self._login.clicked.connect(self.login_requested)
@@ -126,7 +137,7 @@ class McpServerRowView(QWidget):
         self._state.set_tone(tone)
         self._switch.setChecked(server.enabled)
         self._switch.setVisible(is_own)
-        self._restart.setText("Restart" if server.process_id or server.state == "ready" else "Start")
+        self._restart.setText(tr("Restart") if server.process_id or server.state == "ready" else tr("Start"))
         self._restart.setAccessibleName(f"{self._restart.text()} {self._name}")
         self._restart.setVisible(server.enabled and is_trusted and not server.login_address)
         self._show_login(server, can_sign_in=server.enabled and is_trusted)
@@ -134,7 +145,7 @@ class McpServerRowView(QWidget):
         self._remove.setVisible(is_own)
         self._trust.setVisible(not is_own and is_usable and server.trust != "trusted")
         self._distrust.setVisible(not is_own and is_usable and server.trust != "declined")
-        self._origin.setText(f"From {escape_hidden_line(server.file)} of this folder")
+        self._origin.setText(tr("From {file} in this folder").format(file=escape_hidden_line(server.file)))
         self._origin.setVisible(not is_own)
         self._started.set_text(escape_hidden(_what(server)))
         self._started.setVisible(is_usable)
@@ -142,7 +153,7 @@ class McpServerRowView(QWidget):
     def _show_login(self, server: McpServer, *, can_sign_in: bool) -> None:
         is_waiting = bool(server.login_address)
         is_needed = server.wants_login or bool(server.login_problem) or server.state == "needs_login"
-        self._login.setText("Open again" if is_waiting else "Sign in")
+        self._login.setText(tr("Open again") if is_waiting else tr("Sign in"))
         self._login.setAccessibleName(f"{self._login.text()}: {self._name}")
         self._login.setVisible(can_sign_in and (is_waiting or is_needed))
         self._cancel.setVisible(is_waiting)
@@ -153,11 +164,11 @@ class McpServerRowView(QWidget):
     def show_log(self, text: str) -> None:
         self._log.set_text(escape_hidden(text) or _NO_LOG)
         self._log.show()
-        self._log_button.setText("Hide log")
+        self._log_button.setText(tr("Hide log"))
 
     def hide_log(self) -> None:
         self._log.hide()
-        self._log_button.setText("Log")
+        self._log_button.setText(tr("Show log"))
 
     def _question(self, yes: str, style: ButtonStyle, name: str, no: str) -> tuple[ConfirmationView, QPushButton]:
         confirm, refuse = push_button(yes, style), push_button(no)
@@ -170,12 +181,12 @@ class McpServerRowView(QWidget):
         return question, refuse
 
     def _name_buttons(self) -> None:
-        self._log_button.setAccessibleName(f"Log of {self._name}")
-        self._remove.setAccessibleName(f"Remove {self._name}")
-        self._cancel.setAccessibleName(f"Cancel the sign-in at {self._name}")
-        self._logout.setAccessibleName(f"Sign out of {self._name}")
-        self._trust.setAccessibleName(f"Trust {self._name}")
-        self._distrust.setAccessibleName(f"Do not trust {self._name}")
+        self._log_button.setAccessibleName(tr("Log of {name}").format(name=self._name))
+        self._remove.setAccessibleName(tr("Remove {name}").format(name=self._name))
+        self._cancel.setAccessibleName(tr("Cancel sign-in at {name}").format(name=self._name))
+        self._logout.setAccessibleName(tr("Sign out of {name}").format(name=self._name))
+        self._trust.setAccessibleName(tr("Trust {name}").format(name=self._name))
+        self._distrust.setAccessibleName(tr("Don't trust {name}").format(name=self._name))
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -212,23 +223,23 @@ class McpServerForm(Card):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
         self._name, self._what, self._client, self._port = (QLineEdit() for _ in range(4))
-        self._name.setAccessibleName("Name of the server")
-        self._what.setAccessibleName("Command or address of the server")
+        self._name.setAccessibleName(tr("Server name"))
+        self._what.setAccessibleName(tr("Server command or address"))
         self._what.setPlaceholderText("uvx mcp-server-time")
         self._name.setPlaceholderText("time")
-        self._client.setAccessibleName("Client id of the server's sign-in")
-        self._client.setPlaceholderText("only if you had to register Errand there")
-        self._port.setAccessibleName("Port of the sign-in")
-        self._port.setPlaceholderText("8765, if registered for http://127.0.0.1:8765/callback")
+        self._client.setAccessibleName(tr("Sign-in client ID"))
+        self._client.setPlaceholderText(tr("Only if you registered Errand with the server"))
+        self._port.setAccessibleName(tr("Sign-in port"))
+        self._port.setPlaceholderText(tr("8765 if registered for http://127.0.0.1:8765/callback"))
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._problem.hide()
-        self._add, cancel = push_button("Add server", "primary"), push_button("Cancel")
+        self._add, cancel = push_button(tr("Add server"), "primary"), push_button(tr("Cancel"))
         fields = self._fields = QFormLayout()
         fields.setSpacing(theme.tokens.space_close)
-        fields.addRow("Name", self._name)
-        fields.addRow("Command or address", self._what)
-        fields.addRow("Client id", self._client)
-        fields.addRow("Port", self._port)
+        fields.addRow(tr("Name"), self._name)
+        fields.addRow(tr("Command or address"), self._what)
+        fields.addRow(tr("Client ID"), self._client)
+        fields.addRow(tr("Port"), self._port)
         buttons = QHBoxLayout()
         buttons.setSpacing(theme.tokens.space_close)
         buttons.addWidget(self._add)
@@ -284,13 +295,13 @@ class McpServerForm(Card):
         if self._is_address:
             client, port = self._client.text().strip(), self._port.text().strip() or "0"
             if not (port.isascii() and port.isdecimal() and len(port) <= 5):
-                self.show_problem("The port is a number from 1024 to 65535.")
+                self.show_problem(tr("The port must be a number from 1024 to 65535."))
                 return
             self.entered.emit(McpSaveParams(name=name, url=what, client_id=client, callback_port=int(port)))
             return
         try:
             words = tuple(shlex.split(what))
         except ValueError:
-            self.show_problem("The command cannot be read: a quotation mark or a character after \\ is missing.")
+            self.show_problem(tr("The command is incomplete: a closing quote, or a character after \\, is missing."))
             return
         self.entered.emit(McpSaveParams(name=name, command=words))

@@ -9,9 +9,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.client import personality_file
+from errand.client.display_text import THINKING_LEVELS
 from errand.client.personality_file import free_name, new_personality
 from errand.protocol.agents import Personality
-from errand.translation import tr
+from errand.translation import decimal, tr
 from errand.window.stores.catalog import PersonalityStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
@@ -67,11 +68,17 @@ class PersonalityRowView(QWidget):
 def personality_summary(personality: Personality) -> str:
     """One line: model, tools, thinking, and the beginning of the prompt."""
     tools = ", ".join(personality.tools) if personality.tools else tr("all tools")
-    thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
-    temperature = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
-    prompt = " ".join(personality.system_prompt.split()) or "the engine's own prompt"
+    thinking = (
+        tr("thinking: {level}").format(level=THINKING_LEVELS[personality.thinking_level])
+        if personality.thinking_level != "off"
+        else ""
+    )
+    temperature = ""
+    if personality.temperature is not None:
+        temperature = tr("temperature {degree}").format(degree=decimal(f"{personality.temperature:g}"))
+    prompt = " ".join(personality.system_prompt.split()) or tr("default prompt")
     return " · ".join(
-        part for part in (personality.model or "default model", tools, thinking, temperature, prompt) if part
+        part for part in (personality.model or tr("default model"), tools, thinking, temperature, prompt) if part
     )
 
 
@@ -144,7 +151,7 @@ class PersonalitiesPageView(SettingsPageView):
         self._edit(Personality(id=uuid4().hex, name=name, system_prompt=""), is_new=True)
 
     def _on_duplicated(self, personality: Personality) -> None:
-        name = free_name(f"{personality.name} copy", self._store.all)
+        name = free_name(tr("{name} copy").format(name=personality.name), self._store.all)
         self._edit(msgspec.structs.replace(personality, id=uuid4().hex, name=name), is_new=True)
 
     def _on_save_requested(self, personality: Personality) -> None:
@@ -169,7 +176,8 @@ class PersonalitiesPageView(SettingsPageView):
             return
         self._edit(imported.personality, is_new=True)
         if imported.left_out:
-            self.banner.show_message(f"Tools that there are not were left out: {', '.join(imported.left_out)}.", "info")
+            tools = ", ".join(imported.left_out)
+            self.banner.show_message(tr("Unknown tools were left out: {tools}.").format(tools=tools), "info")
 
     def _on_exported(self, personality: Personality) -> None:
         dialog = QFileDialog(self, tr("Export personality"), str(Path.home()), _FILES)
@@ -183,6 +191,7 @@ class PersonalitiesPageView(SettingsPageView):
         try:
             personality_file.write(Path(path), personality, overwrite=True)  # the dialog has asked about overwriting
         except OSError as error:
-            self.show_failure(f"{path} cannot be written: {error.strerror}. Choose another place.")
+            text = tr("Can't write {path}: {error}. Choose another location.")
+            self.show_failure(text.format(path=path, error=error.strerror))
         else:
             self.banner.show_message(tr("Exported {name} to {path}.").format(name=personality.name, path=path), "done")

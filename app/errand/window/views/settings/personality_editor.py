@@ -1,35 +1,35 @@
 """The form of one personality: name, colour, prompt, model, tools, thinking, temperature."""
 
-from typing import cast, get_args
+from typing import get_args
 
 import msgspec
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
+from errand.client.display_text import THINKING_LEVELS, number_of
 from errand.protocol.agents import Color, Personality, ThinkingLevel
-from errand.translation import tr
+from errand.translation import decimal, tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
-from errand.window.widgets.agent_dot import paint_agent_dot
+from errand.window.widgets.agent_dot import COLOR_NAMES, paint_agent_dot
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.labels import TextLabel
 
 _COLORS: tuple[Color, ...] = get_args(Color)
-_NONE = "none"
 
 _OWN = tr("Model default")
 _TENTHS = 21
 _HELP = tr("Low is precise, high is creative. Thinking models use their own.")
 
-_LEVELS: tuple[str, ...] = get_args(ThinkingLevel)
+_LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)
 _PROMPT_HEIGHT = 180
-_PROMPT_HINT = "Who the agent is and how it works. Empty: the engine's own prompt."
+_PROMPT_HINT = tr("Describe the agent and how it works. Leave empty for the default prompt.")
 
 
 class ColorComboBox(ComboBox):
     def __init__(self, theme: Theme) -> None:
-        super().__init__(tuple((color or _NONE).capitalize() for color in _COLORS))
+        super().__init__(tuple(COLOR_NAMES[color] for color in _COLORS))
         self._theme = theme
         self.setAccessibleName(tr("Colour"))
         side = theme.tokens.icon_small
@@ -62,20 +62,24 @@ class ColorComboBox(ComboBox):
 
 class TemperatureComboBox(ComboBox):
     def __init__(self) -> None:
-        super().__init__((_OWN, *(f"{tenth / 10:g}" for tenth in range(_TENTHS))))
+        super().__init__((_OWN, *(_degree(tenth / 10) for tenth in range(_TENTHS))))
         self.setAccessibleName(tr("Temperature"))
         set_tool_tip(self, _HELP)
 
     @property
     def temperature(self) -> float | None:
-        return float(self.currentText()) if self.currentIndex() else None
+        return number_of(self.currentText()) if self.currentIndex() else None
 
     def choose(self, temperature: float | None) -> None:
         """Add an item for a temperature between the tenths, which can come from a file."""
-        text = _OWN if temperature is None else f"{temperature:g}"
+        text = _OWN if temperature is None else _degree(temperature)
         if self.findText(text) < 0:
             self.addItem(text)
         self.setCurrentText(text)
+
+
+def _degree(temperature: float) -> str:
+    return decimal(f"{temperature:g}")
 
 
 class PersonalityEditorView(QWidget):
@@ -95,7 +99,7 @@ class PersonalityEditorView(QWidget):
         self._name = QLineEdit()
         self._prompt = QPlainTextEdit()
         self._model = QLineEdit()
-        self._thinking = ComboBox(_LEVELS)
+        self._thinking = ComboBox(tuple(THINKING_LEVELS[level] for level in _LEVELS))
         self._color = ColorComboBox(theme)
         self._temperature = TemperatureComboBox()
         self._tools: dict[str, QCheckBox] = {}
@@ -144,7 +148,7 @@ class PersonalityEditorView(QWidget):
         self._prompt.setMinimumHeight(_PROMPT_HEIGHT)
         self._prompt.setFont(self._theme.font(tokens.size_base, mono=True))
         self._model.setAccessibleName(tr("Model"))
-        self._model.setPlaceholderText("the default model; or provider/model, such as openai/gpt-4.1")
+        self._model.setPlaceholderText(tr("Default model, or provider/model such as openai/gpt-4.1"))
         self._thinking.setAccessibleName(tr("Thinking level"))
 
     def _lay_out(self) -> None:
@@ -199,7 +203,7 @@ class PersonalityEditorView(QWidget):
         self._name.setText(personality.name)
         self._prompt.setPlainText(personality.system_prompt)
         self._model.setText(personality.model)
-        self._thinking.setCurrentText(personality.thinking_level)
+        self._thinking.setCurrentIndex(_LEVELS.index(personality.thinking_level))
         self._color.choose(personality.color)
         self._temperature.choose(personality.temperature)
         for name, box in self._tools.items():
@@ -229,7 +233,7 @@ class PersonalityEditorView(QWidget):
             system_prompt=self._prompt.toPlainText(),
             model=self._model.text().strip(),
             tools=() if len(chosen) == len(self._tools) else chosen,
-            thinking_level=cast(ThinkingLevel, self._thinking.currentText()),
+            thinking_level=_LEVELS[self._thinking.currentIndex()],
             color=self._color.color,
             temperature=self._temperature.temperature,
         )

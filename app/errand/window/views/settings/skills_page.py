@@ -113,16 +113,20 @@ class SkillRowView(QWidget):
         self._show_button.setText(tr("Show"))
 
     def _on_remove_clicked(self) -> None:
-        changed = " Files in it were changed since it was installed." if self._skill.is_changed else ""
         folder = escape_hidden_line(str(Path(self._skill.file).parent))
-        self._question.ask(f"Remove {folder}?{changed}", self._keep)
+        text = (
+            tr("Remove {folder}? Files in it were changed since it was installed.")
+            if self._skill.is_changed
+            else tr("Remove {folder}?")
+        )
+        self._question.ask(text.format(folder=folder), self._keep)
 
 
 class SkillsPageView(SettingsPageView):
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme, tr("Skills"), _TEXT)
         self._calls = calls
-        self._folder = FolderChoiceView(theme, calls, tr("None"), "Also skills of this folder")
+        self._folder = FolderChoiceView(theme, calls, tr("None"), tr("Also show skills from this folder"))
         self._new = push_button(tr("Install skill…"))
         self._form = SkillInstallView(theme, calls)
         head = QHBoxLayout()

@@ -6,6 +6,7 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
+from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer, ToolInfo, ToolTier
 from errand.translation import tr, trn
@@ -29,8 +30,8 @@ _DESCRIPTION = 160
 _MOST_ROWS = 50
 _TIERS: dict[ToolTier, str] = {
     "free": tr("needs no approval"),
-    "read": "reads",
-    "write": "reads and changes things",
+    "read": tr("reads"),
+    "write": tr("reads and makes changes"),
     "run": tr("runs programs"),
 }
 
@@ -77,12 +78,12 @@ class ToolRowView(QWidget):
 
 
 def _facts(tool: ToolInfo) -> str:
-    origin = f"from the server {escape_hidden_line(tool.origin)}" if tool.origin else ""
+    origin = tr("from {server}").format(server=escape_hidden_line(tool.origin)) if tool.origin else ""
     tier = tr("another program") if tool.origin else _TIERS[tool.tier]
     # Calls that need no approval and change nothing are not recorded.
-    unused = "" if tool.tier == "free" else tr("not used lately")
-    used = f"last used {tool.last_used_at.astimezone():%d %b %Y, %H:%M}" if tool.last_used_at else unused
-    changed = "its description has changed, so rules for it do not hold" if tool.changed else ""
+    unused = "" if tool.tier == "free" else tr("not used recently")
+    used = tr("last used {moment}").format(moment=moment_text(tool.last_used_at)) if tool.last_used_at else unused
+    changed = tr("description changed; saved permissions don't apply") if tool.changed else ""
     return " · ".join(filter(None, (tier, origin, used, changed)))
 
 
@@ -107,7 +108,7 @@ class ToolsPageView(SettingsPageView):
         self._with_log: set[str] = set()
         self._added = ""
         self._form = McpServerForm(theme)
-        self._folder = FolderChoiceView(theme, calls, tr("None"), "Also servers that files of this folder name")
+        self._folder = FolderChoiceView(theme, calls, tr("None"), tr("Also show servers from this folder"))
         self._server_list, self._tool_list = QVBoxLayout(), QVBoxLayout()
         self._whose = ComboBox(())
         self._search = QLineEdit()
@@ -136,14 +137,14 @@ class ToolsPageView(SettingsPageView):
         head.addWidget(self._folder)
         self.top.addLayout(head)
         self.top.addWidget(self._form)
-        self._whose.setAccessibleName("Whose tools")
+        self._whose.setAccessibleName(tr("Personality"))
         self._whose.setEnabled(False)
         self._search.setAccessibleName(tr("Search tools"))
         self._search.setPlaceholderText(tr("Search tools"))
         self._search.setClearButtonEnabled(True)
         whose = QHBoxLayout()
         whose.setSpacing(tokens.space_close)
-        whose.addWidget(TextLabel(self.theme, "Tools of", bold=True))
+        whose.addWidget(TextLabel(self.theme, tr("Tools of"), bold=True))
         whose.addWidget(self._whose)
         whose.addStretch(1)
         whose.addWidget(self._search)
@@ -219,7 +220,9 @@ class ToolsPageView(SettingsPageView):
             row.show_tool(tool, self._chosen)
         left = len(found) - len(shown)
         none = tr("No results") if words and not found else ""
-        self._more.setText(f"And {trn('{n} more tool', '{n} more tools', left)}: search for them." if left else none)
+        self._more.setText(
+            trn("{n} more tool. Search to find it.", "{n} more tools. Search to find them.", left) if left else none
+        )
         self._more.setVisible(bool(self._more.text()))
 
     def _on_entered(self, params: McpSaveParams) -> None:
@@ -253,7 +256,7 @@ class ToolsPageView(SettingsPageView):
 
     def _on_login_begun(self, address: str) -> None:
         if not self._open_link(address):
-            self.show_failure("No browser could be opened. Open the address below the server in one yourself.")
+            self.show_failure(tr("Can't open a browser. Open the address shown below the server yourself."))
 
     def _on_failed(self, text: str) -> None:
         """The rows show what the engine has, not what was clicked."""

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 
 from errand.client.number_format import money, token_count
 from errand.protocol.usage import UsageRow
-from errand.translation import tr
+from errand.translation import decimal, tr
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 
@@ -56,7 +56,7 @@ class UsageModel(QAbstractTableModel):
         if column == 1:
             return _paid(row)
         value = _value(row, column)
-        return token_count(int(value), row.usage) if column in _TOKENS else f"{value:,}"
+        return token_count(int(value), row.usage) if column in _TOKENS else decimal(f"{value:,}")
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         self._sorted = (column, order)
@@ -107,7 +107,7 @@ class UsageTableView(QTableView):
 
     def show_rows(self, rows: tuple[UsageRow, ...], noun: str) -> None:
         """`noun` is what the rows stand for: a model, a conversation."""
-        self.setAccessibleName(f"Used by {noun.casefold()}")
+        self.setAccessibleName(tr("Usage by {noun}").format(noun=noun))
         self._model.show(rows, noun)
 
     def _on_opened(self, index: QModelIndex) -> None:

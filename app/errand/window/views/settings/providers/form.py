@@ -14,7 +14,7 @@ from errand.protocol.settings import (
     ModelServerTestResult,
     Provider,
 )
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.combo_box import ComboBox
@@ -50,7 +50,10 @@ class ProviderKind:
 
 def provider_kinds(providers: Iterable[Provider]) -> tuple[ProviderKind, ...]:
     """The two interfaces, then the providers of the catalogue; local servers are found by themselves."""
-    kinds = [ProviderKind(_OPENAI, "OpenAI-compatible"), ProviderKind(_ANTHROPIC, "Anthropic-compatible")]
+    kinds = [
+        ProviderKind(_OPENAI, tr("OpenAI-compatible")),
+        ProviderKind(_ANTHROPIC, tr("Anthropic-compatible")),
+    ]
     for provider in providers:
         if provider.own or provider.local or provider.name in (_OPENAI, "scripted"):
             continue
@@ -140,8 +143,10 @@ class ProviderFormCard(Card):
         if result.ok and result.address:
             self._address.setText(result.address)
         names = ", ".join(result.models[:_MAX_NAMED])
-        more = f" and {len(result.models) - _MAX_NAMED:,} more" if len(result.models) > _MAX_NAMED else ""
-        text = f"{result.text.rstrip('.')}: {names}{more}" if names and result.ok else result.text
+        if len(result.models) > _MAX_NAMED:
+            more = trn("{names} and {n} more", "{names} and {n} more", len(result.models) - _MAX_NAMED)
+            names = more.format(names=names)
+        text = f"{result.text.rstrip('.')}: {names}" if names and result.ok else result.text
         self._show_status(text, "done" if result.ok and names else "waiting" if result.ok else "failed")
 
     def show_failure(self, text: str) -> None:
@@ -189,10 +194,10 @@ class ProviderFormCard(Card):
         form.setVerticalSpacing(tokens.space_close)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        form.addRow(TextLabel(self._theme, "Kind"), self._kind)
+        form.addRow(TextLabel(self._theme, tr("Type")), self._kind)
         form.addRow(TextLabel(self._theme, tr("Name")), self._name)
         form.addRow(TextLabel(self._theme, tr("Base URL")), self._address)
-        form.addRow(TextLabel(self._theme, "Key"), key)
+        form.addRow(TextLabel(self._theme, tr("API key")), key)
         buttons = QHBoxLayout()
         buttons.setSpacing(tokens.space_close)
         for button in (self._save, self._test, self._cancel):
@@ -210,7 +215,7 @@ class ProviderFormCard(Card):
         self._form.setRowVisible(0, is_new)
         self._form.setRowVisible(1, kind.name != _SHARED and not self._is_catalogs_own)
         self._form.setRowVisible(2, kind.needs_address or (bool(kind.address) and not self._is_catalogs_own))
-        self._name.setPlaceholderText("Lab" if kind.needs_address else kind.title)
+        self._name.setPlaceholderText(tr("My server") if kind.needs_address else kind.title)
         self._address.setPlaceholderText(kind.address or _EXAMPLES.get(kind.name, ""))
         self._show_status(_ABOUT.get(kind.name, "") if is_new else "", "muted")
 

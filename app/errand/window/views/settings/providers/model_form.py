@@ -100,7 +100,7 @@ class ModelFormView(InPlaceFormView):
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         form.addRow(TextLabel(self.theme, tr("Model ID")), self._id)
-        form.addRow(TextLabel(self.theme, "Name"), self._name)
+        form.addRow(TextLabel(self.theme, tr("Name")), self._name)
         form.addRow(TextLabel(self.theme, tr("Context size")), self._context)
         prices, abilities = QHBoxLayout(), QHBoxLayout()
         for price in (self._input, self._output):
