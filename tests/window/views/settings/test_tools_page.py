@@ -106,7 +106,7 @@ async def test_a_server_is_added_started_looked_at_and_removed(page: ToolsPageVi
     await press(page, "Start test")
     await until(lambda: "Ready, 1 tool" in texts(page) and "test__echo" in texts(page))
     assert "Add server…" in buttons(page)
-    assert "another program · from the server test · not used lately" in texts(page)
+    assert "another program · from test · not used recently" in texts(page)
     await press(page, "Log of test")
     await until(lambda: "started as good" in texts(page))
     await press(page, "Remove test")
