@@ -216,6 +216,19 @@ async def test_a_hunk_whose_lines_somebody_changed_since_is_only_overwritten_on_
     assert work.read("a") == with_lines(l20="second")
 
 
+async def test_a_hunk_at_the_end_never_joins_the_line_that_somebody_left_without_an_end(work: Work) -> None:
+    work.put("a", f"{LINES}last\n")
+    await work.write(1, "a", LINES)
+    mine = LINES.removesuffix("\n")
+    work.put("a", mine)
+    (diff,) = await work.diff("a")
+    result = await work.undo("a", hunk=diff.hunks[0].id)
+    assert [(one.text, one.can_overwrite) for one in result.conflicts] == [
+        ("a was changed since by somebody else, in the same lines.", True)
+    ]
+    assert work.read("a") == mine
+
+
 async def test_a_file_that_somebody_changed_since_is_only_overwritten_on_demand_and_can_be_restored(work: Work) -> None:
     work.put("a", "old\n")
     await work.write(1, "a", "new\n")

@@ -194,6 +194,7 @@ def _made(records: Sequence[Change], current: str) -> list[Change]:
 def _merged_texts(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """`base` with both changes, that to `ours` and that to `theirs`; None if they touch the same lines.
 
+    So they do if one takes the line end at the end of the file, and the other appends lines.
     Works on lines of bytes, so that encoding and line ends stay as they are. Equal changes count once. Binary and
     very long texts are not merged.
     """
@@ -210,7 +211,10 @@ def _merged_texts(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         lines += old[at:start]
         lines += new
         at = end
-    return "".join((*lines, *old[at:])).encode("latin-1")
+    lines += old[at:]
+    if any(not line.endswith("\n") for line in lines[:-1]):
+        return None
+    return "".join(lines).encode("latin-1")
 
 
 def _changes(old: list[str], new: list[str]) -> list[_Change]:

@@ -218,6 +218,8 @@ class Checkpoints:
         if history.current == OTHER:
             raise CannotRestore("there is no file any more that could be changed, or it is too large")
         now = read_version(Path(history.path))
+        if now.content != history.current:
+            raise CannotRestore("it was changed at this moment; look at it again")
         is_kept = history.is_changed_since and not params.overwrite
         who = "another task" if history.changed_by else "somebody else"
         if is_kept and params.hunk is None:
