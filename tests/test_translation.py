@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.settings import Settings
-from errand.translation import chosen_language, tr, trn, use_language
+from errand.translation import chosen_language, grouped, tr, trn, use_language
 
 _ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(_ROOT / "packaging"))
@@ -91,6 +91,13 @@ def test_texts_are_shown_in_the_chosen_language() -> None:
     use_language("de_AT")
     assert tr("Settings") == "Einstellungen"
     assert tr("") == ""
+
+
+@pytest.mark.parametrize("name", ["de", "de_AT", "German_Germany", "DE"])
+def test_numbers_have_the_marks_of_the_language_by_whatever_name_it_was_chosen(name: str) -> None:
+    compile_all()
+    use_language(name)
+    assert (tr("Settings"), grouped(12345)) == ("Einstellungen", "12.345")
 
 
 def test_the_command_line_speaks_the_chosen_language(tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ def use_language(language: str) -> None:
     locale = str(files("errand.resources") / "locale")
     found = gettext.translation(DOMAIN, locale, [language, language.partition("_")[0]], fallback=True)
     if isinstance(found, gettext.GNUTranslations):
-        _Chosen.catalogue, _Chosen.language = found, language.partition("_")[0]
+        # gettext also finds it by the names of Windows, such as German_Germany.
+        _Chosen.catalogue, _Chosen.language = found, found.info()["language"].partition("_")[0]
 
 
 def chosen_language(settings: Path) -> str:
