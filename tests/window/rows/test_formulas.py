@@ -104,6 +104,8 @@ def test_a_formula_that_cannot_be_read_or_would_take_long_is_none(tex: str) -> N
         r"\begin{pmatrix}" * 4 + r"\sum_i" + r"\end{pmatrix}" * 4,
         r"\sqrt{\left|" * 9 + "x" + r"\right|}" * 9,
         "^{" * 30 + "x" + "}" * 30,
+        r"\phantom{" * 10 + "x" + "}" * 10,
+        r"\vphantom{(" * 8 + "x" + ")}" * 8,
         r"\left\{" + "x" * 300 + r"\right\}",
         r"\begin{matrix}" + r"\\".join(["a&b&c&d"] * 30) + r"\end{matrix}",
     ],

@@ -13,7 +13,8 @@ from typing import Any
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainterPath
 from ziamath import operators
-from ziamath.nodes.mrow import Mrow
+from ziamath.nodes.mrow import Merror, Mrow
+from ziamath.nodes.mspace import Mpadded, Mphantom
 from ziamath.tex import tex2mml
 from ziamath.zmath import Math
 
@@ -41,6 +42,9 @@ _ALIASES = (
     (re.compile(r"\\operatorname\*"), r"\\operatorname"),
 )
 _ESCAPED = re.compile(r"\\[{}|]")
+_ROWS = frozenset(
+    ("math", "mrow", "mtd", "mtr", "mstyle", "msqrt", "mfenced", "menclose", "mphantom", "mpadded", "merror")
+)
 _COORDINATES = {"M": 2, "L": 2, "Q": 4, "C": 6}
 _WINDING = Qt.FillRule.WindingFill
 _MISSING_GLYPH = re.compile(r"_0\Z")
@@ -107,7 +111,7 @@ def _cost(element: ET.Element, builds: int) -> int:
     Deep ones count more, since their operators are higher and put together of pieces; so do those of long rows, where
     ziamath looks at all earlier parts for each.
     """
-    is_row = element.tag.rpartition("}")[2] in ("math", "mrow", "mtd", "mtr", "mstyle", "msqrt", "mfenced", "menclose")
+    is_row = element.tag.rpartition("}")[2] in _ROWS
     if is_row and _can_stretch(element):
         builds += 1
     return (
@@ -131,6 +135,18 @@ class _Row(Mrow, tag="mrow"):
         if key not in self.heights:
             self.heights[key] = super()._get_height_nostretch(line, **kwargs)  # pyright: ignore[reportUnknownMemberType] -- its kwargs have no types
         return self.heights[key]
+
+
+class _Phantom(_Row, Mphantom, tag="mphantom"):  # pyright: ignore[reportUnusedClass] -- ziamath finds it by its tag
+    """As ziamath's, but measured like `_Row`."""
+
+
+class _Padded(_Row, Mpadded, tag="mpadded"):  # pyright: ignore[reportUnusedClass] -- ziamath finds it by its tag
+    """As ziamath's, but measured like `_Row`."""
+
+
+class _Error(_Row, Merror, tag="merror"):  # pyright: ignore[reportUnusedClass] -- ziamath finds it by its tag
+    """As ziamath's, but measured like `_Row`."""
 
 
 def _outlines(drawing: ET.Element) -> Iterator[Outline]:
