@@ -89,3 +89,20 @@ def _untranslated() -> Iterator[str]:
 
 def test_each_text_of_the_window_can_be_translated() -> None:
     assert list(_untranslated()) == []
+
+
+def test_names_of_colours_and_marks_are_not_translated() -> None:
+    """Translated, they are no names: `LinePart(text, colour)`, and sets of marks of results."""
+    found: list[str] = []
+    for file in sorted(_WINDOW.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(ast.Name("LinePart" | "_separated"), [_, *names]) | ast.Set(names):
+                    pass
+                case ast.Call(ast.Attribute(attr="set_tone"), names) | ast.Compare(comparators=names):
+                    pass
+                case _:
+                    continue
+            if any(isinstance(name, ast.Call) and _name(name) == "tr" for name in names):
+                found.append(f"{file.relative_to(_WINDOW).as_posix()}:{node.lineno}")
+    assert found == []

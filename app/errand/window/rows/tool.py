@@ -348,17 +348,17 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
         )
     if row.state == "unknown":
         cut_off = [LinePart(tr("interrupted: {action}").format(action=is_running)), *target]
-        return "triangle-alert", "waiting_mark", [*cut_off, *_separated(tr("outcome unknown"), tr("waiting"))]
+        return "triangle-alert", "waiting_mark", [*cut_off, *_separated(tr("outcome unknown"), "waiting")]
     if result is None:
         return _unfinished_line(row, icon, target, settled)
-    if {"skipped", tr("stopped")} & set(result.marks):
+    if {"skipped", "stopped"} & set(result.marks):
         return _stopped_line(row, result, icon, target, settled)
     if any(ask.kind == "approval" and ask.status == "answered" and not ask.allowed for ask in row.settled):
         return "circle-x", "failed_mark", [*(target or [LinePart(is_running)]), *settled]
     if result.is_error:
         # A call that was refused or could not start was not done.
         verb = done if result.facts is not None else is_running
-        outcome = _separated(one_line(result.summary or result.text, _SUMMARY), tr("failed"))
+        outcome = _separated(one_line(result.summary or result.text, _SUMMARY), "failed")
         return "circle-x", "failed_mark", [LinePart(verb), *target, *outcome, *_time(result), *settled]
     return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result), *settled]
 
@@ -409,13 +409,13 @@ def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str,
     """`Look at the parser · thinking · 3 steps · $0.02`."""
     title = [replace(part, mono=False) for part in target]
     state, tint = sub_agent_state(task)
-    reason = one_line(escape_hidden_line(task.error), _SUMMARY) if task.error and tint == tr("failed") else ""
+    reason = one_line(escape_hidden_line(task.error), _SUMMARY) if task.error and tint == "failed" else ""
     counts = " · ".join(filter(None, (trn("{n} step", "{n} steps", task.step_count), money(task.total_usage))))
     colour = "link" if task.ended_at is None else "muted"
     return (
         icon,
         colour,
-        [*title, *_separated(state, tint), *_separated(reason, tr("failed")), *_separated(counts, "muted")],
+        [*title, *_separated(state, tint), *_separated(reason, "failed"), *_separated(counts, "muted")],
     )
 
 
@@ -424,15 +424,15 @@ def sub_agent_state(task: Task) -> tuple[str, str]:
     if task.ended_at is not None:
         match task.status:
             case "completed":
-                return tr("done"), tr("done")
+                return tr("done"), "done"
             case "cancelled":
                 return tr("stopped"), "muted"
             case _:
-                return tr("failed"), tr("failed")
+                return tr("failed"), "failed"
     if task.stopping:
         return tr("stopping"), "muted"
     if task.status == "waiting_user":
-        return tr("waiting for you"), tr("waiting")
+        return tr("waiting for you"), "waiting"
     if task.status == "tool_executing":
         return tool_activity(task.current_tool), "muted"
     return tr("thinking") if task.status == "thinking" else tr("working"), "muted"
@@ -447,8 +447,8 @@ def _outcome(result: ToolResultBlock) -> list[LinePart]:
     facts = result.facts
     if facts is None or facts.added is None or facts.removed is None:
         return _separated(one_line(result.summary, _SUMMARY), "muted")
-    counts = [LinePart(f"+{facts.added}", tr("done"))] if facts.added else []
-    counts += [LinePart(f"−{facts.removed}", tr("failed"))] if facts.removed else []
+    counts = [LinePart(f"+{facts.added}", "done")] if facts.added else []
+    counts += [LinePart(f"−{facts.removed}", "failed")] if facts.removed else []
     return counts or _separated(tr("no changes"), "muted")
 
 

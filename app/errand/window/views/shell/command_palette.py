@@ -77,7 +77,7 @@ class CommandPalette(QObject):
         return self._item(_Target("action", action.name), action.text, self._shortcuts.display_text(action.name))
 
     def _conversation_item(self, conversation: Conversation) -> PickerItem:
-        hint = tr("archived") if conversation.archived else "conversation"
+        hint = tr("archived") if conversation.archived else tr("conversation")
         return self._item(_Target("conversation", conversation.id), conversation.title, hint)
 
     def _item(self, target: _Target, text: str, hint: str) -> PickerItem:
