@@ -49,7 +49,7 @@ _PAGES: tuple[tuple[PageName, str, str], ...] = (
     ("about", tr("About"), "info"),
 )
 PAGE_TITLES = tuple(title for _, title, _ in _PAGES)
-_WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 190, 32
+_WIDTH, _HEIGHT, _NAMES_WIDTH, _ROW_HEIGHT = 860, 620, 210, 32
 
 
 class AboutPageView(SettingsPageView):

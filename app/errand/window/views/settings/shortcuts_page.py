@@ -18,11 +18,9 @@ _CLEAR_KEYS = (Qt.Key.Key_Backspace, Qt.Key.Key_Delete)
 
 _KEYS_WIDTH = 180
 
-_TEXT = (
-    "Press a button, then the keys. In the message field Enter sends, Shift+Enter breaks the line, Alt+Enter queues, "
-    "Shift+Tab changes the approval mode and Esc stops; these stay. For quick tasks from anywhere, bind a key to the "
-    "command errand quick in the keyboard settings of your desktop; where it lets apps do that, Ctrl+K, “Set a key for "
-    "quick tasks” does."
+_TEXT = tr(
+    "Click a button, then press the new keys. To start quick tasks from anywhere, bind a key to errand quick in the "
+    "keyboard settings of your desktop."
 )
 
 

@@ -34,7 +34,7 @@ from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
 _TEXT = tr("Instructions and scripts for specific kinds of work. You're asked before a script runs.")
-_NOTHING = "A skill is a folder with a SKILL.md. Install one, or put it into .agents/skills of a project."
+_NOTHING = tr("A skill is a folder with a SKILL.md. Install one, or put it in .agents/skills of a project.")
 
 
 class SkillRowView(QWidget):
