@@ -50,9 +50,11 @@ def test_the_setting_chooses_the_language_and_a_variable_beats_it(
 def test_without_a_setting_the_system_chooses_the_language(
     variables: dict[str, str], language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text("{}")  # a missing one has the system describe the error, in the language of the variables
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert chosen_language(tmp_path / "settings.json") == language
+    assert chosen_language(file) == language
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"language": 3}', b"\xff\xfe", b"[" * 100_000])

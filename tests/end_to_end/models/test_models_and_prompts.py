@@ -77,4 +77,4 @@ async def test_a_personality_is_carried_to_a_file_and_back_as_a_new_one(errand: 
     assert coders["Coder 2"].system_prompt == coders["Coder"].system_prompt
     file.write_text("{}")
     broken = await errand.run("personalities", "import", str(file))
-    assert broken.code == 2 and "no personality" in broken.err
+    assert broken.code == 2 and "isn't a personality" in broken.err

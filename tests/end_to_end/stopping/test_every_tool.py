@@ -141,4 +141,4 @@ async def test_the_command_line_shows_what_a_stop_has_ended(
     assert stopped.code == 0, stopped.err
     assert running(marker) == []
     assert all(f"{marker}-{name}" in done.out for name in work.names), done.out
-    assert "Ended:" in done.out
+    assert "Terminated:" in done.out

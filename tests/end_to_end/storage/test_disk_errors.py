@@ -104,8 +104,8 @@ async def test_a_backup_is_made_while_a_task_runs_and_never_over_a_file(own_erra
         done = await rest(task)
     assert done.code == 0
     assert made.code == 0, made.err
-    assert "mine.db: 1 conversation, 0 pictures, " in made.out and "whole" in made.out
-    assert again.code == 2 and "exists already" in again.err
+    assert "mine.db: 1 conversation, 0 pictures, " in made.out and "complete" in made.out
+    assert again.code == 2 and "already exists" in again.err
     assert inside.code == 0 and len(list((own_errand.home / "copies").glob("errand-backup-*.tar"))) == 1
     assert names_in(workspace) == ["mine.db"]
 
@@ -158,9 +158,9 @@ async def test_what_is_no_whole_database_of_errand_is_never_restored(own_errand:
         "nowhere.db": "There is no file",
         "text.db": "is damaged",
         "broken.db": "is damaged",
-        "other.db": "is not a database of Errand",
+        "other.db": "is not an Errand database",
         "newer.db": "was written by a newer version of Errand (schema 9999",
-        "other.tar": "is not a backup of Errand",
+        "other.tar": "is not an Errand backup",
         "broken.tar": "is damaged",
     }.items():
         refused = await own_errand.run("restore", name)

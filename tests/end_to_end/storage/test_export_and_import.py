@@ -54,7 +54,7 @@ async def test_a_conversation_is_exported_deleted_and_taken_in_again(own_errand:
     assert asked.code == 2 and "repeat the command with --yes" in asked.err
     assert asked.out.startswith(f"{conversation.id[-8:]}  what is it?  last changed ")
     gone = await own_errand.run("delete", conversation.id[-8:], "--yes")
-    assert (gone.code, gone.out) == (0, f"{conversation.id[-8:]} : what is it?\n")
+    assert (gone.code, gone.out) == (0, f"Deleted {conversation.id[-8:]}: what is it?\n")
     assert (await own_errand.run("delete", conversation.id)).code == 2
     taken = await own_errand.run("import", "all.jsonl")
     assert (taken.code, taken.out) == (0, "Imported: 1 conversation, 2 messages.\n")

@@ -53,10 +53,10 @@ async def test_sessions_are_found_taken_once_and_again_when_they_have_grown(own_
     assert (pi.program, pi.sessions, pi.new, pi.grown, pi.present) == ("pi", 2, 2, 0, 0)
     assert "2 sessions" in before.out and "2 new" in before.out and "--yes" in before.err
     assert msgspec.json.decode(taken.out, type=DataImportResult).conversations == 2
-    assert "2 here already" in after.out and "is here already" in after.err
+    assert "2 here already" in after.out and "already been imported" in after.err
     (pi,) = _found(later.out)
     assert (pi.new, pi.grown, pi.present) == (0, 1, 1)
-    assert "more of 1" in again.out
+    assert "1 conversation here got new messages" in again.out
 
 
 async def test_a_program_can_be_chosen_and_its_folder_is_that_of_its_variable(
@@ -71,7 +71,7 @@ async def test_a_program_can_be_chosen_and_its_folder_is_that_of_its_variable(
     assert pi.path == str(tmp_path / "elsewhere" / "sessions")
     assert "No sessions of codex were found" in other.out and ".codex/sessions" in other.out
     assert (wrong.code, "invalid choice: 'pii'" in wrong.err) == (2, True)
-    assert (with_path.code, "leave PATH out" in with_path.err) == (2, True)
+    assert (with_path.code, "cannot be used with PATH" in with_path.err) == (2, True)
 
 
 async def test_what_is_no_session_a_link_and_a_broken_database_stop_nothing(own_errand: Errand, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ async def test_tasks_are_listed_and_their_words_are_found(errand: Errand) -> Non
     assert not {"\u2068", "\u2069"} & set(found.out)
     assert [hit["role"] for hit in as_json.lines] == ["assistant"]
     assert (nothing.code, nothing.out) == (0, "")
-    assert "nothing was found" in nothing.err
+    assert "no results for" in nothing.err
 
 
 async def test_a_key_for_one_run_reaches_the_model_and_nothing_else(errand: Errand) -> None:
@@ -73,7 +73,7 @@ async def test_the_doctor_works_before_the_first_start_and_beside_a_running_engi
     assert (before.code, beside.code) == (0, 0)
     assert [(run.code, run.out) for run in stopped] == [(0, "The engine has ended.\n"), (0, "No engine is running.\n")]
     assert "none yet; created at the first start" in before.out
-    assert "not running; it starts and answers" in before.out
+    assert "not running; it starts and responds" in before.out
     assert "running, pid" in beside.out
     assert "sk-secret" not in beside.out
 

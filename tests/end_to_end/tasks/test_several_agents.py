@@ -27,7 +27,7 @@ async def added(errand: Errand, *arguments: str) -> tuple[str, str]:
     done = await errand.run("agents", "add", *arguments)
     assert done.code == 0, done.err
     words = done.out.split()
-    return words[words.index("now:") + 1], words[-1]
+    return words[words.index("Added") + 2], words[-1]
 
 
 async def test_agents_are_added_addressed_listed_and_removed(errand: Errand) -> None:
@@ -47,7 +47,7 @@ async def test_agents_are_added_addressed_listed_and_removed(errand: Errand) -> 
     assert [line.split()[0] for line in listed.out.splitlines()] == ["Anna", "Coder"]
     heads = [msgspec.json.decode(line)["headId"] for line in (await errand.run("agents", place, "--json")).out.split()]
     assert len(set(heads)) == 1
-    assert (await errand.run("agents", "remove", coder)).out.startswith("Coder takes part no more.")
+    assert (await errand.run("agents", "remove", coder)).out.startswith("Removed Coder.")
     assert coder not in (await errand.run("agents", place)).out
     assert anna in (await errand.run("agents")).out
 
@@ -70,7 +70,7 @@ async def test_what_is_wrong_is_said_and_what_to_do(errand: Errand) -> None:
     for arguments, words in {
         ("agents", "conv_none"): "No conversation",
         ("agents", "remove", "none"): "No agent has the id",
-        ("agents", "add", place, "--color", "mauve"): "no colour",
+        ("agents", "add", place, "--color", "mauve"): "is not a colour",
         ("agents", "add", place, "--personality", "none"): "no personality",
         ("agents", "turns", place, "--rule", "moderator"): "moderates",
         ("agents", "a", "b", "c"): "errand agents remove",

@@ -21,7 +21,7 @@ async def test_they_are_listed_read_typed_into_and_stopped(own_errand: Errand) -
     listed = await own_errand.run("background", variables=narrow)
     first, _, second = listed.out.partition("\n2 ")
     assert first.startswith("1    running for ") and first.splitlines()[-1] == "     listening"
-    assert "waits for input" in second and "Your name?" in second
+    assert "waiting for input" in second and "Your name?" in second
     assert all(len(line) <= 80 for line in listed.out.splitlines())
 
     answered = await own_errand.run("background", "input", "2", "Ann")

@@ -56,6 +56,6 @@ async def test_branches_are_made_drawn_and_gone_to(errand: Errand) -> None:
     assert "Reply 1 to plant a birch" in sides.out and "Reply 3 to plant an oak" in sides.out
 
     reply = await errand.run("edit", "plant a birch", "--at", id_of(tree, "Reply 2"), "new")
-    assert reply.code == 2 and "Only a message of yours can be edited." in reply.err
+    assert reply.code == 2 and "Only your own messages can be edited." in reply.err
     unknown = await errand.run("move", "plant a birch", "nothing")
     assert unknown.code == 2 and "No message in this conversation has the id 'nothing'." in unknown.err

@@ -37,7 +37,7 @@ async def test_what_a_search_finds_is_forgotten_everywhere(own_errand: Errand) -
     assert several.code == 2 and "messages match '_'" in several.err and "Noted." in several.err
     assert await found(own_errand) == nodes
     done = await own_errand.run("memory", "forget", nodes[0][-8:], nodes[1], "--yes")
-    assert done.code == 0 and done.out.startswith("Forgotten: 2 texts, ") and "provider has received" in done.err
+    assert done.code == 0 and done.out.startswith("Forgotten: 2 texts, ") and "provider received" in done.err
     assert await found(own_errand) == [] and places(own_errand.home) == []
     task, page = await own_errand.task("completed"), own_errand.folder / "pages"
     calls = await own_errand.run("output", task.id)

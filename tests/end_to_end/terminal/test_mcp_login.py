@@ -52,7 +52,7 @@ async def test_a_person_signs_in_without_a_browser_here_and_signs_out(own_errand
     assert refused.code != 0 and "errand mcp login guarded" in refused.err
     assert "sign-in required" in (await own_errand.run("mcp")).out
     process, address = await begun(own_errand)
-    assert "waiting for your sign-in" in (await own_errand.run("mcp")).out
+    assert "waiting for you to sign in" in (await own_errand.run("mcp")).out
     assert (await visit(address))[0] == 200
     done = await rest(process)
     assert done.code == 0 and "ssh -L" in done.out and "You are signed in to guarded." in done.out

@@ -58,7 +58,7 @@ async def test_a_search_is_narrowed_by_kind_and_time(own_errand: Errand) -> None
 
 async def test_wrong_words_are_answered_with_advice(own_errand: Errand) -> None:
     for words, advice in (
-        (("show", "x"), "no number of an entry"),
+        (("show", "x"), "not the number of an entry"),
         (("show", "99"), "There is no entry 99"),
         (("prune", "soon"), "an age such as 90d"),
         (("search",), "errand memory search"),
@@ -74,7 +74,7 @@ async def test_pruning_and_rebuilding_say_what_they_did(own_errand: Errand) -> N
     await talk(own_errand, *SAID)
     assert "3 vectors removed" in (await own_errand.run("memory", "prune", "1")).out
     assert "0 vectors removed" in (await own_errand.run("memory", "prune", "9000d")).out
-    assert "Made again: 4 entries" in (await own_errand.run("memory", "rebuild")).out
+    assert "Rebuilt: 4 entries" in (await own_errand.run("memory", "rebuild")).out
     log = (await own_errand.run("memory", "log")).out
     assert "rebuilt" in log and "pruned" in log
 

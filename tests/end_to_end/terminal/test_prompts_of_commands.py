@@ -17,12 +17,12 @@ from tests.support.screens import PseudoTerminal
 async def test_a_key_is_typed_without_being_shown(own_errand: Errand) -> None:
     typed = PseudoTerminal(("keys", "set", "openai"), own_errand.folder, own_errand.environment)
     async with typed as screen:
-        await screen.shows("not shown:", then="my-secret-0123456789\r")
+        await screen.shows("not shown):", then="my-secret-0123456789\r")
         await screen.shows("encrypted file")
     assert "my-secret" not in screen.seen and "*" not in screen.seen
     left = PseudoTerminal(("keys", "set", "anthropic"), own_errand.folder, own_errand.environment)
     async with left as screen:
-        await screen.shows("not shown:", then="\x04")
+        await screen.shows("not shown):", then="\x04")
         await screen.shows("Nothing was stored.")
 
 
@@ -56,7 +56,7 @@ async def test_only_the_chosen_program_is_taken(own_errand: Errand, tmp_path: Pa
     async with PseudoTerminal(("import",), own_errand.folder, environment) as screen:
         await screen.shows("1 session", then="")
         await screen.shows("or n >", then="codex\r")
-        await screen.shows("There is no 'codex' in the list.")
+        await screen.shows("'codex' is not in the list.")
         await screen.shows("or n >", then="pi\r")
         await screen.shows("Imported from pi: 1 conversation, 1 message.")
 
@@ -64,11 +64,11 @@ async def test_only_the_chosen_program_is_taken(own_errand: Errand, tmp_path: Pa
 @pytest.mark.parametrize(
     ("editor", "told"),
     [
-        ("sed -i s/^thinking:.*/thinking:high/", "Writer was saved."),
+        ("sed -i s/^thinking:.*/thinking:high/", "Saved Writer."),
         ("sed -i s/^thinking:.*/thinking:hihi/", "Your text is kept in "),
         ("true", "Nothing was changed."),
         ("false", "false ended with 1, so nothing was changed."),
-        ("no-such-editor", "Set EDITOR to the one you use"),
+        ("no-such-editor", "Set EDITOR, or use options"),
     ],
 )
 async def test_a_personality_is_changed_in_an_editor(errand: Errand, editor: str, told: str, tmp_path: Path) -> None:

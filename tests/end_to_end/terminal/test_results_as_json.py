@@ -61,7 +61,7 @@ async def test_what_is_kept_of_a_task_is_recorded_exported_undone_and_deleted(er
     checked = await errand.run("doctor", "--json")
     assert {"state", "subject", "text", "advice"} == {*checked.lines[0]}
     neither = await errand.run("record", task.id)
-    assert (neither.code, "--to FILE, or --json" in neither.err) == (2, True)
+    assert (neither.code, "--to FILE, or use --json" in neither.err) == (2, True)
 
 
 def _only(done: Finished, shape: type[Shape]) -> Shape:

@@ -15,11 +15,11 @@ async def test_a_setting_is_set_by_its_kind_listed_and_reset(own_errand: Errand)
     reset = await own_errand.run("settings", "reset", "max_turns")
     none = await own_errand.run("settings", "--changed")
     (setting,) = (msgspec.json.decode(line, type=Setting) for line in listed.out.splitlines())
-    assert done.out == "max_turns is 7 (before: 50)\n"
+    assert done.out == "max_turns is 7 (was: 50)\n"
     assert (setting.name, setting.value, setting.default) == ("max_turns", 7, 50)
-    assert "default: 50" in shown.out and "whole number from 1 up" in shown.out
-    assert reset.out == "max_turns is 50 (before: 7)\n"
-    assert "at its default" in none.out
+    assert "default: 50" in shown.out and "whole number of at least 1" in shown.out
+    assert reset.out == "max_turns is 50 (was: 7)\n"
+    assert "at their defaults" in none.out
 
 
 async def test_a_password_in_a_setting_is_not_shown(own_errand: Errand) -> None:
@@ -33,7 +33,7 @@ async def test_a_password_in_a_setting_is_not_shown(own_errand: Errand) -> None:
     ("words", "told"),
     [
         (("set", "max_tuns", "3"), "Did you mean max_turns"),
-        (("set", "max_turns", "0"), "whole number from 1 up"),
+        (("set", "max_turns", "0"), "whole number of at least 1"),
         (("set", "command_sandbox", "atuo"), "one of auto, required, off, not 'atuo'. Did you mean auto?"),
         (("set", "max_turns"), "errand settings set NAME VALUE"),
         (("gett",), "Did you mean get?"),
@@ -66,7 +66,7 @@ async def test_a_key_as_an_argument_and_an_unknown_provider_are_refused(own_erra
     as_argument = await own_errand.run("keys", "set", "openai", "sk-0123456789")
     unknown = await own_errand.run("keys", "set", "opnai", typed="x")
     empty = await own_errand.run("keys", "set", "openai")
-    assert (as_argument.code, "not given as an argument" in as_argument.err) == (2, True)
+    assert (as_argument.code, "Do not give a key as an argument" in as_argument.err) == (2, True)
     assert "sk-0123456789" not in as_argument.err
     assert (unknown.code, "Did you mean openai?" in unknown.err) == (2, True)
     assert (empty.code, "nothing was stored" in empty.err) == (2, True)
@@ -80,10 +80,10 @@ async def test_a_personality_is_made_edited_as_a_text_and_deleted(own_errand: Er
     refused = await own_errand.run("personalities", "delete", "Poet")
     deleted = await own_errand.run("personalities", "delete", "Poet", "--yes")
     poet = msgspec.json.decode(edited.out, type=Personality)
-    assert (made.code, made.out) == (0, "Poet was saved.\n")
+    assert (made.code, made.out) == (0, "Saved Poet.\n")
     assert (poet.system_prompt, poet.thinking_level, poet.color) == ("You write long verses.", "high", "teal")
     assert (refused.code, "--yes" in refused.err) == (2, True)
-    assert (deleted.code, deleted.out) == (0, "Poet was deleted.\n")
+    assert (deleted.code, deleted.out) == (0, "Deleted Poet.\n")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def test_a_personality_is_made_edited_as_a_text_and_deleted(own_errand: Er
         (("edit", "assistant", "--temperature", "9"), "a number from 0 to 2"),
         (("edit", "assistant", "--prompt-file", "none.md"), "none.md cannot be read: No such file"),
         (("new", "Assistant", "--prompt", "x"), "The personality 'Assistant' already"),
-        (("edit", "assistant"), "Nobody is there to edit it"),
+        (("edit", "assistant"), "There is no terminal for an editor"),
     ],
 )
 async def test_a_personality_that_cannot_be_is_refused_in_a_sentence(

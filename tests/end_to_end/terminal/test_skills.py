@@ -32,11 +32,11 @@ def source(own_errand: Errand, tmp_path: Path) -> Path:
 
 
 async def test_a_skill_is_shown_installed_switched_off_and_removed(own_errand: Errand, source: Path) -> None:
-    assert "There are no skills here" in (await own_errand.run("skills")).err
+    assert "No skills yet" in (await own_errand.run("skills")).err
     refused = await own_errand.run("skills", "install", str(source))
-    assert (refused.code, "say yes with --yes" in refused.err) == (2, True)
+    assert (refused.code, "Confirm with --yes" in refused.err) == (2, True)
     assert "Run scripts/make with a name." in refused.out and "(script)" in refused.out and "touch" in refused.out
-    assert "There are no skills here" in (await own_errand.run("skills")).err
+    assert "No skills yet" in (await own_errand.run("skills")).err
 
     installed = await own_errand.run("skills", "install", str(source), "--yes")
     assert installed.code == 0 and "report in" in installed.out

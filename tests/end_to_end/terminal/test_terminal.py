@@ -176,7 +176,7 @@ async def test_what_is_typed_while_a_reply_streams_stands_below_it(errand: Erran
         await screen.shows("word3", then="note this\r")
         await screen.shows("the agent reads this next")
         await screen.shows("Noted.", then="/app\tpl\t\r")
-        await screen.shows("Only reading", then="\x04")
+        await screen.shows("Plan: ", then="\x04")
         assert await screen.ended() == 0
     whole = screen.seen[: screen.seen.rindex("Noted.")]
     assert whole.rindex("word29") < whole.rindex("> note this"), "the reply is not cut"

@@ -98,7 +98,7 @@ async def test_refused_temperature_is_left_out_with_a_notice(tmp_path: Path) -> 
         assert (ended.status, ended.summary, ended.step_count) == ("completed", "Hello.", 1)
         assert [request.body.get("temperature") for request in engine.model.requests] == [0.2, None]
         notices = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, NoticeBlock)]
-        told = [(notice.kind, "temperature 0.2 is left out" in notice_text(notice)) for notice in notices]
+        told = [(notice.kind, "temperature 0.2 was not sent" in notice_text(notice)) for notice in notices]
         assert told == [("model", True)]
 
 
