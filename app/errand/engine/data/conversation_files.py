@@ -13,6 +13,7 @@ from errand.engine.storage.database import Database, ServerDatabase
 from errand.paths import Paths
 from errand.protocol.conversations import Conversation
 from errand.protocol.data import DataPart, DataSummaryResult, Orphan, OrphansResult
+from errand.translation import marked
 
 _log = logging.getLogger(__name__)
 
@@ -111,27 +112,36 @@ async def summary(database: Database, paths: Paths) -> DataSummaryResult:
 def _parts(paths: Paths, server: ServerDatabase | None) -> tuple[DataPart, ...]:
     return (
         _records(paths, server),
-        _part("Copies of the records", paths.copies, "Made daily and before updates (five of each), and your backups"),
-        _part("Pictures", paths.attachments, "Copies of pictures that you attached"),
-        _part("Long output", paths.outputs, "What commands wrote, where it was too long for a message"),
-        _part("Replaced files", paths.replaced, "What tasks replaced in your files, to undo their changes"),
-        _part("Workspaces", paths.workspaces, "Folders for tasks that were given none, and the files made in them"),
-        _part("Caches", paths.cache, "Downloads of package managers that ran in the sandbox"),
-        _part("Logs", paths.logs, "For finding errors; no texts of conversations"),
-        _part("Keys", paths.keys, "The encrypted key file, where the system has no keyring"),
-        _part("Settings", paths.settings, "Your settings"),
+        _part(
+            marked("Copies of the records"),
+            paths.copies,
+            marked("Made daily and before updates (five of each), and your backups"),
+        ),
+        _part(marked("Pictures"), paths.attachments, marked("Copies of pictures that you attached")),
+        _part(marked("Long output"), paths.outputs, marked("What commands wrote, where it was too long for a message")),
+        _part(
+            marked("Replaced files"), paths.replaced, marked("What tasks replaced in your files, to undo their changes")
+        ),
+        _part(
+            marked("Workspaces"),
+            paths.workspaces,
+            marked("Folders for tasks that were given none, and the files made in them"),
+        ),
+        _part(marked("Caches"), paths.cache, marked("Downloads of package managers that ran in the sandbox")),
+        _part(marked("Logs"), paths.logs, marked("For finding errors; no texts of conversations")),
+        _part(marked("Keys"), paths.keys, marked("The encrypted key file, where the system has no keyring")),
+        _part(marked("Settings"), paths.settings, marked("Your settings")),
     )
 
 
 def _records(paths: Paths, server: ServerDatabase | None) -> DataPart:
-    about = "Conversations, tasks, permissions, and the index for the search"
     if server is not None:
-        return DataPart(
-            name="Records", path="", about=f"{about}, on a server", bytes=server.bytes, files=1, server=server.name
-        )
+        about = marked("Conversations, tasks, permissions and the search index, on a server")
+        return DataPart(name=marked("Records"), path="", about=about, bytes=server.bytes, files=1, server=server.name)
     # Includes the write-ahead log of SQLite.
     beside = [paths.database.with_name(paths.database.name + end) for end in ("-wal", "-shm")]
-    return _part("Records", paths.database, about, *beside)
+    about = marked("Conversations, tasks, permissions and the search index")
+    return _part(marked("Records"), paths.database, about, *beside)
 
 
 def _part(name: str, place: Path, about: str, *beside: Path) -> DataPart:

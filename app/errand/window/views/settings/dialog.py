@@ -96,7 +96,10 @@ class AboutPageView(SettingsPageView):
         self._add(tr("Licence"), _LICENCES)
         self._add(tr("Data folder"), status.data_dir, mono=True)
         self._add(tr("Database"), status.database, mono=True)
-        self._add(tr("Engine"), f"process {status.pid}, since {status.started_at.astimezone():%H:%M}")
+        self._add(
+            tr("Engine"),
+            tr("process {pid}, since {time}").format(pid=status.pid, time=f"{status.started_at.astimezone():%H:%M}"),
+        )
         self._add(tr("Memory used"), f"{status.memory_bytes / 1e6:.0f} MB")
         self._add(tr("CPU time"), f"{status.cpu_seconds:.1f} s")
         self._add(tr("Running tasks"), str(status.running_tasks))
