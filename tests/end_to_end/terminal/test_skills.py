@@ -39,7 +39,7 @@ async def test_a_skill_is_shown_installed_switched_off_and_removed(own_errand: E
     assert "No skills yet" in (await own_errand.run("skills")).err
 
     installed = await own_errand.run("skills", "install", str(source), "--yes")
-    assert installed.code == 0 and "report in" in installed.out
+    assert installed.code == 0 and "Installed report in" in installed.out
     listed = await own_errand.run("skills")
     assert f"installed from {source}" in listed.out and "1 script" in listed.out
     assert "`" in (await own_errand.run("prompt")).out and "Makes reports." in (await own_errand.run("prompt")).out
@@ -54,7 +54,7 @@ async def test_a_skill_is_shown_installed_switched_off_and_removed(own_errand: E
     assert (await own_errand.run("skills", "remove", "report", "--yes")).code == 0
     assert "No skill is named" in (await own_errand.run("skills", "remove", "report", "--yes")).err
     back = await own_errand.run("skills", "restore", "report")
-    assert (back.code, "report is back in" in back.out) == (0, True)
+    assert (back.code, "Restored report in" in back.out) == (0, True)
     assert "Makes reports." in (await own_errand.run("prompt")).out
     assert (await own_errand.run("skills", "restore", "report")).code == 2
 

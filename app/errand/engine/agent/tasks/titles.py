@@ -101,6 +101,7 @@ class ConversationTitles:
         """Unless somebody renamed it, or removed a text, meanwhile."""
         if await self._unnamed(conversation_id) != found:
             return
+        await self._log.flush()  # what was changed meanwhile is kept
         conversation = await self._database.conversations.get(conversation_id)
         if conversation is not None and conversation.title == found.title:
             named = msgspec.structs.replace(self._modes.current(conversation), title=title)
