@@ -199,7 +199,7 @@ async def test_an_api_key_is_stored_and_never_shown(settings: Settings, engine: 
     assert set(settings.fields()) == {"API key"}, "there is one such provider: nothing else can change"
     settings.buttons()["Cancel"].click()
     settings.buttons()["Remove OpenAI"].click()
-    await settings.see("Remove the key of OpenAI?")
+    await settings.see("Remove the API key of OpenAI?")
     settings.buttons()["Remove"].click()
     await settings.see("No provider set up yet.")
 
@@ -286,7 +286,7 @@ async def test_a_rule_that_the_engine_refuses_says_why_and_keeps_what_was_typed(
     await settings.see("so none was added")
     assert settings.fields()["Start of the command"].text() == "bash -c"
     settings.type("Start of the command", "git 'push")
-    await settings.see("“git 'push” is not one command: a quotation mark has no counterpart")
+    await settings.see("“git 'push” is not one command: a quotation mark is missing")
     settings.type("Start of the command", "make;rm x")
     await settings.see("not the beginning of one command")
 
@@ -309,7 +309,7 @@ async def test_a_rule_about_a_folder_is_written_in_the_form(
         ("Always open pages of", "Host", "*.example.org", GrantedCall(host="*.example.org")),
         (
             "Never call the server tool",
-            "Tool from a server",
+            "Server tool",
             "github/*",
             GrantedCall(service="github/*"),
         ),
@@ -343,12 +343,12 @@ async def test_a_rule_is_checked_against_recorded_calls_before_and_after_it_is_a
     settings.buttons()["Add rule…"].click()
     QTest.keyClicks(settings.fields()["Start of the command"], "git push")
     settings.buttons()["Check the last 100 calls"].click()
-    await settings.see("It would have decided 0 of the last 0 calls.")
+    await settings.see("Would have decided 0 of the last 0 calls.")
     settings.buttons()["Add rule"].click()
-    await until(lambda: any(name.startswith("Which of the last calls") for name in settings.buttons()))
-    check = next(name for name in settings.buttons() if name.startswith("Which of the last calls"))
+    await until(lambda: any(name.startswith("Check recent calls:") for name in settings.buttons()))
+    check = next(name for name in settings.buttons() if name.startswith("Check recent calls:"))
     settings.buttons()[check].click()
-    await settings.see("It would have decided 0 of the last 0 calls.")
+    await settings.see("Would have decided 0 of the last 0 calls.")
 
 
 async def test_a_skill_is_shown_whole_before_it_is_installed_then_listed_switched_off_and_removed(
@@ -365,7 +365,7 @@ async def test_a_skill_is_shown_whole_before_it_is_installed_then_listed_switche
     await settings.see("There is no folder")
     assert not any(name.startswith("Install report") for name in settings.buttons())
     settings.type("Folder or address", str(source))
-    for text in ("The whole text.", "scripts/make.py  (script)", "print('made')", "Its scripts run only if"):
+    for text in ("The whole text.", "scripts/make.py  (script)", "print('made')", "Its scripts only run if"):
         await settings.see(text)
     settings.buttons()["Install report"].click()
     await settings.see(f"installed from {source}")
@@ -377,7 +377,7 @@ async def test_a_skill_is_shown_whole_before_it_is_installed_then_listed_switche
     settings.buttons()["Use report"].click()
     await settings.see(" · off")
     settings.buttons()["Remove report"].click()
-    settings.buttons()["Keep report"].click()
+    settings.buttons()["Cancel: keep report"].click()
     settings.buttons()["Remove report"].click()
     settings.buttons()["Confirm: remove report"].click()
     await settings.see("No skills")
