@@ -90,9 +90,9 @@ async def test_while_the_server_is_away_tasks_wait_reads_say_so_and_all_go_on(
     assert [one.code for one in done] == [0, 0], done
     said = [" ".join(one.out.split()) for one in done]
     assert [one.count("Line 59 is saved.") for one in said] == [2, 2], said
-    assert all("does not respond" in one.err and "the tasks continue" in one.err for one in done)
-    assert refused.code == 1 and "does not respond" in refused.err
-    assert listed.code == 1 and "does not respond" in listed.err
+    assert all("does not answer" in one.err and "the tasks continue" in one.err for one in done)
+    assert refused.code == 1 and "does not answer" in refused.err
+    assert listed.code == 1 and "does not answer" in listed.err
     assert (workspace / "made.txt").read_text() == "once\nonce\n"
     assert count(postgres, url, "tool_executions") == 4
     assert count(postgres, url, "nodes WHERE role = 'assistant' AND body LIKE '%Line 0 %Line 59 is saved.%'") == 4

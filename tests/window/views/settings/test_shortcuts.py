@@ -149,7 +149,7 @@ def test_a_refused_shortcut_gives_the_reason_esc_cancels_and_backspace_clears(
     assert shortcuts.keys("stop") == ("Ctrl+.",)
     press(page, "Stop task", Qt.Key.Key_Backspace, Qt.KeyboardModifier.NoModifier)
     assert shortcuts.keys("stop") == ()
-    assert button(page, "Stop task:").text() == "None"
+    assert button(page, "Stop task:").text() == "Not set"
 
 
 def test_the_shortcuts_page_is_searched_by_words_and_by_keys(page: ShortcutsPageView, qtbot: QtBot) -> None:
