@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeAlias, TypeVar
 
@@ -55,6 +56,5 @@ def hand_over(work: Callable[[], T], result: "asyncio.Future[T]", on_abandoned: 
 
 
 def _in_loop(result: "asyncio.Future[T]", settle: Callable[[], None], on_abandoned: Callable[[], None]) -> None:
-    loop = result.get_loop()
-    if not loop.is_closed():  # otherwise no caller waits any more
-        loop.call_soon_threadsafe(lambda: on_abandoned() if result.done() else settle())
+    with suppress(RuntimeError):  # the loop is closed, maybe just now: no caller waits any more
+        result.get_loop().call_soon_threadsafe(lambda: on_abandoned() if result.done() else settle())
