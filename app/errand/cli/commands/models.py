@@ -189,9 +189,7 @@ def _source(provider: Provider) -> str:
 
 def _list_date(provider: Provider) -> str:
     return (
-        tr("model list from {astimezone:%Y-%m-%d}").format(astimezone=provider.listed_at.astimezone())
-        if provider.listed_at
-        else ""
+        tr("model list from {time:%Y-%m-%d}").format(time=provider.listed_at.astimezone()) if provider.listed_at else ""
     )
 
 

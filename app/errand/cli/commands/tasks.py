@@ -118,7 +118,7 @@ def format_task(task: Task, width: int, style: Style) -> str:
 
 def status_text(task: Task) -> str:
     if task.retry_at is not None and task.ended_at is None:
-        return tr("until {astimezone:%H:%M}").format(astimezone=task.retry_at.astimezone())
+        return tr("until {time:%H:%M}").format(time=task.retry_at.astimezone())
     if is_unfinished(task):
         return {"refused": tr("not allowed"), "cut": tr("cut short")}.get(task.completion or "", "unfinished")
     limits = {

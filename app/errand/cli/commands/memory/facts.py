@@ -202,6 +202,6 @@ async def _log(connection: Connection, options: MemoryOptions, terminal: Termina
 
 def _log_line(entry: MemoryLogEntry) -> str:
     by, about = escape_hidden_line(entry.by), escape_hidden_line(entry.about)
-    return tr("{astimezone:%Y-%m-%d %H:%M}  {action:<9}  {about}  by {by}").format(
-        astimezone=entry.at.astimezone(), action=entry.action, about=about, by=by
+    return tr("{time:%Y-%m-%d %H:%M}  {action:<9}  {about}  by {by}").format(
+        time=entry.at.astimezone(), action=entry.action, about=about, by=by
     )

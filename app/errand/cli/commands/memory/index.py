@@ -165,7 +165,7 @@ async def _rebuild(connection: Connection, terminal: Terminal, *, as_json: bool)
     if as_json:
         terminal.line(msgspec.json.encode(found).decode())
     else:
-        terminal.line(tr("Rebuilt: {entrys}.").format(entrys=trn("{n} entry", "{n} entries", found.entries)))
+        terminal.line(tr("Rebuilt: {entries}.").format(entries=trn("{n} entry", "{n} entries", found.entries)))
         if found.problem:
             terminal.note(found.problem)
         elif found.to_embed and found.model.status == "ready":
