@@ -16,7 +16,7 @@ from errand.protocol.conversations import (
     ConversationListParams,
     FoundNode,
 )
-from errand.protocol.facts import Fact
+from errand.protocol.memory import Fact
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
 from errand.translation import tr
 

@@ -8,7 +8,7 @@ from errand.protocol.background import BackgroundCommand
 from errand.protocol.base import Wire
 from errand.protocol.changes import Change
 from errand.protocol.conversations import Conversation, Node
-from errand.protocol.facts import Fact
+from errand.protocol.memory import Fact
 from errand.protocol.servers import ServerState
 from errand.protocol.tasks import AgentPlan, Task
 

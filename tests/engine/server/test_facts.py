@@ -8,8 +8,7 @@ import pytest
 from errand.engine.memory.facts import MOST_PINNED, MOST_PROPOSED, FactDraft
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.events import ConversationUpdate, Event, FactRemoved, FactUpdate, TaskMessage
-from errand.protocol.facts import Fact, MemoryFactsResult, MemoryPinResult
-from errand.protocol.memory import MemoryLogResult
+from errand.protocol.memory import Fact, MemoryFactsResult, MemoryLogResult, MemoryPinResult
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.records import conversation, node

@@ -18,7 +18,7 @@ from errand.protocol.events import (
     TaskPlan,
     TaskUpdate,
 )
-from errand.protocol.facts import Fact
+from errand.protocol.memory import Fact
 from errand.protocol.tasks import AgentPlan
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 

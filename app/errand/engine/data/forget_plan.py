@@ -19,7 +19,7 @@ from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import SummaryBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node
-from errand.protocol.facts import Fact
+from errand.protocol.memory import Fact
 from errand.protocol.tasks import Task
 
 _MOST = 1_000

@@ -18,8 +18,7 @@ from errand.engine.tools.base import Proposal
 from errand.engine.tools.plain_text import without_hidden
 from errand.protocol.conversations import Position
 from errand.protocol.events import FactRemoved, FactUpdate
-from errand.protocol.facts import LONGEST_FACT, Fact, FactScope, FactStatus
-from errand.protocol.memory import MemoryAction
+from errand.protocol.memory import LONGEST_FACT, Fact, FactScope, FactStatus, MemoryAction
 from errand.protocol.tasks import Task
 from errand.redaction import Redactor
 

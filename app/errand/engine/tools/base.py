@@ -18,8 +18,7 @@ from errand.engine.tools.sessions import ConversationSessions
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay, ResultMark
-from errand.protocol.facts import FactScope
-from errand.protocol.memory import MemorySearchParams, MemorySearchResult
+from errand.protocol.memory import FactScope, MemorySearchParams, MemorySearchResult
 from errand.protocol.tasks import Task
 from errand.redaction import Redactor
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 
 from errand.protocol.events import FactRemoved, FactUpdate
-from errand.protocol.facts import (
+from errand.protocol.memory import (
     MEMORY_FACTS,
     MEMORY_PIN,
     MEMORY_UNPIN,

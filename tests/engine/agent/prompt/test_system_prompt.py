@@ -14,7 +14,7 @@ from errand.engine.permissions.policy import decide
 from errand.engine.tools.base import Access
 from errand.notice_text import prompt_remark_text
 from errand.protocol.context import PromptPart
-from errand.protocol.facts import Fact, FactScope
+from errand.protocol.memory import Fact, FactScope
 from errand.protocol.notices import PromptRemark
 from errand.protocol.tasks import TaskMode
 from tests.support.engine_parts import crash, engine_parts

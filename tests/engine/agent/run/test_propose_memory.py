@@ -7,7 +7,7 @@ import pytest
 
 from errand.protocol.base import JsonObject
 from errand.protocol.events import FactUpdate
-from errand.protocol.facts import Fact
+from errand.protocol.memory import Fact
 from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.loop_parts import failure, make_tool_context, tool_of

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from errand.engine.memory.facts import FactDraft
-from errand.protocol.facts import MEMORY_FACTS, MEMORY_PIN, Fact, MemoryFactsParams, MemoryPinParams
+from errand.protocol.memory import MEMORY_FACTS, MEMORY_PIN, Fact, MemoryFactsParams, MemoryPinParams
 from errand.window.stores.stores import Stores
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.facts_page import FactsPageView

@@ -15,17 +15,19 @@ from errand.cli.terminal.text import escape_hidden_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.paths import Paths
-from errand.protocol.facts import (
+from errand.protocol.memory import (
     MEMORY_FACTS,
+    MEMORY_LOG,
     MEMORY_PIN,
     MEMORY_UNPIN,
     Fact,
     FactScope,
     MemoryFactsParams,
+    MemoryLogEntry,
+    MemoryLogParams,
     MemoryPinParams,
     MemoryUnpinParams,
 )
-from errand.protocol.memory import MEMORY_LOG, MemoryLogEntry, MemoryLogParams
 from errand.translation import tr
 
 _ACTIONS = (

@@ -21,7 +21,7 @@ from errand.engine.storage.records import tasks
 from errand.engine.tools.plain_text import clean_name
 from errand.paths import Paths
 from errand.protocol.context import PromptPart
-from errand.protocol.facts import Fact
+from errand.protocol.memory import Fact
 from errand.protocol.notices import PromptRemark, Remark
 from errand.protocol.tasks import ApproveMode, Task, TaskMode
 

@@ -12,7 +12,7 @@ from string import Template
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.tools.files.file_walk import is_folder
 from errand.protocol.context import PromptPart
-from errand.protocol.facts import Fact
+from errand.protocol.memory import Fact
 from errand.protocol.tasks import ApproveMode, TaskMode
 from errand.regular_file import read_beginning
 

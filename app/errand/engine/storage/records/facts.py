@@ -5,7 +5,7 @@ from sqlalchemy import bindparam, select
 from errand.engine.storage.sqlite.reader import Reader
 from errand.engine.storage.sqlite.statements import Write, to_json, upsert
 from errand.engine.storage.sqlite.tables import facts
-from errand.protocol.facts import Fact
+from errand.protocol.memory import Fact
 
 _SAVE = upsert(facts, ["id"], ["body"])
 _DELETE = facts.delete().where(facts.c.id == bindparam("fact_id"))

@@ -20,7 +20,7 @@ from errand.engine.tools.base import (
 )
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
-from errand.protocol.facts import LONGEST_FACT, FactScope
+from errand.protocol.memory import LONGEST_FACT, FactScope
 
 _LONGEST_SHOWN = 1_000
 # Other agents' names for the text.

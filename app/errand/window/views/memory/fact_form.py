@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
 
 from errand.client.safe_text import plain
-from errand.protocol.facts import LONGEST_FACT, Fact, FactScope, MemoryPinParams
+from errand.protocol.memory import LONGEST_FACT, Fact, FactScope, MemoryPinParams
 from errand.translation import tr
 from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button

@@ -4,9 +4,9 @@ from errand.client.forget_text import forgotten_text, remarks, removed_parts
 from errand.client.number_format import file_size, moment_text
 from errand.client.safe_text import escape_hidden_line, plain
 from errand.protocol.blocks import MemoryRole
-from errand.protocol.facts import Fact
 from errand.protocol.memory import (
     EmbeddingModel,
+    Fact,
     MemoryForgetResult,
     MemoryItem,
     MemoryLogEntry,
