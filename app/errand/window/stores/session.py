@@ -54,6 +54,7 @@ class EngineSession(QObject):
         self._is_restarting = False
         self._is_resync_pending = False
         self._conditions: tuple[Condition, ...] = ()
+        self._waiting: list[asyncio.Future[None]] = []  # calls made before the first connection
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -66,7 +67,7 @@ class EngineSession(QObject):
 
     @property
     def is_connected(self) -> bool:
-        """True after the first connection; before that, calls fail at once."""
+        """True after the first connection; before that, calls wait for it."""
         return self._connection is not None
 
     @property
@@ -120,7 +121,11 @@ class EngineSession(QObject):
             self._restart_engine(self._connection)
 
     async def call(self, method: Method[P, R], params: P) -> R:
-        """Return the engine's answer, an acknowledgement; state arrives as events. Raises CALL_ERRORS."""
+        """Return the engine's answer, an acknowledgement; state arrives as events.
+
+        What a person does while the window starts waits for the first connection. Raises CALL_ERRORS.
+        """
+        await self._first_connection()
         return await self._require_connection().call(method, params)
 
     def send(self, method: Method[P, R], params: P, failed: Callable[[str], None]) -> None:
@@ -154,6 +159,15 @@ class EngineSession(QObject):
             failed(error_text(error))
         elif isinstance(error, Exception):
             raise error  # a bug: the event loop's handler logs it
+
+    async def _first_connection(self) -> None:
+        """Wait until the engine is connected, or cannot be reached."""
+        from asyncio import get_running_loop
+
+        if self._connection is None and self._state == "connecting":
+            waiting: asyncio.Future[None] = get_running_loop().create_future()
+            self._waiting.append(waiting)
+            await waiting
 
     def _require_connection(self) -> "Connection":
         if self._connection is None:
@@ -220,6 +234,11 @@ class EngineSession(QObject):
         if (state, reason) != (self._state, self._reason):
             self._state, self._reason = state, reason
             self.state_changed.emit()
+        if state != "connecting":
+            waiting, self._waiting = self._waiting, []
+            for call in waiting:
+                if not call.done():  # the window may have closed meanwhile
+                    call.set_result(None)
 
 
 def error_text(error: Exception) -> str:
