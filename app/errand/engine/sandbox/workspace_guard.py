@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from errand.engine.core.file_names import PROTECTED_PARTS
-from errand.engine.core.git_configuration import plain_configuration
+from errand.engine.sandbox.git_configuration import plain_configuration
 from errand.engine.sandbox.protected_files import ProtectedFiles, find_protected, folders_to, open_below, own_writes
 
 # Git's examples, which git does not run.
