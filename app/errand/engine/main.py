@@ -24,7 +24,8 @@ from errand.database_file import NewestEventNote
 from errand.engine.agent.history.attachments import Attachments
 from errand.engine.agent.run.limits import DailyBudget
 from errand.engine.agent.run.pending_asks import PendingAsks
-from errand.engine.agent.run.task_builder import TaskBuilder, sandbox_of_server
+from errand.engine.agent.run.task_builder import TaskBuilder
+from errand.engine.agent.run.task_sandbox import SandboxFactory
 from errand.engine.agent.tasks.chats import Chats
 from errand.engine.agent.tasks.comparison import ModelComparison
 from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES, ConversationAgents
@@ -264,7 +265,7 @@ async def open_services(
         settings,
         keys,
         KnownServers(paths.mcp_known),
-        partial(sandbox_of_server, settings, paths, grants),
+        SandboxFactory(settings, paths, grants, sessions).for_server,
         partial(_judge_named, paths),
     )
     stack.push_async_callback(servers.close)

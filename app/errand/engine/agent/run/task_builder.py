@@ -1,6 +1,6 @@
 """Joins the features of one task into a `TaskRun`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from errand.engine.agent.history.visible_history import SummaryMessage, ToModelM
 from errand.engine.agent.loop.agent import Agent, AgentOptions
 from errand.engine.agent.loop.features import hooks_of, listeners_of, stream_of
 from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
-from errand.engine.agent.run.address_guard import TaskAddresses
 from errand.engine.agent.run.approvals import Approvals
 from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
 from errand.engine.agent.run.limits import DailyBudget, TaskLimits
@@ -30,30 +29,25 @@ from errand.engine.agent.run.service_tools import ServiceTools
 from errand.engine.agent.run.stop_policy import ModeDetector, StopPolicy
 from errand.engine.agent.run.task_context import TaskContext, TaskTools, ToolAliases
 from errand.engine.agent.run.task_run import TaskRun
+from errand.engine.agent.run.task_sandbox import SandboxFactory, TaskAddresses
 from errand.engine.agent.run.task_state import TaskState
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.recorder import TaskCheckpoints
 from errand.engine.core.messages import Message
-from errand.engine.core.setting_lists import hosts_of, writable_folders_of
 from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.memory.facts import FactProposals, Facts
 from errand.engine.models.base import ChatModel
 from errand.engine.permissions.grants import Grants
-from errand.engine.permissions.network import judge_connection, own_port
-from errand.engine.sandbox.form import is_sandboxed, short_text
-from errand.engine.sandbox.launch import CommandSandbox
-from errand.engine.sandbox.loopback import Loopback
-from errand.engine.sandbox.profile import DeniedFolders, SandboxProfile
+from errand.engine.sandbox.form import short_text
 from errand.engine.storage.database import Database
 from errand.engine.tools.base import Embed, GuardedTool, ToolContext, no_embedding
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.processes.termination import ProcessSweep
-from errand.engine.tools.registry import SERVICES, bind, uses_tool
+from errand.engine.tools.registry import bind, uses_tool
 from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 from errand.engine.tools.shell.environment import environment_of_commands
-from errand.engine.tools.shell.tool import Shell
 from errand.engine.tools.task import DEEPEST, TaskTool
 from errand.engine.tools.todo import Todo
 from errand.paths import Paths
@@ -124,7 +118,8 @@ class TaskBuilder:
         processes = ProcessSweep(task.id, state.show_remaining_processes)
         executions = ToolExecutionLog(task.id, self.database.journal)
         environment = environment_of_commands()
-        sandbox = self._sandbox(task, environment, executions)
+        sandboxes = SandboxFactory(self.settings, self.paths, self.grants, self.sessions)
+        sandbox = sandboxes.for_task(task, environment, executions)
         workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
         sessions = ConversationSessions(self.sessions, task.conversation_id)
         addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
@@ -248,78 +243,10 @@ class TaskBuilder:
             return tools
         return (*tools, SendUpdate(), Todo(state.set_todo), completion)
 
-    def _sandbox(
-        self, task: Task, environment: Mapping[str, str], executions: ToolExecutionLog
-    ) -> CommandSandbox | None:
-        values = self.settings.values
-        mode, granted = values.command_sandbox, writable_folders_of(values.writable_folders)
-        if not is_sandboxed(mode):
-            return None
-        homes = (Path.home(), Path(environment.get("HOME", "/")))
-        output = self.paths.outputs / task.id
-        profile = SandboxProfile(
-            Path(task.workspace),
-            homes,
-            self.paths.home,
-            output,
-            self.paths.cache,
-            network=task.network == "on",
-            granted=granted,
-            mode=mode,
-            denied=partial(self._denied_folders, task),
-        )
-        loopback = self.sessions.get(task.conversation_id, Loopback, Loopback)
-        return CommandSandbox(profile, partial(self._judge_connection, task, executions), loopback)
-
     def _show_background(self, conversation_id: str, commands: tuple[BackgroundCommand, ...]) -> None:
         self.log.publish(BackgroundUpdate(conversation_id=conversation_id, commands=commands))
-
-    def _denied_folders(self, task: Task) -> DeniedFolders:
-        denied = self.grants.denied(Shell.name, task.conversation_id, task.workspace)
-        folders = [(call.folder, call.operation) for call in denied if call.folder is not None]
-        return DeniedFolders(
-            tuple(folder for folder, operation in folders if operation != "write"),
-            tuple(folder for folder, operation in folders if operation == "write"),
-        )
-
-    def _judge_connection(
-        self, task: Task, executions: ToolExecutionLog, host: str, port: int, addresses: Sequence[str]
-    ) -> str | None:
-        """By the rules of now, which may have changed since the command began."""
-        listed = hosts_of(self.settings.values.network_hosts)
-        denied = self.grants.denied(Shell.name, task.conversation_id, task.workspace)
-        reason = judge_connection(host, port, addresses, listed, own_port(self.paths), denied)
-        if reason is not None:
-            executions.connection_refused(host, port, reason)
-        return reason
 
     def _limits(self, task: Task) -> TaskLimits:
         values = self.settings.values
         minutes, tokens = task.max_minutes or values.max_minutes, task.max_tokens or values.max_tokens
         return TaskLimits(task.max_turns, minutes or None, task.budget_usd, tokens or None)
-
-
-def sandbox_of_server(
-    settings: Settings, paths: Paths, grants: Grants, folder: Path, owner: str, environment: Mapping[str, str]
-) -> CommandSandbox | None:
-    """The sandbox of an MCP server that works in `folder`: like that of commands with the network."""
-    values = settings.values
-    if not is_sandboxed(values.command_sandbox):
-        return None
-    profile = SandboxProfile(
-        folder,
-        (Path.home(), Path(environment.get("HOME", "/"))),
-        paths.home,
-        paths.outputs / owner,
-        paths.cache,
-        network=True,
-        granted=writable_folders_of(values.writable_folders),
-        mode=values.command_sandbox,
-    )
-
-    def judge(host: str, port: int, addresses: Sequence[str]) -> str | None:
-        denied = grants.denied(SERVICES, "", str(folder))
-        listed = hosts_of(settings.values.network_hosts)
-        return judge_connection(host, port, addresses, listed, own_port(paths), denied)
-
-    return CommandSandbox(profile, judge)

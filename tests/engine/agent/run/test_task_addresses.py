@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from errand.engine.agent.run.address_guard import TaskAddresses
+from errand.engine.agent.run.task_sandbox import TaskAddresses
 from errand.engine.agent.run.task_state import TaskState
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer
