@@ -28,7 +28,7 @@ from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from errand.engine.agent.run.service_tools import ServiceTools
 from errand.engine.agent.run.stop_policy import ModeDetector, StopPolicy
 from errand.engine.agent.run.task_context import TaskContext, TaskTools, ToolAliases
-from errand.engine.agent.run.task_run import TaskRun
+from errand.engine.agent.run.task_run import TaskParts, TaskRun
 from errand.engine.agent.run.task_sandbox import SandboxFactory, TaskAddresses
 from errand.engine.agent.run.task_state import TaskState
 from errand.engine.checkpoints.contents import ContentStore
@@ -205,20 +205,22 @@ class TaskBuilder:
         queue.attach(agent)
         prompt = TaskSystemPrompt(task, personality.system_prompt, self.facts, self.database, self.paths)
         return TaskRun(
-            context,
-            gate,
-            recorder,
-            policy,
-            completion,
-            agent,
-            prompt,
-            window,
-            processes,
-            sandbox,
-            delegation,
-            model,
-            recall,
-            services,
+            TaskParts(
+                context=context,
+                gate=gate,
+                recorder=recorder,
+                policy=policy,
+                completion=completion,
+                agent=agent,
+                system_prompt=prompt,
+                window=window,
+                processes=processes,
+                sandbox=sandbox,
+                delegation=delegation,
+                model=model,
+                recall=recall,
+                services=services,
+            )
         )
 
     def _delegation(self, state: TaskState, policy: StopPolicy) -> Delegation | None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -44,43 +45,40 @@ NO_ANSWER = "The model ended its work without an answer that follows the schema.
 _CANCEL_AFTER_S = 5.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskParts:
+    """The parts of one task, joined by `TaskBuilder`."""
+
+    context: TaskContext
+    gate: PauseGate
+    recorder: TaskRecorder
+    policy: StopPolicy
+    completion: TaskComplete
+    agent: Agent
+    system_prompt: TaskSystemPrompt
+    window: ContextWindow
+    processes: ProcessSweep
+    sandbox: CommandSandbox | None
+    delegation: Delegation | None
+    model: ChatModel
+    recall: TaskRecall
+    services: ServiceTools | None
+
+
 class TaskRun:
     """Runs one task from prompt to end. Await `run` once; the other methods may be called meanwhile."""
 
-    def __init__(
-        self,
-        context: TaskContext,
-        gate: PauseGate,
-        recorder: TaskRecorder,
-        policy: StopPolicy,
-        completion: TaskComplete,
-        agent: Agent,
-        system_prompt: TaskSystemPrompt,
-        window: ContextWindow,
-        processes: ProcessSweep,
-        sandbox: CommandSandbox | None,
-        delegation: Delegation | None,
-        model: ChatModel,
-        recall: TaskRecall,
-        services: ServiceTools | None = None,
-    ) -> None:
-        self.branch = context.branch
-        self.delegation = delegation
-        self.model = model
-        self._state = context.state
-        self._queue = context.queue
-        self._gate = gate
-        self._recorder = recorder
-        self._policy = policy
-        self._completion = completion
-        self._agent = agent
-        self._system_prompt = system_prompt
-        self._window = window
-        self._processes = processes
-        self._sandbox = sandbox
-        self._recall = recall
-        self._services = services
-        self._conclusion = TaskConclusion(context, recorder, completion, agent)
+    def __init__(self, parts: TaskParts) -> None:
+        self.branch = parts.context.branch
+        self.delegation = parts.delegation
+        self.model = parts.model
+        self._parts = parts
+        self._state = parts.context.state
+        self._queue = parts.context.queue
+        self._gate = parts.gate
+        self._policy = parts.policy
+        self._agent = parts.agent
+        self._conclusion = TaskConclusion(parts.context, parts.recorder, parts.completion, parts.agent)
         self._cancel = CancelSignal()
         self._summary_failure: TaskFailed | None = None
         self._engine_ends = asyncio.Event()
@@ -112,13 +110,13 @@ class TaskRun:
         if self.delegation is not None:
             self.delegation.close()
         try:
-            await self._processes.end()
-            if self._sandbox is not None and (moved := await self._sandbox.after(has_background=False)):
+            await self._parts.processes.end()
+            if self._parts.sandbox is not None and (moved := await self._parts.sandbox.after(has_background=False)):
                 _logger.warning("task %s left files that are not kept: %s", self.task.id, ", ".join(moved))
         except Exception:  # the end of a task: a failed process search must not prevent recording the end
             _logger.exception("the processes of task %s were not ended", self.task.id)
         try:
-            await self._conclusion.write(end, tuple(self._processes.ended.values()))
+            await self._conclusion.write(end, tuple(self._parts.processes.ended.values()))
         except Exception:  # the end of a task: other tasks continue; the next start shows this one as interrupted
             _logger.exception("the end of task %s is not on record", self.task.id)
 
@@ -146,7 +144,7 @@ class TaskRun:
     def interrupt(self, *, resumes: bool = False) -> None:
         """Stop for an engine shutdown; the task can be resumed, and the next engine does so if `resumes`."""
         self._resumes = resumes
-        self._recorder.detach()
+        self._parts.recorder.detach()
         self._engine_ends.set()
         self._cancel.set(StopCause("engine_end"))
 
@@ -228,28 +226,28 @@ class TaskRun:
     async def _prompt(self, opening: UserMessage | InterruptedTurn | None) -> None:
         try:
             await self._set_system_prompt()
-            if self._services is not None:
-                self._agent.set_tools(await self._services.connect(self._cancel))
+            if self._parts.services is not None:
+                self._agent.set_tools(await self._parts.services.connect(self._cancel))
             if self.task.summarises and not self.task.summarised:
-                self._summary_failure = await self._window.summarise(self.task.model, self._cancel)
+                self._summary_failure = await self._parts.window.summarise(self.task.model, self._cancel)
                 self._conclusion.has_replied = False
             elif isinstance(opening, UserMessage):
-                await self._agent.prompt(await self._recall.add_to(opening, self._cancel), self._cancel)
+                await self._agent.prompt(await self._parts.recall.add_to(opening, self._cancel), self._cancel)
             else:
                 await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
             while self._has_unread():
                 self._conclusion.has_replied = True
-                self._completion.completed = None
+                self._parts.completion.completed = None
                 await self._agent.continue_(self._cancel)
         finally:
             self._accepts_messages = False
 
     async def _set_system_prompt(self) -> None:
         """Set the system prompt; notices about omitted parts appear once per conversation."""
-        parts = await self._system_prompt.parts()
+        parts = await self._parts.system_prompt.parts()
         self._agent.set_system_prompt(join_parts(parts))
         if not self._agent.state.messages:
-            self._recorder.remark(*remarks_of(parts))
+            self._parts.recorder.remark(*remarks_of(parts))
 
     def _has_unread(self) -> bool:
         """True if messages arrived while the last turn ended: they are read although it ended the task."""
@@ -260,7 +258,7 @@ class TaskRun:
         """After the signal: end the processes, showing how many are left, then wait for the work to end."""
         await self._cancel.wait()
         try:
-            await self._processes.end()
+            await self._parts.processes.end()
         finally:
             await asyncio.wait([work], timeout=_CANCEL_AFTER_S)
             work.cancel()
@@ -279,6 +277,6 @@ class TaskRun:
             return failed(TaskFailed(text=self._agent.state.error, cause="reply"))
         if self._summary_failure is not None:
             return failed(self._summary_failure)
-        if self.task.answer_schema is not None and self._completion.completed is None:
+        if self.task.answer_schema is not None and self._parts.completion.completed is None:
             return failed(TaskFailed(text=NO_ANSWER, cause="no_answer"))
         return TaskEnd("completed", "completed", "info", TaskCompleted())
