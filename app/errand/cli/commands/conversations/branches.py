@@ -43,7 +43,7 @@ from errand.protocol.conversations import (
     ConversationTreeParams,
     Node,
 )
-from errand.protocol.tasks import TASK_RETRY, TASK_START, Task, TaskRetryParams
+from errand.protocol.tasks import TASK_RETRY, TASK_START, Task, TaskRetryParams, TaskStartParams
 from errand.translation import marked, tr
 
 _PAGE = 100
@@ -118,10 +118,8 @@ async def fork(options: ForkOptions, paths: Paths, terminal: Terminal) -> int:
         node = await find_node(connection, conversation, options.at)
         agent = await _set_head(connection, conversation, node.id, options.agent, to_leaf=False)
         if text:
-            start = await _start(
-                connection, conversation, text, options, options.task, terminal, model=options.model, agent_id=agent.id
-            )
-            return await _follow(connection, terminal, options, start)
+            params = _start_params(options, conversation, text, terminal)
+            return await _start(connection, terminal, options, msgspec.structs.replace(params, agent_id=agent.id))
     if options.json:
         terminal.line(msgspec.json.encode(agent).decode())
     else:
@@ -161,10 +159,10 @@ async def edit(options: EditOptions, paths: Paths, terminal: Terminal) -> int:
         if node is None or not node.is_from_person:
             raise UsageError(tr("Only your own messages can be edited. errand show prints their ids."))
         text = text or await _edited(node, terminal)
-        start = await _start(
-            connection, conversation, text, options, options.task, terminal, model=options.model, edited=node
-        )
-        return await _follow(connection, terminal, options, start)
+        files = tuple(one.path for one in node.blocks if isinstance(one, FileBlock | ImageBlock) and one.path)
+        params = _start_params(options, conversation, text, terminal)
+        beside = msgspec.structs.replace(params, sibling_of=node.id, attachments=files)
+        return await _start(connection, terminal, options, beside)
 
 
 EDIT = Command(EditOptions, edit, epilog=EXIT_CODES_TEXT)
@@ -243,35 +241,25 @@ async def _edited(node: Node, terminal: Terminal) -> str:
         raise UsageError(tr("Nothing was sent; the message is unchanged.")) from None
 
 
+def _start_params(
+    options: ForkOptions | EditOptions, conversation: Conversation, text: str, terminal: Terminal
+) -> TaskStartParams:
+    attended = terminal.interactive and not options.json
+    target = TargetOptions(conversation=conversation.id, model=options.model)
+    return start_params(text, target, options.task, attended=attended)
+
+
 async def _start(
-    connection: Connection,
-    conversation: Conversation,
-    text: str,
-    follow: FollowOptions,
-    task: TaskOptions,
-    terminal: Terminal,
-    *,
-    model: str | None,
-    agent_id: str | None = None,
-    edited: Node | None = None,
-) -> Callable[[], Awaitable[Task]]:
-    """What starts the task. An edited message keeps its files."""
-    attended = terminal.interactive and not follow.json
-    blocks = edited.blocks if edited is not None else ()
-    params = msgspec.structs.replace(
-        start_params(text, TargetOptions(conversation=conversation.id), task, attended=attended),
-        agent_id=agent_id,
-        model=model,
-        sibling_of=edited.id if edited is not None else None,
-        attachments=tuple(one.path for one in blocks if isinstance(one, FileBlock | ImageBlock) and one.path),
-    )
-    if attended:
+    connection: Connection, terminal: Terminal, options: ForkOptions | EditOptions, params: TaskStartParams
+) -> int:
+    """Start a task and follow it to its end."""
+    if params.attended:
         await confirm_workspace(connection, params, terminal)
 
     async def begin() -> Task:
         return (await connection.call(TASK_START, params)).task
 
-    return begin
+    return await _follow(connection, terminal, options, begin)
 
 
 async def _follow(
