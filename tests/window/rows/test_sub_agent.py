@@ -11,7 +11,7 @@ from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
 from errand.protocol.tasks import Task
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.row import ToolCallRow
-from errand.window.rows.tool import ToolCallView
+from errand.window.rows.tools.tool_call import ToolCallView
 from errand.window.theme.theme import Theme
 from tests.support.protocol_events import task
 from tests.support.row_actions import KeptActions

@@ -19,7 +19,7 @@ from errand.window.rows.code_view import CodeView, DiffView
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.row import Row, ToolCallRow
 from errand.window.rows.text_view import TextView
-from errand.window.rows.tool import TOOL_ICONS
+from errand.window.rows.tools.line import TOOL_ICONS
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
 from errand.window.widgets.buttons import CopyButton

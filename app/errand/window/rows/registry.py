@@ -13,7 +13,7 @@ from errand.window.rows.row import Row
 from errand.window.rows.summary import SUMMARY
 from errand.window.rows.task_end import NOTICE, TASK_END
 from errand.window.rows.thinking import THINKING
-from errand.window.rows.tool import TOOL_CALL
+from errand.window.rows.tools.tool_call import TOOL_CALL
 from errand.window.rows.user import USER
 
 _ALL = (
