@@ -24,6 +24,7 @@ from tests.support.databases import make_tables
 from tests.support.postgres_server import PostgresServer, find_programs
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 from tests.support.stored_records import USUAL, on_server, place_records
+from tests.support.time_limit import time_limit
 from tests.support.warm_errand import errand_pids, fork_engines
 from tests.support.warm_library import warm_pids
 
@@ -100,10 +101,23 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
     return (yield)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None]:
+    with time_limit():
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    with time_limit():
+        yield
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     """Fail a test that leaves threads or processes behind, once all its fixtures have ended."""
-    yield
+    with time_limit():
+        yield
     threads, children = item.stash[_BEFORE]
     left = processes.leaked_threads(threads) + processes.leaked_processes(
         children, _KEPT_HOMES, [*(server.pid for server in _SERVERS), *warm_pids(), *errand_pids()]

@@ -14,7 +14,7 @@ def main() -> int:
     os.environ.update(environment(seed))
     sys.stdout.write(f"seed {seed}\n")
     sys.stdout.flush()
-    return pytest.main(["tests/attacks", *sys.argv[2:]])
+    return pytest.main(["tests/attacks", "-o", "faulthandler_timeout=0", *sys.argv[2:]])
 
 
 if __name__ == "__main__":

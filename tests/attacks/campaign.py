@@ -4,8 +4,11 @@ import os
 import random
 from dataclasses import dataclass, field
 
+from tests.support.time_limit import LIMIT
+
 _LONG = "ERRAND_ATTACKS_LONG"
 _SEED = "ERRAND_ATTACKS_SEED"
+_LONGEST_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,5 +37,5 @@ class Campaign:
 
 
 def environment(seed: int) -> dict[str, str]:
-    """The variables that make a test run a long campaign with this seed."""
-    return {_LONG: "1", _SEED: str(seed)}
+    """The variables that make a test run a long campaign with this seed, each test of which may take hours."""
+    return {_LONG: "1", _SEED: str(seed), LIMIT: str(_LONGEST_S)}

@@ -17,6 +17,8 @@ from errand.protocol.events import EventRecord
 from tests.support.engine_server import TOKEN, EngineServer
 
 _TIMEOUT_S = 10.0
+# Longer than any message of a busy machine takes.
+_SILENCE_S = 60.0
 
 
 class Cable:
@@ -115,7 +117,9 @@ class RawClient:
         await self.socket.send(frame)
 
     async def read(self) -> JsonObject:
-        return msgspec.json.decode(await self.socket.recv(decode=False))
+        """The next message; fails if none comes for long."""
+        async with asyncio.timeout(_SILENCE_S):
+            return msgspec.json.decode(await self.socket.recv(decode=False))
 
     async def ask(self, method: str, request_id: str | int = 1, **params: object) -> JsonObject:
         """Send a request and return the next message."""
@@ -134,6 +138,15 @@ class RawClient:
             if message.get("id") == request_id:
                 return message, before
             before.append(message)
+
+    async def answers(self, count: int) -> tuple[list[JsonObject], list[JsonObject]]:
+        """The answers to as many requests, and the messages between them; requests sent at once run concurrently."""
+        found: list[JsonObject] = []
+        others: list[JsonObject] = []
+        while len(found) < count:
+            message = await self.read()
+            (found if "id" in message else others).append(message)
+        return found, others
 
     async def prove(self, token: str = TOKEN) -> str:
         """Request the engine's proof that it knows the token; returns our proof."""

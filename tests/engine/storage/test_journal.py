@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -344,3 +345,73 @@ async def test_cancelled_transaction_does_not_block_the_next_one(database: Datab
     database.journal.put(agents.save_agent(agent()))
     await database.journal.flush()
     assert await database.agents.get("a1") == agent()
+
+
+class EndingWriter:
+    """Its first write ends with an error that no writer should raise."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
+        raise self._error
+
+    async def close(self) -> None:
+        pass
+
+
+@of_sqlite
+@pytest.mark.parametrize("error", [ZeroDivisionError("a defect"), asyncio.CancelledError()])
+async def test_who_waits_for_a_journal_that_ends_by_a_defect_is_told(
+    database: Database, tmp_path: Path, error: BaseException
+) -> None:
+    engine, writer = await open_engine(tmp_path / "errand.db", tmp_path)
+    await writer.close()
+    journal = Journal(EndingWriter(error), engine)
+
+    async def work() -> None:
+        raise AssertionError("never its turn")
+
+    journal.put(conversations.save(conversation("c2")))
+    waiting = [asyncio.create_task(one) for one in (journal.flush(), journal.probe(), journal.while_idle(work))]
+    ended, left = await asyncio.wait(waiting, timeout=20)
+    assert not left
+    assert [type(one.exception()) for one in ended] == [StorageError] * 3
+    with pytest.raises(StorageError, match="closed"):
+        await journal.flush()
+    await engine.dispose()
+
+
+async def test_callers_that_stop_waiting_at_any_moment_never_block_the_others(database: Database) -> None:
+    journal, chance = database.journal, random.Random(7)
+
+    async def read(connection: AsyncConnection) -> int:
+        await asyncio.sleep(0)
+        return len((await connection.execute(select(meta))).all())
+
+    async def nothing() -> None:
+        await asyncio.sleep(0)
+
+    def call(number: int) -> asyncio.Task[object]:
+        journal.put(conversations.save(conversation(f"c{number}")))
+        match number % 4:
+            case 0:
+                return asyncio.create_task(journal.flush())
+            case 1:
+                return asyncio.create_task(journal.transact(read, durable=False))
+            case 2:
+                return asyncio.create_task(journal.while_idle(nothing))
+            case _:
+                return asyncio.create_task(journal.probe())
+
+    calls: list[asyncio.Task[object]] = []
+    for number in range(300):
+        calls.append(call(number))
+        for _ in range(chance.randrange(6)):
+            await asyncio.sleep(0)
+        if chance.random() < 0.5:
+            chance.choice(calls).cancel()
+    _, left = await asyncio.wait(calls, timeout=60)
+    assert not left
+    await journal.flush()
+    assert await database.conversations.get("c299") == conversation("c299")

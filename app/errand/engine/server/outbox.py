@@ -36,6 +36,7 @@ class Outbox:
         self._room.set()
         self._empty = asyncio.Event()
         self._empty.set()
+        self._is_closed = False
 
     @property
     def free_messages(self) -> int:
@@ -46,6 +47,8 @@ class Outbox:
 
         After an event that does not fit the caller drops the other events too and notifies the client.
         """
+        if self._is_closed:
+            return True
         count, size = len(self._items), self._bytes
         match kind:
             case MessageKind.EVENT if count >= self._most_messages or size + len(data) > self._most_bytes:
@@ -61,6 +64,14 @@ class Outbox:
         if kind is MessageKind.REPLY and (len(self._items) >= self._most_messages or self._bytes >= self._most_bytes):
             self._room.clear()
         return True
+
+    def close(self) -> None:
+        """The client is gone: drop everything, now and later. Nobody waits for room any more."""
+        self._is_closed = True
+        self._items.clear()
+        self._bytes = 0
+        self._room.set()
+        self._empty.set()
 
     def drop_events(self) -> None:
         self._items = deque(item for item in self._items if item.kind is MessageKind.REPLY)
@@ -79,7 +90,7 @@ class Outbox:
         return item.data
 
     async def room(self) -> None:
-        """Wait until a reply fits."""
+        """Wait until a reply fits, or the client is gone."""
         await self._room.wait()
 
     async def emptied(self) -> None:

@@ -113,6 +113,8 @@ class ClientConnection:
                 await self._socket.send_frame(await self._session.outbox.take(), WSMsgType.TEXT)
         except ConnectionError:
             pass  # the client disconnected; the reader sees it too and ends the connection
+        finally:
+            self._session.outbox.close()  # the reader may wait for room in it
 
 
 def bind_loopback(port: int) -> socket.socket:

@@ -261,8 +261,8 @@ class Journal:
             await self._flush_to_disk()
 
     def _on_end(self, task: "asyncio.Task[None]") -> None:
-        """Ends early only by a defect: fails current and later waiters, which would otherwise wait forever."""
-        error = None if task.cancelled() else task.exception()
+        """Ends early only by a defect, or with its event loop: fails all waiters, which otherwise wait forever."""
+        error = asyncio.CancelledError("cancelled") if task.cancelled() else task.exception()
         if error is None:
             return
         _log.critical("the journal ended by an error", exc_info=error)
