@@ -12,7 +12,7 @@ from errand.cli.follow.interrupts import Interrupts, OrderlyStop
 from errand.cli.follow.typed_lines import ATTACHED, AttachedPrompt
 from errand.cli.follow.watch import TaskWatcher
 from errand.cli.rendering.screen import AgentEventScreen, JsonScreen, Output, Screen, TextScreen
-from errand.cli.rendering.transcript import format_task_line
+from errand.cli.rendering.task_lines import prompt_line
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id, wrapped
 from errand.client.agent_events import AgentView
@@ -173,7 +173,7 @@ class TaskFollower:
         screen = TextScreen(output, thinking=self._thinking)
         screen.add(task.conversation_id)
         screen.said(task.conversation_id, task.prompt)  # as the line below
-        self._terminal.line(format_task_line(task, self._terminal.style, self._terminal.width))
+        self._terminal.line(prompt_line(task, self._terminal.style, self._terminal.width))
         return screen
 
     def _finish(self, tasks: Sequence[Task]) -> int:

@@ -1,21 +1,19 @@
 """Renders the events of one conversation as text for people. Pure: tracks what was shown, writes nothing."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from errand.cli.rendering.asks import ask_lines, outcome_text
+from errand.cli.rendering.streamed_text import StreamedText, dimmed
+from errand.cli.rendering.task_lines import result_line, sub_agent_line
 from errand.cli.rendering.tool_calls import format_result, format_running, todo_lines
 from errand.cli.terminal.markdown import MarkdownStream
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.text import cut, indent, one_line, plain, short_id, usage_line, wrapped
+from errand.cli.terminal.text import one_line, plain, short_id, usage_line, wrapped
 from errand.client.display_text import (
     content_of,
     engine_message_text,
-    is_unfinished,
-    refused_text,
     summary_text,
-    unfinished_text,
 )
 from errand.client.number_format import moment_text, time_left
 from errand.client.safe_text import escape_hidden_line
@@ -55,7 +53,7 @@ from errand.protocol.events import (
     TextDelta,
 )
 from errand.protocol.notices import LimitReached, TaskFailed
-from errand.protocol.tasks import Task, TaskStopReason, TodoItem
+from errand.protocol.tasks import Task, TodoItem
 from errand.translation import tr
 
 
@@ -65,7 +63,7 @@ class TranscriptRenderer:
     `streams` shows text as it arrives; without it a reply is shown once complete, which keeps several tasks readable
     at once. `thinking` shows what a model thinks, dim. With `heads` a line before each message and each speaker's
     replies has the name, the time and the message's short id. Returned texts end with a newline unless a reply is
-    being streamed (`is_open`).
+    being streamed.
     """
 
     def __init__(
@@ -74,14 +72,12 @@ class TranscriptRenderer:
         self.style = style
         self.width = width
         self.task: Task | None = None
-        self.is_open = False
         self._streams = streams
         self._shows_thinking = thinking
         self._has_heads = heads
         self._said: list[str] = []  # messages that are on the screen already
         self._is_empty = True
-        self._prose: MarkdownStream | None = None
-        self._is_dim = False
+        self._stream = StreamedText(style, width)
         self._streamed: dict[tuple[str, int], str] = {}
         self._nodes: set[str] = set()
         self._calls: dict[str, ToolCallBlock] = {}
@@ -146,30 +142,26 @@ class TranscriptRenderer:
         before = self._streamed.get(key, "")
         if delta.offset == 0 and before:
             self._streamed[key] = delta.text
-            return self._end_line() + self.style.dim(tr("(starting again)\n")) + self._piece(delta)
+            return self._stream.end() + self.style.dim(tr("(starting again)\n")) + self._piece(delta)
         if delta.offset != len(before):
             return ""  # a delta was missed: the finished node has the rest
         # Deltas may split escape sequences; `plain` then leaves harmless letters, never the escape itself.
         self._streamed[key] = before + delta.text
         head = self._speaker_line(self._agents.get(delta.task_id, ""))
-        return head + ("" if before else self._end_line()) + self._piece(delta)
+        return head + ("" if before else self._stream.end()) + self._piece(delta)
 
     def _is_shown(self, delta: TextDelta) -> bool:
         return delta.kind == "text" or (delta.kind == "thinking" and self._shows_thinking)
 
     def _piece(self, delta: TextDelta) -> str:
         if delta.kind == "text":
-            return self._streamed_text(delta.text)
+            return self._stream.feed(delta.text)
         head = self._thinking_head() if len(self._streamed[delta.node_id, delta.block]) == len(delta.text) else ""
-        return self._streamed_text(head + delta.text, thinking=True)
+        return self._stream.feed(head + delta.text, thinking=True)
 
     def _thinking_head(self) -> str:
         """What tells thinking from an answer where nothing can be dim."""
         return "" if self.style.colour else tr("(thinking) ")
-
-    def _dimmed(self, text: str) -> str:
-        """Dim by the word, so that a line can be wrapped between them."""
-        return _WORD.sub(lambda found: self.style.dim(found[0]), text)
 
     def status(self) -> str:
         """The current activity, for a line that is rewritten in place; empty when the task has ended."""
@@ -202,34 +194,23 @@ class TranscriptRenderer:
         if task.ended_at is None or task.id in self._ended:
             return self._mode_line(task) + self._todo_lines(task)
         self._ended.add(task.id)
-        return self._end_line() + self._badge(task)
+        return self._stream.end() + self._badge(task)
 
     def _mode_line(self, task: Task) -> str:
         """Shown once when a task in `auto` mode becomes a task; for a chat the last lines say it."""
         if task.mode != "auto" or task.decided != "task" or task.id in self._mode_shown:
             return ""
         self._mode_shown.add(task.id)
-        return self._end_line() + self.style.dim(tr("handled as a task\n"))
+        return self._stream.end() + self.style.dim(tr("handled as a task\n"))
 
     def _sub_agent(self, task: Task) -> str:
         """A line when a sub-agent begins, and one when it ends; what it says in between is its own branch's."""
         before = self._below.get(task.id)
         self._below[task.id] = task
         self._agents[task.id] = task.agent_id
-        is_over = task.ended_at is not None
-        if before is not None and (before.ended_at is not None or not is_over):
+        if before is not None and (before.ended_at is not None or task.ended_at is None):
             return ""
-        title = one_line(escape_hidden_line(task.title), max(12, self.width - 40))
-        line = f"{indent(task.depth)}{self.style.sign('branch')} {title}"
-        if is_over:
-            return (
-                self._end_line()
-                + self.style.join(
-                    f"{line}: {_result_line(task, self.style)}", self.style.dim(usage_line(task, self.style))
-                )
-                + "\n"
-            )
-        return self._end_line() + self.style.dim(tr("{line}: running").format(line=line)) + "\n"
+        return f"{self._stream.end()}{sub_agent_line(task, self.style, self.width)}\n"
 
     def _todo_lines(self, task: Task) -> str:
         """The to-do list when it is new, afterwards the items that have changed."""
@@ -237,7 +218,7 @@ class TranscriptRenderer:
         if task.todo == before:
             return ""
         self._todo[task.id] = task.todo
-        return self._end_line() + "\n".join(todo_lines(task.todo, before, self.style, self.width)) + "\n"
+        return self._stream.end() + "\n".join(todo_lines(task.todo, before, self.style, self.width)) + "\n"
 
     def _node(self, node: Node) -> str:
         if node.id in self._nodes or node.status == "streaming":
@@ -254,9 +235,9 @@ class TranscriptRenderer:
                 + ":"
             )
             said = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
-            return f"{self._end_line()}{head}\n{self._complete_text(said)}\n"
+            return f"{self._stream.end()}{head}\n{self._complete_text(said)}\n"
         if node.role == "user" and not node.is_from_person:
-            return self._end_line() + self.style.dim(self._wrapped(plain(engine_message_text(node)))) + "\n"
+            return self._stream.end() + self.style.dim(self._wrapped(plain(engine_message_text(node)))) + "\n"
         if node.role == "user":
             return self._message(node)
         head = self._speaker_line(node.author, node) if node.role == "assistant" else ""
@@ -267,7 +248,7 @@ class TranscriptRenderer:
             if node.error:
                 self._errors.add(node.task_id)
             failed = self._wrapped(f"{self.style.sign('cross')} reply {word}{reason}")
-            text += self._end_line() + self.style.red(failed) + "\n"
+            text += self._stream.end() + self.style.red(failed) + "\n"
         return text
 
     def _block(self, node: Node, index: int, block: Block) -> str:
@@ -277,15 +258,15 @@ class TranscriptRenderer:
             case ToolCallBlock():
                 self._calls[block.call_id] = block
                 self._running.append(block.call_id)
-                return self._end_line()
+                return self._stream.end()
             case ToolResultBlock():
-                return self._end_line() + self._result(block)
+                return self._stream.end() + self._result(block)
             case NoticeBlock():
-                return self._end_line() + self._notice(block, node.task_id)
+                return self._stream.end() + self._notice(block, node.task_id)
             case SummaryBlock():
-                return self._end_line() + self._summary(block)
+                return self._stream.end() + self._summary(block)
             case RecallBlock():
-                return self._end_line() + self.style.dim(self._wrapped(plain(recall_title(block)))) + "\n"
+                return self._stream.end() + self.style.dim(self._wrapped(plain(recall_title(block)))) + "\n"
             case ThinkingBlock():
                 return self._thinking(node.id, index, block.text)
             case ImageBlock() | FileBlock():
@@ -305,7 +286,7 @@ class TranscriptRenderer:
         rows = [f"{self.style.bold('>')} {self.style.bold(line)}" if line else ">" for line in lines]
         rows += [self.style.dim(f"  with {one_line(escape_hidden_line(name), self.width - 8)}") for name in names]
         gap = "" if self._is_empty else "\n"
-        return f"{self._end_line()}{gap}{self._head('you', node)}{_lines(rows)}"
+        return f"{self._stream.end()}{gap}{self._head('you', node)}{_lines(rows)}"
 
     def _head(self, name: str, node: Node | None) -> str:
         if node is None or not self._has_heads:
@@ -318,16 +299,18 @@ class TranscriptRenderer:
             return ""
         if shown:  # the text after it may be open
             is_last = not any(streamed == node_id for streamed, _ in self._streamed)
-            return self._streamed_text(text[len(shown) :], thinking=True) + self._end_line() if is_last else ""
-        rows = [self._dimmed(line) for line in self._wrapped(self._thinking_head() + plain(text).strip()).splitlines()]
-        return self._end_line() + _lines(rows)
+            return self._stream.feed(text[len(shown) :], thinking=True) + self._stream.end() if is_last else ""
+        rows = [
+            dimmed(line, self.style) for line in self._wrapped(self._thinking_head() + plain(text).strip()).splitlines()
+        ]
+        return self._stream.end() + _lines(rows)
 
     def _text(self, node_id: str, index: int, text: str) -> str:
         shown = self._streamed.pop((node_id, index), "")
         self._last_text = text
         if shown and text.startswith(shown):
-            return self._streamed_text(text[len(shown) :]) + self._end_line()
-        return self._end_line() + (self._complete_text(text) + "\n" if text.strip() else "")
+            return self._stream.feed(text[len(shown) :]) + self._stream.end()
+        return self._stream.end() + (self._complete_text(text) + "\n" if text.strip() else "")
 
     def _result(self, result: ToolResultBlock) -> str:
         call = self._calls.pop(result.call_id, None)
@@ -379,13 +362,13 @@ class TranscriptRenderer:
         if ask.status == "waiting":
             if ask.approval is not None and ask.approval.preview:
                 self._previewed.add(ask.approval.call_id)  # the diff was shown with the approval
-            return self._end_line() + "\n".join(ask_lines(ask, self.style, self.width)) + "\n"
-        return self._end_line() + self.style.dim(f"  {self.style.sign('arrow')} {outcome_text(ask)}") + "\n"
+            return self._stream.end() + "\n".join(ask_lines(ask, self.style, self.width)) + "\n"
+        return self._stream.end() + self.style.dim(f"  {self.style.sign('arrow')} {outcome_text(ask)}") + "\n"
 
     def _badge(self, task: Task) -> str:
         """The last lines of a task: outcome and usage, its summary and error unless just shown."""
         lines = [
-            self._wrapped(self.style.join(_result_line(task, self.style), self.style.dim(usage_line(task, self.style))))
+            self._wrapped(self.style.join(result_line(task, self.style), self.style.dim(usage_line(task, self.style))))
         ]
         if task.summary and task.summary.strip() not in self._last_text:
             lines.insert(0, self._complete_text(task.summary))
@@ -406,67 +389,11 @@ class TranscriptRenderer:
         """The name of the next speaker, if the conversation has several, or its head."""
         if self._has_heads and agent_id != self._speaker:
             self._speaker = agent_id
-            return f"{self._end_line()}\n{self._head(plain(self._names.get(agent_id, 'agent')), node)}"
+            return f"{self._stream.end()}\n{self._head(plain(self._names.get(agent_id, 'agent')), node)}"
         if len(self._names) < 2 or agent_id == self._speaker or agent_id not in self._names:
             return ""
         self._speaker = agent_id
-        return self._end_line() + self.style.bold(f"{plain(self._names[agent_id])}:") + "\n"
-
-    def _streamed_text(self, text: str, *, thinking: bool = False) -> str:
-        """The next piece of a streaming text, as far as it can be shown already."""
-        if self._prose is None:
-            style = Style(colour=False, unicode=self.style.unicode) if thinking else self.style
-            self._prose, self._is_dim = MarkdownStream(style, self.width), thinking
-        shown = self._prose.feed(plain(text))
-        return self._track_open_line(self._dimmed(shown) if self._is_dim else shown)
-
-    def _track_open_line(self, text: str) -> str:
-        if text:
-            self.is_open = not text.endswith("\n")
-        return text
-
-    def _end_line(self) -> str:
-        """End an open streamed reply with a newline."""
-        prose, self._prose = self._prose, None
-        rest = prose.end() if prose else ""
-        rest = self._track_open_line(self._dimmed(rest) if self._is_dim else rest)
-        was_open, self.is_open = self.is_open, False
-        return f"{rest}\n" if was_open else rest
-
-
-_WORD = re.compile(r"\S+")
-
-_LIMITS: dict[TaskStopReason, str] = {
-    "iteration_limit": "turns",
-    "time_limit": "time",
-    "budget_limit": "budget",
-    "token_limit": "tokens",
-    "day_limit": "today",
-}
-
-
-def _result_line(task: Task, style: Style) -> str:
-    match task.stop_reason:
-        case "completed" if is_unfinished(task):
-            words = style.paint("1;33", f"{style.sign('warn')} {unfinished_text(task)}")
-            return style.join(words, style.amber(refused_text(task)))
-        case "completed":
-            is_chat = task.parent_id is None and "chat" in (task.mode, task.decided)
-            words = tr("answered in chat mode") if is_chat else tr("task complete")
-            done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_text(task)
-            return style.join(done, style.amber(refused))
-        case "manual_stop":
-            return style.paint("1;33", tr("{value} task stopped").format(value=style.sign("warn")))
-        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
-            word = _LIMITS[task.stop_reason]
-            return style.paint("1;33", f"{style.sign('warn')} task ended at its limit of {word}")
-        case "error" | None:
-            return style.paint("1;31", tr("{value} task failed").format(value=style.sign("cross")))
-
-
-def format_task_line(task: Task, style: Style, width: int) -> str:
-    """The first line of a task: its prompt."""
-    return style.bold(cut(f"{style.sign('dot')} {one_line(task.prompt, width)}", width))
+        return self._stream.end() + self.style.bold(f"{plain(self._names[agent_id])}:") + "\n"
 
 
 def _lines(rows: Iterable[str]) -> str:

@@ -1,0 +1,50 @@
+"""Tasks as single lines: their prompt, how they ended, and the begin and end of a sub-agent. Pure."""
+
+from errand.cli.terminal.style import Style
+from errand.cli.terminal.text import cut, indent, one_line, usage_line
+from errand.client.display_text import is_unfinished, refused_text, unfinished_text
+from errand.client.safe_text import escape_hidden_line
+from errand.protocol.tasks import Task, TaskStopReason
+from errand.translation import tr
+
+_LIMITS: dict[TaskStopReason, str] = {
+    "iteration_limit": "turns",
+    "time_limit": "time",
+    "budget_limit": "budget",
+    "token_limit": "tokens",
+    "day_limit": "today",
+}
+
+
+def prompt_line(task: Task, style: Style, width: int) -> str:
+    """The first line of a task: its prompt."""
+    return style.bold(cut(f"{style.sign('dot')} {one_line(task.prompt, width)}", width))
+
+
+def result_line(task: Task, style: Style) -> str:
+    """How a task ended."""
+    match task.stop_reason:
+        case "completed" if is_unfinished(task):
+            words = style.paint("1;33", f"{style.sign('warn')} {unfinished_text(task)}")
+            return style.join(words, style.amber(refused_text(task)))
+        case "completed":
+            is_chat = task.parent_id is None and "chat" in (task.mode, task.decided)
+            words = tr("answered in chat mode") if is_chat else tr("task complete")
+            done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_text(task)
+            return style.join(done, style.amber(refused))
+        case "manual_stop":
+            return style.paint("1;33", tr("{value} task stopped").format(value=style.sign("warn")))
+        case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
+            word = _LIMITS[task.stop_reason]
+            return style.paint("1;33", f"{style.sign('warn')} task ended at its limit of {word}")
+        case "error" | None:
+            return style.paint("1;31", tr("{value} task failed").format(value=style.sign("cross")))
+
+
+def sub_agent_line(task: Task, style: Style, width: int) -> str:
+    """The task of a sub-agent: that it runs, or how it ended."""
+    title = one_line(escape_hidden_line(task.title), max(12, width - 40))
+    line = f"{indent(task.depth)}{style.sign('branch')} {title}"
+    if task.ended_at is None:
+        return style.dim(tr("{line}: running").format(line=line))
+    return style.join(f"{line}: {result_line(task, style)}", style.dim(usage_line(task, style)))
