@@ -125,6 +125,10 @@ SENTENCES: tuple[tuple[NoticeData, str], ...] = (
     (TaskStopped(by="me"), "Stopped by me."),
     (TaskStopped(by=""), "Stopped."),
     (
+        TaskStopped(by="me", ended=(EndedProcess(pid=9, started=1.0, name="bash -c make test"),)),
+        "Stopped by me. Terminated: make test (pid 9).",
+    ),
+    (
         TaskStopped(by="me", unread=("rather that", "and this")),
         "Stopped by me. Not delivered: “rather that”, “and this”.",
     ),

@@ -173,7 +173,7 @@ def short_exit_text(code: int) -> str:
 def process_text(process: EndedProcess) -> str:
     """`sleep 60 (pid 1234)`."""
     text = tr("{name} (pid {pid}), still running") if process.still_there else tr("{name} (pid {pid})")
-    return text.format(name=process.name, pid=process.pid)
+    return text.format(name=process.name.removeprefix("bash -c "), pid=process.pid)
 
 
 def prompt_remark_text(remark: PromptRemark) -> str:

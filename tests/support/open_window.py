@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from errand.client.launch import connect
 from errand.paths import Paths
+from errand.window import CLIENT_NAME
 from errand.window.main import build_window
 from errand.window.rows.row import Row
 from errand.window.stores.stores import Stores, make_stores
@@ -85,7 +86,7 @@ async def open_window(application: QApplication, home: Path) -> AsyncGenerator[O
     theme = Theme()
     theme.apply(application)
     state = WindowStateStore(home / "window.json")
-    stores = make_stores(lambda: connect(paths, "errand window"))
+    stores = make_stores(lambda: connect(paths, CLIENT_NAME))
     window = build_window(application, stores, paths, state, theme)
     window.show()
     window.conversations.restore()

@@ -408,7 +408,7 @@ CHANGES_NOT_SEEN = tr(
 )
 
 
-REDO_PREVIEW = tr("All changes of this file are undone. This is what a redo brings.")
+REDO_PREVIEW = tr("All changes to this file are undone. Redo brings them back as shown.")
 
 
 def file_state_text(file: ChangedFile) -> str:

@@ -12,3 +12,6 @@ import PySide6.QtCore  # noqa: F401  # pyright: ignore[reportUnusedImport] -- fo
 # That one reads the source of every module, to learn whether it may use `from __feature__ import …`, which Errand does
 # not. It would keep 10 MB of source lines, and take a tenth of the start.
 builtins.__import__ = getattr(builtins, "__orig_import__", builtins.__import__)
+
+CLIENT_NAME = "errand window"
+"""How the engine knows the window: who answered, stopped and added."""

@@ -17,6 +17,7 @@ from errand.file_lock import FileLock
 from errand.paths import Paths
 from errand.redaction import Redactor
 from errand.translation import tr
+from errand.window import CLIENT_NAME
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores, make_stores
 from errand.window.stores.task_commands import TaskControlStore, TourStore
@@ -157,7 +158,7 @@ def prepare(application: QApplication, paths: Paths) -> tuple[WindowStateStore, 
 async def _connect(paths: Paths) -> "Connection":
     from errand.client.launch import connect  # imports asyncio, which the first paint does not need
 
-    return await connect(paths, "errand window", from_desktop=not is_from_terminal())
+    return await connect(paths, CLIENT_NAME, from_desktop=not is_from_terminal())
 
 
 def _open_window(

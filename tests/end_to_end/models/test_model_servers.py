@@ -20,7 +20,7 @@ async def test_a_server_is_added_with_its_key_and_used_by_every_later_run(own_er
             variables={"LAB_KEY": KEY},
         )
         assert added.code == 0, added.err
-        assert "Lab: Saved. It answers and offers one model." in added.out
+        assert "Lab: Saved. The server offers one model." in added.out
         assert "  lab/test-model" in added.out
         listed = await own_errand.run("models")
         assert f"Lab  at {server.url}, key in Errand's encrypted file" in listed.out
@@ -33,7 +33,7 @@ async def test_a_server_is_added_with_its_key_and_used_by_every_later_run(own_er
 async def test_a_server_is_changed_by_its_name_and_removed(own_errand: Errand) -> None:
     async with own_server(key=KEY) as server, own_server(models=("other",)) as other:
         first = await own_errand.run("models", "--add-server", server.url, "--name", "Lab")
-        assert (first.code, "It requires a key." in first.out) == (1, True)
+        assert (first.code, "The server requires a key." in first.out) == (1, True)
         key = ("--api-key-env", "LAB_KEY")
         second = await own_errand.run(
             "models", "--add-server", server.url, "--name", "lab", *key, variables={"LAB_KEY": KEY}

@@ -62,10 +62,10 @@ async def test_a_test_makes_a_real_call_and_says_which_model_answered(client: As
     async with own_server(key=KEY) as server:
         found = await client.test(server.url, key=KEY)
         assert found.ok and found.address == f"{server.url}/v1"
-        assert found.text.startswith("qwen3 answered in ") and found.text.endswith("It answers and offers 2 models.")
+        assert found.text.startswith("qwen3 answered in ") and found.text.endswith("The server offers 2 models.")
         assert server.paths[-1] == "/v1/chat/completions"
         refused = await client.test(server.url, key="wrong-1234567890")
-    assert (refused.ok, refused.text.partition(".")[0]) == (False, "It does not take this key")
+    assert (refused.ok, refused.text.partition(".")[0]) == (False, "The server refused this key")
 
 
 async def test_an_anthropic_compatible_server_is_asked_in_its_own_way(client: Asking) -> None:

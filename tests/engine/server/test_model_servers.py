@@ -78,7 +78,7 @@ async def test_server_is_found_from_common_spellings_of_its_address(client: Aski
         assert found == ModelServerTestResult(
             ok=True,
             address=f"{server.url}/v1",
-            text="It answers and offers 2 models.",
+            text="The server offers 2 models.",
             models=("qwen3", "text-embedding-9"),
         )
         plain = await client.test(typed.format(server.url).replace("http://", ""))
@@ -101,8 +101,8 @@ async def test_server_faults_are_explained(client: Asking, tmp_path: Path) -> No
     assert await says(NOWHERE) == "Nothing answers at 127.0.0.1:9. Does the server run, and is it this port?"
     assert "no machine named no-such-machine.invalid" in await says("https://no-such-machine.invalid")
     async with own_server(key=KEY) as server:
-        assert (await says(server.url)).startswith("It requires a key.")
-        assert (await says(server.url, "wrong-1234567890")).startswith("It does not take this key.")
+        assert (await says(server.url)).startswith("The server requires a key.")
+        assert (await says(server.url, "wrong-1234567890")).startswith("The server refused this key.")
         place = server.url.removeprefix("http://")
         assert await says(f"https://{place}") == f"{place} does not speak https there. Is it http:// that is meant?"
     async with own_server(page=True) as server:
@@ -113,7 +113,7 @@ async def test_server_faults_are_explained(client: Asking, tmp_path: Path) -> No
         assert "sends callers on to 'https://example.com/v1/models'" in await says(server.url, KEY)
     async with own_server(models=()) as server:
         empty = await client.test(server.url)
-        assert (empty.ok, empty.text) == (True, "It answers, but offers no model. Load one there.")
+        assert (empty.ok, empty.text) == (True, "The server answers, but offers no model. Load one there.")
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -148,7 +148,7 @@ async def test_a_server_is_a_provider_with_models_and_a_key_of_its_own(client: A
     async with own_server(key=KEY) as server:
         saved = await client.save("Lab machine", server.url, key=KEY)
         assert (saved.id, saved.ok) == ("lab-machine", True)
-        assert saved.text.startswith("Saved. It answers and offers 2 models.")
+        assert saved.text.startswith("Saved. The server offers 2 models.")
         (row,) = await client.own()
         assert (row.title, row.api_base, row.ready, row.key_source) == ("Lab machine", f"{server.url}/v1", True, "file")
         assert await client.models_of(saved.id) == ("lab-machine/qwen3", "lab-machine/text-embedding-9")
@@ -227,7 +227,7 @@ async def test_a_removed_server_is_gone_with_its_key(client: Asking, engine: Eng
         assert "Its model was the default one" in str(removed)
         assert (await client.own(), await client.models_of("lab")) == ((), ())
         again = await client.save("Lab", server.url)
-        assert not again.ok and "It requires a key" in again.text
+        assert not again.ok and "The server requires a key" in again.text
     assert error_of(await client.ask("model_server/remove", id="nobody"))[1] == "not_found"
 
 

@@ -9,6 +9,7 @@ from PySide6.QtGui import QFont, QTextCharFormat
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QApplication,
     QComboBox,
     QLabel,
     QLineEdit,
@@ -19,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from errand.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit
+from errand.protocol.asks import Approval, Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit
 from errand.window.rows.asks.ask import AskView
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.row import AskRow
@@ -29,6 +30,11 @@ from tests.support.rows import APPROVAL, CODE, FETCH, LIMIT, QUESTION, SERVICE, 
 
 WIDTH = 600
 _PREFIX = "python -m pytest …. Commands that begin with `python -m pytest …`, on files of the workspace."
+
+
+def _approval(ask: Ask) -> Approval:
+    assert ask.approval is not None
+    return ask.approval
 
 
 class Shown:
@@ -170,6 +176,25 @@ def test_one_card_shows_every_kind_of_approval_in_turn(shown: Shown) -> None:
         shown.show(ask)
     assert "Arguments" not in shown.texts() and not any("docs.example.org" in text for text in shown.texts())
     assert shown.colours("What will run") == set()
+
+
+_COMMAND_ALONE = msgspec.structs.replace(
+    APPROVAL, id="command-alone", approval=msgspec.structs.replace(_approval(APPROVAL), preview="")
+)
+
+
+@pytest.mark.parametrize("before", [APPROVAL, FETCH, CODE, SERVICE, QUESTION])
+@pytest.mark.parametrize("after", [_COMMAND_ALONE, FETCH, LIMIT, QUESTION])
+def test_a_reused_card_is_as_high_as_a_new_one(
+    shown: Shown, theme: Theme, qtbot: QtBot, before: Ask, after: Ask
+) -> None:
+    shown.show(before)
+    QApplication.processEvents()
+    shown.row_view.hide()
+    shown.show(after)
+    new = Shown(theme, qtbot)
+    new.show(after)
+    assert shown.row_view.height() == new.row_view.height()
 
 
 def test_hidden_characters_of_a_command_are_escaped(shown: Shown) -> None:

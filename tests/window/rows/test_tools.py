@@ -44,7 +44,7 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (tool("shell", {"command": "make\n  test"}), "running make ↵ test …"),
+        (tool("shell", {"command": "make\n  test"}), "running make ↵ test"),
         (
             tool("shell", {"command": "make test"}, "12 passed", summary="exit 0", details={"duration_ms": 1210}),
             "ran make test · exit 0 · 1.2 s",
@@ -67,6 +67,7 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
         ),
         (tool("code", {"action": "search", "pattern": "def x"}, "", summary="2 hits"), "searched for def x · 2 hits"),
         (tool("code", {"action": "write", "path": "b"}, "ok", details={"added": 5, "removed": 0}), "wrote b +5"),
+        (tool("code", {"action": "list", "path": "."}, "", summary="2 entries"), "listed the workspace · 2 entries"),
         (tool("shell", {"command": "rm x"}, state="asks"), "waiting for your approval: running rm x"),
         (
             tool("shell", {"command": "make deploy"}, state="unknown"),
@@ -97,7 +98,7 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
             "ran sleep 9 · stopped · 2.0 s",
         ),
         (tool("weather", {"city": "Oslo"}, "rain"), "used weather"),
-        (tool("weather", {"city": "Oslo"}), "using weather …"),
+        (tool("weather", {"city": "Oslo"}), "using weather"),
     ],
 )
 def test_a_call_is_summarised_in_one_line(show: MakeRowView, row: ToolCallRow, words: str) -> None:
@@ -107,7 +108,7 @@ def test_a_call_is_summarised_in_one_line(show: MakeRowView, row: ToolCallRow, w
 
 def test_a_call_that_has_begun_shows_its_own_time(show: MakeRowView) -> None:
     running = tool("shell", {"command": "ls"}, state="running", progress=_progress(began_s_ago=12.3))
-    assert _line(show(running)).text() == "running ls … · 12 s"
+    assert _line(show(running)).text() == "running ls · 12 s"
     ended = tool("shell", {"command": "ls"}, state="ended", progress=_progress(12, ended_s_ago=2))
     assert _line(show(ended)).text() == "ran ls · 10 s"
 
@@ -183,7 +184,7 @@ def test_an_expanded_call_stays_expanded_after_scrolling_away(qtbot: QtBot, them
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("manual_stop", "Stopped"),
+        ("manual_stop", "Stopped by you"),
         ("error", "Failed"),
         ("iteration_limit", "Stopped: turn limit reached"),
         ("time_limit", "Stopped: time limit reached"),

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from PySide6.QtCore import QPoint, Qt, Signal, SignalInstance
 from PySide6.QtGui import QContextMenuEvent, QImage
-from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLayout, QMenu, QSizePolicy, QWidget
 
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import TextBlock
@@ -255,9 +255,18 @@ class RowView(QWidget, Generic[R]):
 def _refresh(widget: QWidget) -> None:
     """Update nested layouts now; Qt would propagate the change by one level per event loop iteration."""
     for child in widget.children():
-        if isinstance(child, QWidget) and not child.isHidden() and child.layout() is not None:
+        if isinstance(child, QWidget) and not child.isHidden() and (layout := child.layout()) is not None:
             _refresh(child)
+            _invalidate(layout)
             child.updateGeometry()
+
+
+def _invalidate(layout: QLayout) -> None:
+    """Also the layouts within it: they keep their heights when a widget in them is hidden."""
+    for inner in layout.children():
+        if isinstance(inner, QLayout):
+            _invalidate(inner)
+    layout.invalidate()
 
 
 class Spacing(StrEnum):

@@ -214,7 +214,7 @@ def _end_label(task: Task) -> _EndLabel:
             words = tr("Reply complete") if "chat" in (task.mode, task.decided) else tr("Task complete")
             return _EndLabel(words, "circle-check", "done")
         case "manual_stop":
-            return _EndLabel(tr("Stopped"), "circle-stop", "waiting")
+            return _EndLabel(tr("Stopped by you"), "circle-stop", "waiting")
         case "iteration_limit":
             return _EndLabel(tr("Stopped: turn limit reached"), "gauge", "waiting")
         case "time_limit":

@@ -13,6 +13,7 @@ from errand.protocol.notices import (
     TaskStuck,
 )
 from errand.protocol.tasks import Task, TaskStopReason
+from errand.window import CLIENT_NAME
 from errand.window.stores.conversation.node_rows import task_end
 from tests.support.records import NOW, node, task
 
@@ -57,6 +58,12 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
             NoticeBlock(kind="error", data=EndNotSaved(text="The disk is full.")),
             ("The end of the task could not be saved. The disk is full.",),
         ),
+        (
+            ended("manual_stop"),
+            NoticeBlock(kind="stopped", data=TaskStopped(by=CLIENT_NAME, ended=SLEEP)),
+            ("Terminated: sleep 60 (pid 7).",),
+        ),
+        (ended("manual_stop"), NoticeBlock(kind="stopped", data=TaskStopped(by="errand stop")), ("By errand stop.",)),
         (ended("error", "no key"), NoticeBlock(kind="error", text="no key"), ()),
         (
             ended("error", "no key"),

@@ -125,15 +125,15 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
         assert not page.button("Save").isEnabled() and not page.button("Test this provider").isEnabled()
         page.fill(name="Lab", address=f"{server.url}/")
         await page.press("Test this provider")
-        await page.see("It requires a key.")
+        await page.see("The server requires a key.")
         page.fill(key=KEY)
         await page.press("Test this provider")
-        await page.see("It answers and offers 2 models: qwen3, text-embedding-9")
+        await page.see("The server offers 2 models: qwen3, text-embedding-9")
         assert "qwen3 answered in" in page.text
         assert page.field("Base URL").text() == f"{server.url}/v1"
         assert page.engine.services.settings.values.model_servers == ()
         QTest.keyClick(page.field("API key"), Qt.Key.Key_Return)
-        await page.see("Saved. It answers and offers 2 models.")
+        await page.see("Saved. The server offers 2 models.")
         assert page.has("Edit Lab") and page.has("Test Lab") and not page.has("Save")
     await until(lambda: page.models.ready[:2] == ("lab/qwen3", "lab/text-embedding-9"))
     choices = TaskOptionsView(theme, ApprovalModeView(theme))
@@ -163,11 +163,11 @@ async def test_a_server_is_renamed_keeps_its_key_and_loses_it_when_asked(page: P
         page.fill(name="Renamed")
         await page.press("Save")
         await until(lambda: page.has("Edit Renamed"))
-        await page.see("It answers and offers 2 models.")
+        await page.see("The server offers 2 models.")
         await page.press("Edit Renamed")
         await page.press("Remove key")
         await page.press("Save")
-        await page.see("It requires a key.")
+        await page.see("The server requires a key.")
     stored = await page.engine.services.keys.get("lab", ())
     assert stored is None
 
@@ -273,6 +273,6 @@ async def test_the_form_has_the_fields_of_its_kind(page: Page) -> None:
         await page.press("Test this provider")
         await page.see("claude-test answered in")
         await page.press("Save")
-        await page.see("Saved. It answers and offers one model.")
+        await page.see("Saved. The server offers one model.")
     await until(lambda: page.models.ready == ("claude-at-work/claude-test",))
     assert "Anthropic-compatible" in page.text

@@ -160,7 +160,7 @@ async def ask(pool: "HttpPool", source: ListSource, limit_s: float) -> ProbeResu
 
 def _read(address: str, url: str, status: int, target: str, body: bytes, *, has_key: bool) -> ProbeResult:
     if status in (401, 403):
-        text = "It does not take this key." if has_key else "It requires a key."
+        text = "The server refused this key." if has_key else "The server requires a key."
         return ProbeResult(address, f"{text} ({_host(url)}, status {status})")
     if status in _REDIRECTS:
         return ProbeResult(address, f"It sends callers on to {target[:200]!r}. Give the address that is meant.")
@@ -181,9 +181,9 @@ def _read(address: str, url: str, status: int, target: str, body: bytes, *, has_
             address, f"{address} answers with {what}. Its interface may have a path, such as /v1.", None, True
         )
     if not models:
-        return ProbeResult(address, "It answers, but offers no model. Load one there.", ())
+        return ProbeResult(address, "The server answers, but offers no model. Load one there.", ())
     offered = "one model" if len(models) == 1 else f"{len(models):,} models"
-    return ProbeResult(address, f"It answers and offers {offered}.", models)
+    return ProbeResult(address, f"The server offers {offered}.", models)
 
 
 def _why_unreachable(address: str, error: Exception) -> str:

@@ -13,6 +13,7 @@ from errand.client.rule_text import REMEMBERED, offer_text
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask
 from errand.translation import tr
+from errand.window import CLIENT_NAME
 from errand.window.rows.base import RowActions
 from errand.window.theme.style import Tone
 from errand.window.theme.theme import Theme
@@ -144,7 +145,8 @@ def outcome_text(ask: Ask) -> str:
     """How the ask was settled: answer, author and time."""
     if ask.status == "cancelled":
         return tr("No longer needed.")
-    by = tr("by {who}").format(who=ask.answered_by) if ask.answered_by else ""
+    who = tr("you") if ask.answered_by == CLIENT_NAME else ask.answered_by
+    by = tr("by {who}").format(who=who) if who else ""
     when = clock_time(ask.answered_at) if ask.answered_at else ""
     return " · ".join(filter(None, (_decision(ask), by, when)))
 

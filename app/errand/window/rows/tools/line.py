@@ -83,7 +83,7 @@ def _unfinished_line(
             return icon, "muted", [LinePart(escape_hidden_line(tr(row.call.display.done))), *target, *time, *settled]
         case _:
             time = _separated(_elapsed(row.progress), "muted")
-            return icon, "link", [*running, LinePart("…"), *time, *settled]
+            return icon, "link", [*running, *time, *settled]
 
 
 def _stopped_line(
@@ -142,6 +142,8 @@ def sub_agent_state(task: Task) -> tuple[str, str]:
 
 def _target(display: CallDisplay) -> list[LinePart]:
     line = " ".join(escape_hidden_line(display.target).split())
+    if line == ".":
+        return [LinePart(tr("the workspace"), "text", elides=True)]
     return [LinePart(line, "text", mono=True, elides=True)] if line else []
 
 

@@ -23,6 +23,7 @@ from errand.protocol.conversations import Node
 from errand.protocol.notices import TaskFailed, TaskStopped
 from errand.protocol.tasks import CallProgress, Task
 from errand.translation import tr
+from errand.window import CLIENT_NAME
 from errand.window.rows.base import message_markdown
 from errand.window.rows.markup.pieces import split_markdown
 from errand.window.rows.row import (
@@ -307,7 +308,8 @@ def _closing_remark(closing: Node | None, task: Task) -> str:
 def _closing_text(notice: NoticeBlock, task: Task) -> str:
     match notice.data:
         case TaskStopped(by=by) as stopped if by:
-            return " ".join(filter(None, (tr("By {who}.").format(who=by), leftovers_text(stopped))))
+            who = tr("By {who}.").format(who=by) if by != CLIENT_NAME else ""
+            return " ".join(filter(None, (who, leftovers_text(stopped))))
         case TaskFailed(cause=cause) as failed if cause != "internal":
             return leftovers_text(failed)
         case None if task.error is not None:  # from before notices had data: the text begins with the error
