@@ -3,8 +3,8 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
+from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from errand.protocol.asks import Ask, AskAnswerParams
@@ -26,7 +26,7 @@ from errand.window.views.composer.drop_payload import DropHintView, PastedFiles,
 from errand.window.views.composer.input_panel import InputPanelView
 from errand.window.views.composer.notices import NoticeKind, NoticeSlotView
 from errand.window.views.conversation.dialogs import ConversationDialogs
-from errand.window.views.conversation.escape import EscapeKey
+from errand.window.views.conversation.keys import EscapeKey, UnhandledKeys
 from errand.window.views.conversation.side_panels import SidePanel, SidePanelsView
 from errand.window.views.conversation.welcome import WelcomeView
 from errand.window.views.shared.row_actions import ConversationRowActions
@@ -94,7 +94,7 @@ class ConversationView(QWidget):
         self.panels = SidePanelsView(self._content, store, self.changes, stores.session, theme, clipboard.setText)
         self._drop_target = DropTarget(self, DropHintView(theme, self._stack))
         self._escape = EscapeKey(store, self.transcript, self.input_panel, self.panels, self.notices)
-        self._unhandled_keys = UnhandledKeys(self, self._escape)
+        self._unhandled_keys = UnhandledKeys(self, self.composer, self._escape)
         self._lay_out()
         self._connect()
         self._show_rows()
@@ -229,11 +229,6 @@ class ConversationView(QWidget):
             self._find_bar_layout.addWidget(self._find_bar)
             self._escape.find_bar = self._find_bar
         return self._find_bar
-
-    def type_text(self, text: str) -> None:
-        """Go on typing in the composer."""
-        self.composer.setFocus()
-        self.composer.field.insertPlainText(text)
 
     def _lay_out(self) -> None:
         self._stack.addWidget(self.transcript)
@@ -419,35 +414,3 @@ class DropTarget(QObject):
             case _:
                 return False
         return True
-
-
-class UnhandledKeys(QObject):
-    """Keys that no child of the conversation handled: text is typed into the composer, Esc is for `EscapeKey`.
-
-    An event filter, not a shortcut: a shortcut would be handled before the dialogs above the conversation.
-    """
-
-    def __init__(self, view: ConversationView, escape: EscapeKey) -> None:
-        super().__init__(view)
-        self._view = view
-        self._escape = escape
-        view.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
-            return False
-        if event.key() == Qt.Key.Key_Escape and not event.modifiers():
-            self._escape.press(is_held=event.isAutoRepeat())
-            return True
-        text = typed_text(event)
-        if text:
-            self._view.type_text(text)
-        return bool(text)
-
-
-def typed_text(event: QKeyEvent) -> str:
-    """The text that a key types; empty for commands. AltGr is Ctrl and Alt on some systems."""
-    modifiers, modifier = event.modifiers(), Qt.KeyboardModifier
-    has_control, has_alt = bool(modifiers & modifier.ControlModifier), bool(modifiers & modifier.AltModifier)
-    is_command = has_control != has_alt or bool(modifiers & modifier.MetaModifier)
-    return "" if is_command or not event.text().isprintable() else event.text()

@@ -16,7 +16,8 @@ from errand.window.stores.window_state import Grouping, WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
 from errand.window.theme.zoom import rescale
-from errand.window.views.conversation.conversation_view import ConversationView, typed_text
+from errand.window.views.conversation.conversation_view import ConversationView
+from errand.window.views.conversation.keys import go_to_composer
 from errand.window.views.shared.actions import ACTIONS, ActionName, ShortcutStore, WindowActions
 from errand.window.views.shell.dialogs import WindowDialogs
 from errand.window.views.shell.open_conversation import OpenConversationFactory
@@ -117,12 +118,7 @@ class MainWindow(QMainWindow):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keys that neither the sidebar nor the tabs handle: Esc goes to the composer, text is typed there."""
-        text = typed_text(event)
-        if event.key() == Qt.Key.Key_Escape:
-            self.conversations.active.setFocus()
-        elif text:
-            self.conversations.active.type_text(text)
-        else:
+        if not go_to_composer(event, self.conversations.active.composer):
             super().keyPressEvent(event)
 
     def focusNextPrevChild(self, next: bool) -> bool:

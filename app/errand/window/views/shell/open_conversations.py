@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QKeyEvent, QMoveEvent, QResizeEvent
 from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
 
 from errand.window.theme.theme import Theme
-from errand.window.views.conversation.conversation_view import ConversationView, typed_text
+from errand.window.views.conversation.conversation_view import ConversationView
+from errand.window.views.conversation.keys import go_to_composer
 from errand.window.views.shell.open_conversation import OpenConversation, OpenConversationFactory, TabStates
 from errand.window.views.shell.tabs import TabsView
 from errand.window.widgets.accessibility import step_focus
@@ -78,12 +79,7 @@ class ConversationWindow(QMainWindow):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keys that its conversation does not handle: Esc goes to the composer, text is typed there."""
-        text = typed_text(event)
-        if event.key() == Qt.Key.Key_Escape:
-            self.page.view.setFocus()
-        elif text:
-            self.page.view.type_text(text)
-        else:
+        if not go_to_composer(event, self.page.view.composer):
             super().keyPressEvent(event)
 
     def focusNextPrevChild(self, next: bool) -> bool:

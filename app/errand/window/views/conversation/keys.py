@@ -1,14 +1,19 @@
-"""What Esc does in a conversation: it closes what is open on top, and only then, pressed twice, stops the task."""
+"""Keys that no control of a conversation took: text goes to the composer, Esc closes what is open on top.
+
+Only if nothing is open, Esc stops the task, pressed twice.
+"""
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QApplication, QWidget
 
 from errand.translation import tr
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.tasks import is_working
 from errand.window.transcript.view import TranscriptView
+from errand.window.views.composer.composer import ComposerView
 from errand.window.views.composer.input_panel import InputPanelView
 from errand.window.views.composer.notices import NoticeSlotView
 from errand.window.views.conversation.side_panels import SidePanelsView
@@ -115,3 +120,48 @@ class EscapeKey(QObject):
     def _disarm(self) -> None:
         self._stop_timer.stop()
         self._notices.remind("")
+
+
+class UnhandledKeys(QObject):
+    """Keys that no child of the conversation handled: text is typed into the composer, Esc is for `EscapeKey`.
+
+    An event filter, not a shortcut: a shortcut would be handled before the dialogs above the conversation.
+    """
+
+    def __init__(self, view: QWidget, composer: ComposerView, escape: EscapeKey) -> None:
+        super().__init__(view)
+        self._composer = composer
+        self._escape = escape
+        view.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
+            return False
+        if event.key() == Qt.Key.Key_Escape and not event.modifiers():
+            self._escape.press(is_held=event.isAutoRepeat())
+            return True
+        return _type(event, self._composer)
+
+
+def go_to_composer(event: QKeyEvent, composer: ComposerView) -> bool:
+    """For keys pressed outside of the conversation: Esc goes to the composer, text is typed there; False for others."""
+    if event.key() == Qt.Key.Key_Escape:
+        composer.setFocus()
+        return True
+    return _type(event, composer)
+
+
+def _type(event: QKeyEvent, composer: ComposerView) -> bool:
+    text = _typed_text(event)
+    if text:
+        composer.setFocus()
+        composer.field.insertPlainText(text)
+    return bool(text)
+
+
+def _typed_text(event: QKeyEvent) -> str:
+    """The text that a key types; empty for commands. AltGr is Ctrl and Alt on some systems."""
+    modifiers, modifier = event.modifiers(), Qt.KeyboardModifier
+    has_control, has_alt = bool(modifiers & modifier.ControlModifier), bool(modifiers & modifier.AltModifier)
+    is_command = has_control != has_alt or bool(modifiers & modifier.MetaModifier)
+    return "" if is_command or not event.text().isprintable() else event.text()
