@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
-from errand.window.rows.web_pictures import WebPicture
+from errand.window.rows.markup.web_pictures import WebPicture
 
 
 class KeptPictures(QObject):

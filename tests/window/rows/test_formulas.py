@@ -14,8 +14,9 @@ from ziamath.nodes.mnode import Mnode
 from errand.window.rows.markdown import fragment_markdown, markdown_document, plain_text
 from errand.window.rows.markup.decoration import MarkdownDocument
 from errand.window.rows.markup.formula_layout import lay_out
-from errand.window.rows.markup.formulas import FORMULAS, OBJECT
+from errand.window.rows.markup.formulas import FORMULAS
 from errand.window.rows.markup.source import Formula
+from errand.window.rows.markup.text_objects import OBJECT
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from tests.support.rows import reply

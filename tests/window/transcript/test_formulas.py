@@ -6,7 +6,8 @@ import pytest
 from PySide6.QtCore import QPoint
 from pytestqt.qtbot import QtBot
 
-from errand.window.rows.markup.formulas import FORMULAS, OBJECT
+from errand.window.rows.markup.formulas import FORMULAS
+from errand.window.rows.markup.text_objects import OBJECT
 from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme

@@ -13,9 +13,9 @@ from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
 from errand.translation import tr
+from errand.window.rows.markup.web_pictures import PictureActions, address_of_link
 from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
-from errand.window.rows.web_pictures import PictureActions, address_of_link
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
 

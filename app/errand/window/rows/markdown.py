@@ -21,10 +21,17 @@ from PySide6.QtGui import (
 )
 
 from errand.window.rows.markup.decoration import MarkdownDocument
-from errand.window.rows.markup.formulas import AT_LEAST, IS_REST, OBJECT, SOURCE
-from errand.window.rows.markup.marks import MARK_KIND, apply_marks
+from errand.window.rows.markup.marks import apply_marks
 from errand.window.rows.markup.pictures import DocumentPictures, FindPicture, replace_images
 from errand.window.rows.markup.source import mark_up
+from errand.window.rows.markup.text_objects import (
+    AT_LEAST,
+    IS_REST,
+    MARK_KIND,
+    OBJECT,
+    SOURCE,
+    object_fragments,
+)
 from errand.window.theme.theme import Theme
 
 _LINE = 1.5
@@ -287,13 +294,10 @@ def _formula_sources(cursor: QTextCursor) -> Iterator[str]:
     start, end = cursor.selectionStart(), cursor.selectionEnd()
     block = cursor.document().findBlock(start)
     while block.isValid() and block.position() < end:
-        iterator = block.begin()
-        while not iterator.atEnd():
-            fragment = iterator.fragment()
+        for fragment in object_fragments(block):
             if fragment.text()[:1] == OBJECT:
                 count = min(end, fragment.position() + fragment.length()) - max(start, fragment.position())
                 yield from [str(fragment.charFormat().property(SOURCE))] * count
-            iterator += 1
         block = block.next()
 
 

@@ -10,7 +10,7 @@ from errand.protocol.blocks import ImageBlock
 from errand.translation import tr
 from errand.window.rows.base import RowActions
 from errand.window.rows.markup.pictures import MAX_HEIGHT
-from errand.window.rows.web_pictures import WebPicture, parse_picture_link
+from errand.window.rows.markup.web_pictures import WebPicture, parse_picture_link
 from errand.window.theme.theme import Theme
 from errand.window.widgets.picture_viewer import PictureViewer
 from errand.window.widgets.pictures import PictureLoader

@@ -24,7 +24,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from errand.window.rows.markup.decoration import MarkdownDocument, paint_decorations
-from errand.window.rows.web_pictures import address_of_link
+from errand.window.rows.markup.web_pictures import address_of_link
 from errand.window.theme.style import paint_focus_ring, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
 from errand.protocol.pictures import PICTURE_LOAD, PictureLoadParams
-from errand.window.rows.web_pictures import WebPicture
+from errand.window.rows.markup.web_pictures import WebPicture
 from errand.window.stores.session import EngineSession
 
 _MOST_CHARACTERS = 40_000_000  # of base64

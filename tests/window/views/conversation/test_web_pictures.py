@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from errand.window.rows.markup.formulas import OBJECT
+from errand.window.rows.markup.text_objects import OBJECT
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from tests.support.model_server import Reply

@@ -21,19 +21,17 @@ from PySide6.QtGui import (
 
 from errand.window.rows.markup.formula_shape import FormulaShape, estimated_shape
 from errand.window.rows.markup.source import Formula
+from errand.window.rows.markup.text_objects import (
+    FORMULA_TYPE,
+    IS_DISPLAY,
+    IS_DRAWN,
+    OBJECT,
+    SOURCE,
+    move_lines_apart,
+    object_fragments,
+)
 from errand.window.theme.theme import Theme
 
-SOURCE = QTextFormat.Property.UserProperty.value + 2
-"""The property with the source of a formula or picture."""
-IS_REST = SOURCE + 1
-"""The property of text that is copied with the source before it."""
-OBJECT = "\ufffc"
-"""The character in place of a formula or picture."""
-AT_LEAST = QTextBlockFormat.LineHeightTypes.MinimumHeight.value
-
-_TYPE = QTextFormat.ObjectTypes.UserObject.value + 1
-_IS_DRAWN = SOURCE + 2
-_IS_DISPLAY = SOURCE + 3
 _X_HEIGHT = 0.473  # of the font of formulas, in em
 _MOST_LARGER = 1.25
 _ROOM_ABOVE = 1.35  # of the baseline in a line of the transcript, in em
@@ -99,7 +97,7 @@ class DocumentFormulas(QPyTextObject):
 
     def attach(self) -> None:
         """To be called when the text is complete: a document that has a layout lays each change out."""
-        self._document.documentLayout().registerHandler(_TYPE, self)
+        self._document.documentLayout().registerHandler(FORMULA_TYPE, self)
 
     @property
     def is_pending(self) -> bool:
@@ -138,30 +136,25 @@ class DocumentFormulas(QPyTextObject):
                 self._set_shape(char_format, formula, is_drawn=True)
                 cursor.setCharFormat(char_format)
                 if self._is_high(char_format):
-                    _move_lines_apart(cursor)
+                    move_lines_apart(cursor)
         return True
 
     def has_high(self, block: QTextBlock) -> bool:
         """Whether the lines of a paragraph have to move apart for its formulas."""
-        iterator = block.begin() if OBJECT in block.text() else block.end()
-        while not iterator.atEnd():
-            char_format = iterator.fragment().charFormat()
-            if char_format.hasProperty(SOURCE) and self._is_high(char_format):
-                return True
-            iterator += 1
-        return False
+        formats = (fragment.charFormat() for fragment in object_fragments(block))
+        return any(one.hasProperty(SOURCE) and self._is_high(one) for one in formats)
 
     def _is_high(self, char_format: QTextCharFormat) -> bool:
-        if char_format.objectType() != _TYPE:
+        if char_format.objectType() != FORMULA_TYPE:
             return False
         if char_format.verticalAlignment() == QTextCharFormat.VerticalAlignment.AlignMiddle:
             return True
         return self._shape(char_format).ascent * self._em_of(char_format) > _ROOM_ABOVE * self._tokens.size_reading
 
     def _set_shape(self, char_format: QTextCharFormat, formula: Formula, *, is_drawn: bool) -> None:
-        char_format.setObjectType(_TYPE)
-        char_format.setProperty(_IS_DRAWN, is_drawn)
-        char_format.setProperty(_IS_DISPLAY, formula.is_display)
+        char_format.setObjectType(FORMULA_TYPE)
+        char_format.setProperty(IS_DRAWN, is_drawn)
+        char_format.setProperty(IS_DISPLAY, formula.is_display)
         shape = self._shapes[formula.source]
         is_low = not formula.is_display and shape.descent * self._em_of(char_format) <= self._room_below
         align = QTextCharFormat.VerticalAlignment
@@ -180,7 +173,7 @@ class DocumentFormulas(QPyTextObject):
         """
         char_format = format.toCharFormat()
         shape, em = self._shape(format), self._fitted_em(char_format)
-        padding = _PADDING * em if format.boolProperty(_IS_DISPLAY) else 0
+        padding = _PADDING * em if format.boolProperty(IS_DISPLAY) else 0
         ascent, descent = shape.ascent * em + padding, shape.descent * em + padding
         if char_format.verticalAlignment() == QTextCharFormat.VerticalAlignment.AlignNormal:
             return QSizeF(shape.width * em + 1, ascent)
@@ -229,27 +222,18 @@ def _half_x_height(char_format: QTextCharFormat) -> float:
     return QFontMetrics(char_format.font()).xHeight() / 2
 
 
-def _move_lines_apart(cursor: QTextCursor) -> None:
-    block_format = cursor.blockFormat()
-    block_format.setLineHeight(block_format.lineHeight(), AT_LEAST)
-    cursor.setBlockFormat(block_format)
-
-
 def _places(document: QTextDocument, source: str) -> list[QTextCursor]:
     """The characters in place of a formula, each selected, from the last to the first."""
     found: list[QTextCursor] = []
     block = document.begin()
     while block.isValid():
-        iterator = block.begin() if OBJECT in block.text() else block.end()
-        while not iterator.atEnd():
-            fragment = iterator.fragment()
+        for fragment in object_fragments(block):
             if fragment.text()[:1] == OBJECT and fragment.charFormat().property(SOURCE) == source:
                 for position in range(fragment.position(), fragment.position() + fragment.length()):
                     cursor = QTextCursor(document)
                     cursor.setPosition(position)
                     cursor.setPosition(position + 1, QTextCursor.MoveMode.KeepAnchor)
                     found.append(cursor)
-            iterator += 1
         block = block.next()
     return found[::-1]
 

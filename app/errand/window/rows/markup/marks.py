@@ -5,11 +5,8 @@ from PySide6.QtGui import QColor, QFont, QTextCharFormat, QTextCursor, QTextForm
 from errand.window.rows.markup.decoration import MarkdownDocument
 from errand.window.rows.markup.formulas import DocumentFormulas
 from errand.window.rows.markup.source import Mark, MarkedSource, MarkKind, markers
+from errand.window.rows.markup.text_objects import MARK_KIND
 from errand.window.theme.theme import Theme
-
-_USER = QTextFormat.Property.UserProperty.value
-# The kind of a mark. Other formats that a mark sets come from the theme.
-MARK_KIND = _USER + 1
 
 
 def apply_marks(document: MarkdownDocument, marked: MarkedSource, theme: Theme) -> None:

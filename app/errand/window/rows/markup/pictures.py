@@ -9,7 +9,6 @@ from PySide6.QtGui import (
     QPixmap,
     QPyTextObject,
     QTextBlock,
-    QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
     QTextDocument,
@@ -19,15 +18,21 @@ from PySide6.QtGui import (
 
 from errand.client.safe_text import plain
 from errand.translation import tr
-from errand.window.rows.markup.formulas import AT_LEAST, IS_REST, OBJECT, SOURCE
 from errand.window.rows.markup.source import NO_TEXT
-from errand.window.rows.web_pictures import WebPicture, host_of_picture, picture_link
+from errand.window.rows.markup.text_objects import (
+    ADDRESS,
+    IS_REST,
+    OBJECT,
+    PICTURE_TYPE,
+    SOURCE,
+    move_lines_apart,
+    object_fragments,
+)
+from errand.window.rows.markup.web_pictures import WebPicture, host_of_picture, picture_link
 from errand.window.theme.theme import Theme
 
 MAX_HEIGHT = 480
 
-_TYPE = QTextFormat.ObjectTypes.UserObject.value + 2
-_ADDRESS = SOURCE + 4
 _MAX_ALT = 200
 
 # The state of the picture at an address, and what is decoded of it.
@@ -103,8 +108,8 @@ class _Writer:
         shown = DocumentPictures.of(self._cursor.document(), self._theme)
         shown.add(url, pixmap)
         char_format = self._format()
-        char_format.setObjectType(_TYPE)
-        char_format.setProperty(_ADDRESS, url)
+        char_format.setObjectType(PICTURE_TYPE)
+        char_format.setProperty(ADDRESS, url)
         char_format.setAnchor(True)
         char_format.setAnchorHref(picture_link("enlarge", url))
         self._cursor.insertText(OBJECT, char_format)
@@ -140,21 +145,19 @@ class DocumentPictures(QPyTextObject):
         block = self._document.begin()
         while block.isValid():
             if _has_picture(block):
-                block_format = QTextBlockFormat()
-                block_format.setLineHeight(block.blockFormat().lineHeight(), AT_LEAST)
-                QTextCursor(block).mergeBlockFormat(block_format)
+                move_lines_apart(QTextCursor(block))
             block = block.next()
-        self._document.documentLayout().registerHandler(_TYPE, self)
+        self._document.documentLayout().registerHandler(PICTURE_TYPE, self)
 
     def intrinsicSize(self, doc: QTextDocument, posInDocument: int, format: QTextFormat) -> QSizeF:
-        pixmap = self._pixmaps[str(format.property(_ADDRESS))]
+        pixmap = self._pixmaps[str(format.property(ADDRESS))]
         size, room = pixmap.deviceIndependentSize(), self._document.textWidth()
         return QSizeF(room, size.height() * room / size.width()) if 0 < room < size.width() else size
 
     def drawObject(
         self, painter: QPainter, rect: QRectF | QRect, doc: QTextDocument, posInDocument: int, format: QTextFormat
     ) -> None:
-        pixmap = self._pixmaps[str(format.property(_ADDRESS))]
+        pixmap = self._pixmaps[str(format.property(ADDRESS))]
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         if pixmap.hasAlphaChannel():
@@ -166,9 +169,4 @@ class DocumentPictures(QPyTextObject):
 
 
 def _has_picture(block: QTextBlock) -> bool:
-    iterator = block.begin() if OBJECT in block.text() else block.end()
-    while not iterator.atEnd():
-        if iterator.fragment().charFormat().objectType() == _TYPE:
-            return True
-        iterator += 1
-    return False
+    return any(fragment.charFormat().objectType() == PICTURE_TYPE for fragment in object_fragments(block))
