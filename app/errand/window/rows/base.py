@@ -229,6 +229,10 @@ class RowView(QWidget, Generic[R]):
     def take_focus(self) -> None:
         """Focus the control for the answer; for rows that wait for a person."""
 
+    def choose(self, number: int) -> bool:
+        """Press the button of a digit; False if there is none. For rows that wait for a person."""
+        return False
+
     def height_for(self, width: int) -> int:
         """The height in pixels at `width`, from the layout."""
         layout = self.layout()

@@ -136,6 +136,10 @@ class TranscriptView(QAbstractScrollArea):
         self.to_end()
         self.enter_row(index)
 
+    def choose(self, index: int, number: int) -> bool:
+        """Press the button of a digit in a visible row; False if it is not visible or has no such button."""
+        return index in self.shown and self._recycler.view(index).choose(number)
+
     def scroll_by(self, pixels: int) -> None:
         """Scroll down by `pixels`, up if negative, without animation."""
         self._placement.postpone_formulas()

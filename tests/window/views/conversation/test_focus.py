@@ -8,7 +8,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit
 
+from errand.window.rows.asks.choices import choice_names
 from errand.window.rows.disclosure import DisclosureButton
+from errand.window.rows.row import AskRow
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.context_popover import ContextPopoverView
 from tests.support.window import until
@@ -57,6 +59,47 @@ async def test_a_digit_denies_an_approval_only_while_its_card_has_the_focus(open
     view.go_to_ask()
     press(KEY.Key_2)
     await until(lambda: any("denied by you" in text for text in opened.line_texts()))
+
+
+async def test_a_number_and_enter_in_the_composer_press_the_button_of_an_approval(opened: Office) -> None:
+    view = await opened.open(opened.approving)
+    view.go_to_ask()
+    view.composer.field.setFocus()
+    names = choice_names(view.store.requests.waiting[0])
+    QTest.keyClicks(view.composer.field, str(names.index("Deny") + 1))
+    assert view.composer.button.text() == "Deny"
+    press(KEY.Key_Return)
+    await until(lambda: any("denied by you" in text for text in opened.line_texts()))
+    assert (view.composer.text, QApplication.focusWidget()) == ("", view.composer.field)
+
+
+async def test_a_number_and_enter_in_the_composer_choose_an_answer(opened: Office) -> None:
+    view = await opened.open(opened.asking)
+    view.composer.field.setFocus()
+    QTest.keyClicks(view.composer.field, "2")
+    assert view.composer.button.text() == "Green"
+    press(KEY.Key_Return)
+    await until(lambda: any("you answered “Green”" in text for text in opened.line_texts()))
+
+
+async def test_a_number_of_no_answer_is_a_reply_in_ones_own_words(opened: Office) -> None:
+    view = await opened.open(opened.asking)
+    QTest.keyClicks(view.composer.field, "7")
+    assert view.composer.button.text() == "Reply"
+    press(KEY.Key_Return)
+    await until(lambda: any("you answered “7”" in text for text in opened.line_texts()))
+
+
+async def test_a_number_answers_nothing_that_is_not_visible(opened: Office) -> None:
+    view = await opened.open(opened.approving)
+    row = next(index for index in range(view.store.count()) if isinstance(view.store.row(index), AskRow))
+    view.transcript.setFixedHeight(1)
+    view.transcript.to_start()
+    await until(lambda: row not in view.transcript.shown)
+    QTest.keyClicks(view.composer.field, "1")
+    press(KEY.Key_Return)
+    assert (len(view.store.requests.waiting), view.composer.text) == (1, "1")
+    await until(lambda: row in view.transcript.shown)
 
 
 async def test_text_typed_in_the_transcript_or_the_frame_goes_to_the_composer(opened: Office) -> None:

@@ -12,6 +12,7 @@ from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, Risk
 from errand.translation import tr, trn
 from errand.window.rows.asks.ask_card import AskCard, show_digit
+from errand.window.rows.asks.choices import ALLOW_ONCE, ALWAYS_ALLOW, DENY, DENY_WITH_REASON
 from errand.window.rows.asks.effect_view import EffectView
 from errand.window.rows.asks.offers import ChosenOffer, OffersView
 from errand.window.rows.base import RowActions
@@ -45,7 +46,7 @@ class DenyReasonView(QWidget):
         self.field = QLineEdit()
         self.field.setPlaceholderText(_NAME)
         self.field.setAccessibleName(_NAME)
-        button = push_button(tr("Deny"), "danger")
+        button = push_button(DENY, "danger")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         row.setSpacing(theme.tokens.space_close)
@@ -179,11 +180,11 @@ class ApprovalCard(AskCard):
         return next((button for button, part in self._parts.items() if part.isVisible()), None)
 
     def _add_controls(self) -> None:
-        self._allow = push_button(tr("Allow once"), "primary")
-        ShortcutToolTip(self._allow, tr("Allow once"), "allow_once")
-        self._always = push_button(tr("Always allow…"))
-        self._deny = push_button(tr("Deny"))
-        self._deny_with_reason = push_button(tr("Deny with reason…"), "quiet")
+        self._allow = push_button(ALLOW_ONCE, "primary")
+        ShortcutToolTip(self._allow, ALLOW_ONCE, "allow_once")
+        self._always = push_button(ALWAYS_ALLOW)
+        self._deny = push_button(DENY)
+        self._deny_with_reason = push_button(DENY_WITH_REASON, "quiet")
         self._why = push_button(tr("Why am I asked?"), "quiet")
         self._equal_asks = EqualAsksView(self.theme)
         self._offers = OffersView(self.theme)

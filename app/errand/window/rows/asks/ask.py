@@ -13,6 +13,7 @@ from errand.protocol.asks import Ask, AskAnswerParams, AskKind
 from errand.translation import tr
 from errand.window.rows.asks.approval import ApprovalCard
 from errand.window.rows.asks.ask_card import AskCard, outcome_text, settled_words, show_digit
+from errand.window.rows.asks.choices import CONTINUE, STOP
 from errand.window.rows.asks.limit_field import LimitField
 from errand.window.rows.base import RowActions, RowKind, Spacing, card_estimate, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
@@ -123,8 +124,8 @@ class LimitCard(AskCard):
         super().__init__(theme, actions, _ICONS["limit"], tr("Limit reached"), tr("Limit reached"))
         self._text = TextLabel(theme, wrap=True)
         self.details.addWidget(self._text)
-        self._continue = push_button(tr("Continue"), "primary")
-        self._stop = push_button(tr("Stop"))
+        self._continue = push_button(CONTINUE, "primary")
+        self._stop = push_button(STOP)
         self._more = LimitField(theme)
         parts = (self._continue, self._more, self._stop)
         self.controls_column.addLayout(FlowLayout(theme.tokens.space_close, *parts))
@@ -135,8 +136,8 @@ class LimitCard(AskCard):
 
     def set_ask(self, ask: Ask) -> None:
         self._text.setText(plain(ask.text))
-        others = plain(next(iter(ask.choices), tr("Continue")))
-        self._continue.setAccessibleName(tr("Continue") if ask.limit else others)
+        others = plain(next(iter(ask.choices), CONTINUE))
+        self._continue.setAccessibleName(CONTINUE if ask.limit else others)
         for number, button in enumerate(self.choices, 1):
             show_digit(button, number)
         self._more.set_ask(ask)
@@ -243,6 +244,9 @@ class AskView(DisclosureRowView[AskRow]):
         for card in self._cards.values():
             if not card.isHidden():
                 card.take_focus()
+
+    def choose(self, number: int) -> bool:
+        return any(card.choose(number) for card in self._cards.values() if not card.isHidden())
 
     def close_part(self) -> bool:
         return any(card.close_part() for card in self._cards.values() if not card.isHidden())

@@ -14,13 +14,13 @@ from errand.client.safe_text import plain
 from errand.protocol.asks import Ask
 from errand.translation import tr
 from errand.window import CLIENT_NAME
+from errand.window.rows.asks.choices import MOST_CHOICES
 from errand.window.rows.base import RowActions
 from errand.window.theme.style import Tone
 from errand.window.theme.theme import Theme
 from errand.window.widgets.containers import Card
 from errand.window.widgets.labels import TextLabel, one_line
 
-_DIGITS = 9
 _ANSWER = 60  # characters of an answer shown in a line
 
 
@@ -86,6 +86,13 @@ class AskCard(Card):
         """Close an open part; False if there is none."""
         return False
 
+    def choose(self, number: int) -> bool:
+        """Press the button of a digit; False if there is none."""
+        if not self._waiting or not 0 < number <= min(len(self.choices), MOST_CHOICES):
+            return False
+        self.choices[number - 1].click()
+        return True
+
     @property
     def choices(self) -> Sequence[QAbstractButton]:
         """The buttons that answer, in the order of their digits."""
@@ -102,7 +109,7 @@ class AskCard(Card):
         """The visible button of a digit."""
         is_bare = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         number = event.key() - Qt.Key.Key_1
-        if not is_bare or not 0 <= number < min(len(self.choices), _DIGITS) or not self._waiting:
+        if not is_bare or not 0 <= number < min(len(self.choices), MOST_CHOICES) or not self._waiting:
             return None
         return self.choices[number] if self.choices[number].isVisible() else None
 
@@ -114,7 +121,7 @@ class AskCard(Card):
 
 def show_digit(button: QPushButton, number: int) -> None:
     """Show the digit that presses this button; its accessible name stays."""
-    button.setText(f"{number}  {button.accessibleName()}" if number <= _DIGITS else button.accessibleName())
+    button.setText(f"{number}  {button.accessibleName()}" if number <= MOST_CHOICES else button.accessibleName())
 
 
 def settled_words(ask: Ask) -> str:

@@ -14,18 +14,22 @@ from errand.window.theme.theme import Theme
 from errand.window.views.composer.attachments import AttachmentsView
 from errand.window.views.composer.prompt_edit import PromptEditView
 from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.labels import one_line
 
 # What the engine makes ready for a message rests a minute after its last use.
 _WRITING_EVERY_S = 20.0
 
-ComposerMode = Literal["send", "steer", "reply", "stop", "stopping"]
+_DIGITS = "123456789"
+_LONGEST_CHOICE = 32
+
+ComposerMode = Literal["send", "steer", "reply", "choose", "stop", "stopping"]
 
 
 @dataclass(frozen=True, slots=True)
 class ComposerState:
     """The state that decides what the button does: the conversation's task, and the open question, if any.
 
-    `steers`: a message goes to the active task.
+    `steers`: a message goes to the active task. `choices`: the answers of the open ask by number.
     """
 
     active: bool = False
@@ -34,6 +38,7 @@ class ComposerState:
     question: str = ""
     connected: bool = True
     has_begun: bool = False
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ _BUTTON_LABELS: dict[ComposerMode, _ButtonLabel] = {
         tr("Enter: the agent reads it in its next turn. Alt+Enter: queue it for later."),
     ),
     "reply": _ButtonLabel(tr("Reply"), "arrow-up", "primary", "Enter"),
+    "choose": _ButtonLabel(tr("Reply"), "check", "primary", "Enter"),
     "stop": _ButtonLabel(tr("Stop"), "square", "plain", tr("Press Esc twice")),
     "stopping": _ButtonLabel(tr("Stopping…"), "square", "plain", tr("Ending running processes")),
 }
@@ -64,7 +70,8 @@ class ComposerView(QFrame):
     Emits `writing` when a person begins a message, and again from time to time until it is sent.
 
     Emits `submitted` and `queued` with the text and the paths of its attachments, and `content_dropped` with the
-    QMimeData of pasted or dropped content to attach.
+    QMimeData of pasted or dropped content to attach. Emits `choice_entered` instead of `submitted` if the text is the
+    number of an answer; the text stays.
     """
 
     submitted = Signal(str, object)
@@ -74,6 +81,7 @@ class ComposerView(QFrame):
     stop_requested = Signal()
     edit_last_requested = Signal()
     edited = Signal(str)
+    choice_entered = Signal(int)
     writing = Signal()
 
     def __init__(self, theme: Theme, extras: QWidget, parent: QWidget | None = None) -> None:
@@ -124,11 +132,20 @@ class ComposerView(QFrame):
     def mode(self) -> ComposerMode:
         """The current action of the button."""
         state, has_content = self._state, self.has_content
+        if self._choice:
+            return "choose"
         if state.question:
             return "reply"
         if state.active and not has_content:
             return "stopping" if state.stopping else "stop"
         return "steer" if state.active and state.steers else "send"
+
+    @property
+    def _choice(self) -> int:
+        """The number of the answer that the text names; 0 if it is another text."""
+        count, text = len(self._state.choices), self.text.strip()[:2] if self._state.choices else ""
+        is_number = len(text) == 1 and text in _DIGITS and int(text) <= count
+        return int(text) if is_number and not self.attachments.paths else 0
 
     def show_state(self, state: ComposerState) -> None:
         self._state = state
@@ -158,11 +175,13 @@ class ComposerView(QFrame):
     def _show_mode(self) -> None:
         mode = self.mode
         label = _BUTTON_LABELS[mode]
+        choice = self._choice
+        text = one_line(self._state.choices[choice - 1], _LONGEST_CHOICE) if choice else label.text
         self._edit.setPlaceholderText(self._placeholder())
         if self._edit.isVisible():
             self._edit.viewport().update()  # Qt does not repaint the old placeholder
-        self._button.setText(label.text)
-        self._button.setAccessibleName(label.text)
+        self._button.setText(text)
+        self._button.setAccessibleName(text)
         set_tool_tip(self._button, label.tip)
         self._button.setIcon(self._theme.icon(label.icon, "on_accent" if label.look == "primary" else "text"))
         self._button.setEnabled(self._can_act(mode))
@@ -192,6 +211,9 @@ class ComposerView(QFrame):
             self.writing.emit()
 
     def _on_submitted(self) -> None:
+        if self._choice and self._state.connected:
+            self.choice_entered.emit(self._choice)
+            return
         if (message := self._take_message()) is not None:
             self.submitted.emit(*message)
 

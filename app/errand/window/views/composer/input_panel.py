@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.protocol.tasks import ApproveMode, Task
 from errand.translation import tr
+from errand.window.rows.asks.choices import choice_names
 from errand.window.rows.row import UserRow
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.branch_rows import StreamedText
@@ -140,12 +141,16 @@ class InputPanelView(QWidget):
             self.task_options.show_task(task)
             self._apply_options()
         self._show_approve()
-        question = asked.text if (asked := self._store.requests.question) is not None else ""
+        asked = self._store.requests.question
+        question = asked.text if asked is not None else ""
+        waiting = asked or self._store.next_ask
+        choices = choice_names(waiting) if waiting is not None else ()
         active = task is not None and is_working(task)
         stopping = task is not None and task.stopping
         connected = self._stores.session.state == "ready"
         steers = self._store.requests.steers
-        self.composer.show_state(ComposerState(active, steers, stopping, question, connected, task is not None))
+        has_begun = task is not None
+        self.composer.show_state(ComposerState(active, steers, stopping, question, connected, has_begun, choices))
 
     def close_completion(self) -> bool:
         """Close the list of what can be completed; False if there is none."""

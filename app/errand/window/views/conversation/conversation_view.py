@@ -281,6 +281,7 @@ class ConversationView(QWidget):
         self.input_panel.options_changed.connect(self.options_changed)
         self.composer.edit_last_requested.connect(store.branches.edit_last)
         self.composer.edited.connect(self.draft_changed)
+        self.composer.choice_entered.connect(self._on_choice_entered)
         self.notices.action_chosen.connect(self._on_notice_action)
         self.notices.dismissed.connect(self._on_notice_dismissed)
         self._welcome_store.changed.connect(self._show_folders)
@@ -348,6 +349,16 @@ class ConversationView(QWidget):
 
     def _on_model_missing(self) -> None:
         self.notices.put("no_model", Notice(_NO_MODEL, "waiting", (tr("Set up a model"),)))
+
+    def _on_choice_entered(self, number: int) -> None:
+        """An ask that is not visible is only shown: nobody should answer what they have not seen."""
+        ask = self.store.requests.question or self.store.next_ask
+        row = self._row_of(ask) if ask is not None else None
+        if row is not None and self.transcript.choose(row, number):
+            self.composer.set_text("")
+        else:
+            self.go_to_ask()
+            self.composer.setFocus()
 
     def _on_models_changed(self) -> None:
         if not self._models.is_empty:
