@@ -7,7 +7,7 @@ from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QAbstractButton, QAbstractScrollArea, QLineEdit, QListView, QToolButton, QWidget
 
-from errand.window.views.composer.model_picker import ModelPicker
+from errand.window.views.shared.model_picker import ModelPicker
 from errand.window.views.shared.picker import PickerDialog
 from errand.window.views.shell.tab_bar import TabBarView
 

@@ -17,9 +17,9 @@ from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
-from errand.window.views.composer.model_picker import ModelPicker
 from errand.window.views.composer.task_options_bar import TaskOptionsView
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.window.views.shared.model_picker import ModelPicker
 from tests.support.model_server import Reply
 from tests.support.records import agent, task
 from tests.support.window import Desk, desk, until

@@ -18,11 +18,11 @@ from errand.window.rows.row import ThinkingRow
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.theme import Theme
-from errand.window.views.composer.model_picker import ModelPicker
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.conversation.find_bar import FindBarView
 from errand.window.views.shared.actions import ActionName
+from errand.window.views.shared.model_picker import ModelPicker
 from errand.window.views.usage.context_popover import ContextPopoverView
 from tests.support.window import desk, press, until
 from tests.window.accessibility.full_window import Office, office, top

@@ -25,10 +25,10 @@ from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.approval_mode import ApprovalModeView
-from errand.window.views.composer.model_picker import ModelPicker
 from errand.window.views.composer.task_options_bar import TaskOptionsView
 from errand.window.views.settings.dialog import SettingsDialog
 from errand.window.views.shared.actions import ShortcutStore
+from errand.window.views.shared.model_picker import ModelPicker
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.provider_servers import AnthropicServer, own_server
 from tests.support.window import until
@@ -109,7 +109,7 @@ async def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> AsyncGenerator[Pag
         stores = make_stores(connect)
         models = ModelStore(stores.session, WindowStateStore(tmp_path / "window.json"))
         await stores.session.start()
-        dialog = SettingsDialog(stores, theme, ShortcutStore(WindowStateStore(tmp_path / "window.json")))
+        dialog = SettingsDialog(stores, models, theme, ShortcutStore(WindowStateStore(tmp_path / "window.json")))
         dialog.models_changed.connect(models.load)
         qtbot.addWidget(dialog)
         dialog.open_page("providers")

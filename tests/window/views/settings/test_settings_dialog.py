@@ -1,7 +1,6 @@
 """The settings dialog on a real engine server."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,31 +9,23 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
-    QAbstractButton,
     QComboBox,
-    QLabel,
     QLineEdit,
     QListWidget,
-    QPlainTextEdit,
     QPushButton,
     QRadioButton,
     QWidget,
 )
-from pytestqt.qtbot import QtBot
 
-from errand.client.connection import Connection
 from errand.protocol.asks import Grant, GrantedCall
 from errand.protocol.events import GrantUpdate
-from errand.window.stores.stores import make_stores
-from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
-from errand.window.views.settings.dialog import SettingsDialog
 from errand.window.views.settings.licences_dialog import LicencesDialog
-from errand.window.views.shared.actions import ShortcutStore
-from tests.support.engine_server import EngineServer, engine_server
+from tests.support.engine_server import EngineServer
 from tests.support.model_server import ModelServer, Reply
 from tests.support.provider_servers import own_server
 from tests.support.window import until
+from tests.window.views.settings.conftest import Settings
 
 GRANT = Grant(
     id="grant_1",
@@ -46,142 +37,6 @@ GRANT = Grant(
     created_by="window",
     ask_id="ask_1",
 )
-
-
-@pytest.fixture
-async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
-    async with engine_server(tmp_path / "home") as running:
-        yield running
-
-
-class Settings:
-    """The dialog as a user reads and operates it."""
-
-    def __init__(self, dialog: SettingsDialog) -> None:
-        self.dialog = dialog
-
-    def texts(self) -> str:
-        labels = [label.text() for label in self.dialog.findChildren(QLabel) if label.isVisible()]
-        boxes = [box.toPlainText() for box in self.dialog.findChildren(QPlainTextEdit) if box.isVisible()]
-        return "\n".join(labels + boxes)
-
-    async def see(self, text: str) -> None:
-        await until(lambda: text in self.texts())
-
-    def fields(self) -> dict[str, QLineEdit]:
-        return {field.accessibleName(): field for field in self.dialog.findChildren(QLineEdit) if field.isVisible()}
-
-    def buttons(self) -> dict[str, QAbstractButton]:
-        buttons = self.dialog.findChildren(QAbstractButton)
-        return {button.accessibleName(): button for button in buttons if button.isVisible()}
-
-    def type(self, name: str, text: str) -> None:
-        field = self.fields()[name]
-        field.selectAll()
-        QTest.keyClicks(field, text)
-        QTest.keyClick(field, Qt.Key.Key_Return)
-
-    def choose(self, name: str, text: str) -> None:
-        boxes = self.dialog.findChildren(QComboBox)
-        box = next(box for box in boxes if box.accessibleName() == name and box.isVisible())
-        box.setCurrentText(text)
-        box.activated.emit(box.currentIndex())
-
-
-@pytest.fixture
-async def settings(engine: EngineServer, theme: Theme, qtbot: QtBot, tmp_path: Path) -> AsyncGenerator[Settings]:
-    async def connect() -> Connection:
-        connection = Connection(engine.endpoint, "window")
-        await connection.open()
-        return connection
-
-    stores = make_stores(connect)
-    session = stores.session
-    await session.start()
-    dialog = SettingsDialog(stores, theme, ShortcutStore(WindowStateStore(tmp_path / "window.json")))
-    qtbot.addWidget(dialog)
-    dialog.open_page("general")
-    yield Settings(dialog)
-    await session.close()
-
-
-async def test_every_declared_setting_is_there_with_its_help(settings: Settings, engine: EngineServer) -> None:
-    await settings.see("Model calls of a task before it asks to continue.")
-    assert "Database" not in settings.fields()
-    settings.buttons()["Advanced"].click()
-    titles = {setting.title for setting in engine.services.settings.all() if setting.name != "own_models"}
-    boxes = {box.accessibleName() for box in settings.dialog.findChildren(QComboBox) if box.isVisible()}
-    controls = settings.fields().keys() | settings.buttons().keys() | boxes
-    assert titles - controls == set()
-
-
-async def test_a_value_is_stored_on_enter_and_can_be_reset(settings: Settings, engine: EngineServer) -> None:
-    await until(lambda: "Max turns" in settings.fields())
-    settings.type("Max turns", "7")
-    await until(lambda: engine.services.settings.values.max_turns == 7)
-    back = "Reset “Max turns” to its default"
-    await until(lambda: back in settings.buttons())
-    settings.buttons()[back].click()
-    await until(lambda: engine.services.settings.values.max_turns == 50)
-    await until(lambda: back not in settings.buttons() and settings.fields()["Max turns"].text() == "50")
-
-
-async def test_text_in_a_number_field_is_refused_and_stays(settings: Settings) -> None:
-    await until(lambda: "Max minutes" in settings.fields())
-    settings.type("Max minutes", "a while")
-    await settings.see("Enter a number, such as 30.")
-    assert settings.fields()["Max minutes"].text() == "a while"
-
-
-async def test_a_number_below_its_minimum_is_refused(settings: Settings, engine: EngineServer) -> None:
-    await until(lambda: "Max turns" in settings.fields())
-    settings.type("Max turns", "0")
-    await settings.see("Must be at least 1.")
-    assert settings.fields()["Max turns"].property("state") == "wrong"
-    assert engine.services.settings.values.max_turns == 50
-
-
-async def test_a_value_refused_by_the_engine_shows_the_reason_at_its_field(
-    settings: Settings, engine: EngineServer
-) -> None:
-    await until(lambda: "Max turns" in settings.fields())
-    settings.type("Max turns", "9" * 40)
-    await settings.see("Setting max_turns: Expected int <= 1000000.")
-    assert engine.services.settings.values.max_turns == 50
-
-
-async def test_a_setting_with_choices_has_a_combo_box(settings: Settings, engine: EngineServer) -> None:
-    await until(lambda: "Max turns" in settings.fields())
-    box = next(box for box in settings.dialog.findChildren(QComboBox) if box.isVisible())
-    assert (box.accessibleName(), box.currentText()) == ("Thinking level", "off")
-    QTest.keyClick(box, Qt.Key.Key_Down)
-    QTest.keyClick(box, Qt.Key.Key_Down)
-    await until(lambda: engine.services.settings.values.thinking_level == "low")
-
-
-async def test_the_search_shows_settings_that_contain_all_words(settings: Settings) -> None:
-    await until(lambda: "Budget" in settings.fields())
-    settings.type("Search settings", "dollars day")
-    await until(lambda: "Max turns" not in settings.fields())
-    assert set(settings.fields()) == {"Search settings", "Daily budget"}
-    settings.type("Search settings", "no such words")
-    await settings.see("No results")
-
-
-async def test_a_search_finds_advanced_settings_keeps_rows_whole_and_is_cleared_when_reopened(
-    settings: Settings,
-) -> None:
-    await until(lambda: "Max turns" in settings.fields())
-    settings.type("Search settings", "postgresql")
-    await until(lambda: "Database" in settings.fields())
-    field = settings.fields()["Database"]
-    (label,) = (one for one in settings.dialog.findChildren(QLabel) if one.isVisible() and one.text() == "Database")
-    tops = [one.mapTo(settings.dialog, one.rect().topLeft()).y() for one in (field, label)]
-    assert abs(tops[0] - tops[1]) < field.height(), tops
-    settings.dialog.close()
-    settings.dialog.open_page("general")
-    assert settings.fields()["Search settings"].text() == ""
-    await until(lambda: "Database" not in settings.fields() and "Max turns" in settings.fields())
 
 
 async def test_an_api_key_is_stored_and_never_shown(settings: Settings, engine: EngineServer) -> None:
@@ -436,16 +291,6 @@ async def test_the_appearance_changes_at_once(settings: Settings, theme: Theme) 
     assert theme.tokens.dark
 
 
-async def test_without_an_engine_typed_values_stay_and_nothing_is_stored(
-    settings: Settings, engine: EngineServer
-) -> None:
-    await until(lambda: "Max turns" in settings.fields())
-    await engine.server.close()
-    settings.type("Max turns", "9")
-    assert settings.fields()["Max turns"].text() == "9"
-    assert engine.services.settings.values.max_turns == 50
-
-
 async def test_every_control_of_every_page_has_a_name_and_is_reached_by_tab(settings: Settings) -> None:
     names = settings.dialog.findChildren(QListWidget)[0]
     await until(lambda: "Max turns" in settings.fields())
@@ -464,10 +309,3 @@ async def test_the_pages_are_reached_by_keyboard_alone(settings: Settings) -> No
     QTest.keyClick(names, Qt.Key.Key_Down)
     await settings.see("Models and keys")
     await until(lambda: any(isinstance(button, QPushButton) for button in settings.buttons().values()))
-
-
-async def test_opening_a_setting_by_name_focuses_its_field(settings: Settings, engine: EngineServer) -> None:
-    wanted = next(setting for setting in reversed(engine.services.settings.all()) if setting.kind == "integer")
-    settings.dialog.open_setting(wanted.name)
-    await until(lambda: wanted.title in settings.fields())
-    await until(lambda: settings.dialog.focusWidget() is settings.fields()[wanted.title])

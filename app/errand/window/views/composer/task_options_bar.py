@@ -138,13 +138,13 @@ class TaskOptionsView(QWidget):
         if not self._defaults.models:
             self.providers_requested.emit()
             return
-        from errand.window.views.composer.model_picker import ModelPicker  # not needed at startup
+        from errand.window.views.shared.model_picker import ModelPicker  # not needed at startup
 
         picker = ModelPicker(self._theme, self._defaults, self.model, self)
         picker.chosen.connect(self._on_model_chosen)
         picker.favourite_changed.connect(self.favourite_changed)
         picker.providers_requested.connect(self.providers_requested)
-        picker.open_above(self.model_button)
+        picker.open_beside(self.model_button)
 
     def minimumSizeHint(self) -> QSize:
         """The width of the buttons without text."""

@@ -12,8 +12,8 @@ from errand.window.stores.model_choice import MORE, ModelChoice, ModelLine, mode
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
-from errand.window.views.composer.model_delegate import LineMarks, ModelDelegate
-from errand.window.views.composer.model_picker import ModelListModel
+from errand.window.views.shared.model_delegate import LineMarks, ModelDelegate
+from errand.window.views.shared.model_picker import ModelListModel
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.search_field import SearchField

@@ -1,5 +1,6 @@
 """The settings dialog: page names on the left, the page on the right; and the About page."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QSize, Qt, QUrl, Signal
@@ -9,6 +10,7 @@ from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QListWidget, QL
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult
 from errand.translation import tr
+from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
@@ -118,9 +120,17 @@ class SettingsDialog(QDialog):
     memory_requested = Signal()
     models_changed = Signal()
 
-    def __init__(self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        models: ModelStore,
+        theme: Theme,
+        shortcuts: ShortcutStore,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._stores = stores
+        self._models = models
         self._shortcuts = shortcuts
         self._theme = theme
         self.setWindowTitle(tr("Settings"))
@@ -176,7 +186,10 @@ class SettingsDialog(QDialog):
         theme, stores, calls = self._theme, self._stores, self._stores.session
         match name:
             case "general":
-                return EngineSettingsPageView(theme, calls)
+                general = EngineSettingsPageView(theme, calls, self._models)
+                general.models_changed.connect(self.models_changed)
+                general.providers_requested.connect(partial(self.open_page, "providers"))
+                return general
             case "providers":
                 page = _providers_page()(theme, calls)
                 page.models_changed.connect(self.models_changed)

@@ -2,16 +2,19 @@
 
 import asyncio
 import math
+import time
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.protocol.base import JsonValue
 from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
 from errand.translation import tr
+from errand.window.stores.catalog import ModelStore
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.views.settings.model_field import ModelField
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.combo_box import ComboBox
@@ -19,8 +22,13 @@ from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.search_field import SearchField
 
 _FIELD_WIDTH = 260
+_BUTTON_EDGE = 4  # padding and border of an icon button
+_MADE_AT_ONCE = 12  # as many as can be seen
+_SLICE_S = 0.008
 # Set on the page of the providers, in forms.
 _ELSEWHERE = ("own_models",)
+# Settings that name a model: what is shown for an empty one, and whether the default model is used then.
+_MODELS = {"default_model": (tr("Automatic"), True), "title_model": (tr("None"), False)}
 
 
 class InvalidValue(ValueError):
@@ -61,40 +69,45 @@ def _number(setting: Setting, text: str) -> float:
     return value
 
 
+def matches(setting: Setting, text: str) -> bool:
+    """True if all words of a search are in its title, help or name."""
+    haystack = f"{tr(setting.title)} {tr(setting.help)} {setting.name}".casefold()
+    return all(word in haystack for word in text.casefold().split())
+
+
 class SettingView(QWidget):
-    """`changed` gives the value entered by the user; the current value is the last one passed to `show_setting`."""
+    """`changed` gives the value entered by the user; the current value is the last one passed to `show_setting`.
+
+    `providers_requested` asks for the page where models are set up.
+    """
 
     changed = Signal(object)
+    providers_requested = Signal()
 
-    def __init__(self, theme: Theme, setting: Setting) -> None:
+    def __init__(self, theme: Theme, setting: Setting, models: ModelStore) -> None:
         super().__init__()
         self._setting = setting
+        self._models = models
         self._control = self._made_control(theme)
-        self._control.setAccessibleName(tr(setting.title))
+        if not isinstance(self._control, ModelField):  # it says its value too
+            self._control.setAccessibleName(tr(setting.title))
         self._control.setAccessibleDescription(tr(setting.help).replace("`", ""))
-        self._reset = IconButton(theme, "undo-2", tr("Reset “{name}” to its default").format(name=tr(setting.title)))
-        policy = self._reset.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self._reset.setSizePolicy(policy)
-        self._problem = TextLabel(theme, tone="failed", wrap=True)
-        self._problem.hide()
+        self._theme = theme
+        self._row, self._words = QHBoxLayout(self), QVBoxLayout()
+        self._reset: IconButton | None = None
+        self._problem: TextLabel | None = None
         self._lay_out(theme)
-        self._reset.clicked.connect(self._on_reset)
         self.show_setting(setting)
 
     @property
     def name(self) -> str:
         return self._setting.name
 
-    def matches(self, text: str) -> bool:
-        """True if all words of a search are in its title, help or name."""
-        setting = self._setting
-        haystack = f"{tr(setting.title)} {tr(setting.help)} {setting.name}".casefold()
-        return all(word in haystack for word in text.casefold().split())
-
     def show_setting(self, setting: Setting) -> None:
         self._setting = setting
         match self._control:
+            case ModelField():
+                self._control.show_model(format_value(setting.value))
             case QLineEdit():
                 self._control.setText(format_value(setting.value))
                 self._control.setPlaceholderText(format_value(setting.default))
@@ -102,10 +115,7 @@ class SettingView(QWidget):
                 self._control.setChecked(setting.value is True)
             case ComboBox():
                 self._control.setCurrentText(format_value(setting.value))
-        self._reset.setVisible(setting.value != setting.default)
-        set_tool_tip(
-            self._reset, tr("Reset to default ({value})").format(value=format_value(setting.default) or tr("empty"))
-        )
+        self._show_reset()
         self._set_problem_text("")
 
     def take_focus(self) -> None:
@@ -115,7 +125,14 @@ class SettingView(QWidget):
         """Show next to the field why the value was rejected; the text in the field stays."""
         self._set_problem_text(text)
 
-    def _made_control(self, theme: Theme) -> QLineEdit | QCheckBox | ComboBox:
+    def _made_control(self, theme: Theme) -> QLineEdit | QCheckBox | ComboBox | ModelField:
+        if self._setting.name in _MODELS:
+            unset, has_default = _MODELS[self._setting.name]
+            model = ModelField(theme, self._models, tr(self._setting.title), unset, has_default=has_default)
+            model.setFixedWidth(theme.pixels(_FIELD_WIDTH))
+            model.chosen.connect(self._change)
+            model.providers_requested.connect(self.providers_requested)
+            return model
         if self._setting.kind == "boolean":
             check = QCheckBox(tr("On"))
             check.clicked.connect(self._on_checked)
@@ -131,25 +148,44 @@ class SettingView(QWidget):
         return line
 
     def _lay_out(self, theme: Theme) -> None:
-        tokens = theme.tokens
-        words = QVBoxLayout()
+        tokens, words, row = theme.tokens, self._words, self._row
         words.setSpacing(2)
         words.addWidget(TextLabel(theme, tr(self._setting.title), bold=True))
         words.addWidget(TextLabel(theme, tr(self._setting.help).replace("`", ""), tone="muted", wrap=True))
-        words.addWidget(self._problem)
         words.addStretch()
-        row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(tokens.space_close)
         row.addLayout(words, 1)
         row.addSpacing(tokens.space_wide)
-        for control in (self._control, self._reset):
-            row.addWidget(control, 0, Qt.AlignmentFlag.AlignTop)  # beside the label, however high the row is
+        row.addWidget(self._control, 0, Qt.AlignmentFlag.AlignTop)  # beside the label, however high the row is
+        row.addSpacing(tokens.icon_small + 2 * theme.pixels(_BUTTON_EDGE))  # the place of the reset button
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
+    def _show_reset(self) -> None:
+        """The button is made when it is first needed, as is the label of a problem: most fields never have either."""
+        setting = self._setting
+        is_default = setting.value == setting.default
+        if self._reset is None and not is_default:
+            name = tr("Reset “{name}” to its default").format(name=tr(setting.title))
+            self._reset = IconButton(self._theme, "undo-2", name)
+            policy = self._reset.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            self._reset.setSizePolicy(policy)
+            default = format_value(setting.default) or tr("empty")
+            set_tool_tip(self._reset, tr("Reset to default ({value})").format(value=default))
+            self._reset.clicked.connect(self._on_reset)
+            self._row.takeAt(self._row.count() - 1)
+            self._row.addWidget(self._reset, 0, Qt.AlignmentFlag.AlignTop)
+        if self._reset is not None:
+            self._reset.setVisible(not is_default)
+
     def _set_problem_text(self, problem: str) -> None:
-        self._problem.setText(problem)
-        self._problem.setVisible(bool(problem))
+        if self._problem is None and problem:
+            self._problem = TextLabel(self._theme, tone="failed", wrap=True)
+            self._words.insertWidget(self._words.count() - 1, self._problem)
+        if self._problem is not None:
+            self._problem.setText(problem)
+            self._problem.setVisible(bool(problem))
         set_style(self._control, "state", "wrong" if problem else "")
 
     def _change(self, value: JsonValue) -> None:
@@ -174,16 +210,26 @@ class SettingView(QWidget):
 
 
 class EngineSettingsPageView(SettingsPageView):
-    """Shows only values confirmed by the engine; sends a value when its field loses focus or on Enter."""
+    """Shows only values confirmed by the engine; sends a value when its field loses focus or on Enter.
 
-    def __init__(self, theme: Theme, calls: EngineCalls) -> None:
+    `models_changed` says that another default model was set, `providers_requested` asks for the page of providers.
+    """
+
+    models_changed = Signal()
+    providers_requested = Signal()
+
+    def __init__(self, theme: Theme, calls: EngineCalls, models: ModelStore) -> None:
         super().__init__(theme, tr("General"), tr("Applies to new tasks."))
         self._calls = calls
+        self._models = models
         self._wanted = ""
         self._fields: dict[str, SettingView] = {}
         self._lock = asyncio.Lock()  # the engine may process two concurrent changes in either order
         self._settings: tuple[Setting, ...] = ()
         self._searched = ""
+        self._unmade: list[Setting] = []
+        self._slices = QTimer(self, interval=0)
+        self._slices.timeout.connect(self._make_more)
         self._advanced = push_button(tr("Advanced"), "quiet")
         self._advanced.setCheckable(True)
         self._search = SearchField(theme, tr("Search settings"))
@@ -217,6 +263,8 @@ class EngineSettingsPageView(SettingsPageView):
         if known is not None:
             if known.advanced:
                 self._advanced.setChecked(True)
+            if name not in self._fields:
+                self._make_field(known)
             field = self._fields[name]
             self.bring_into_view(field)
             field.take_focus()
@@ -236,34 +284,46 @@ class EngineSettingsPageView(SettingsPageView):
     def _show_fields(self) -> None:
         """The everyday ones and, on request, the others below; with a search those that match.
 
-        Each is made when it is first shown.
+        Each is made when it is first shown: those that can be seen at once, the others when there is time.
         """
         text, is_open = self._searched, self._advanced.isChecked()
-        found = False
-        for setting in self._settings:
-            if not setting.advanced or is_open or text:
-                field = self._fields.get(setting.name) or self._made_field(setting)
-                field.setVisible(field.matches(text))
-                found = found or field.matches(text)
-            elif setting.name in self._fields:
-                self._fields[setting.name].hide()
-        self._empty.setVisible(bool(text) and not found)
+        wanted = {
+            one.name: one for one in self._settings if (text or is_open or not one.advanced) and matches(one, text)
+        }
+        for name, field in self._fields.items():
+            field.setVisible(name in wanted)
+        unmade = [setting for name, setting in wanted.items() if name not in self._fields]
+        self._unmade = unmade[_MADE_AT_ONCE:]
+        for setting in unmade[:_MADE_AT_ONCE]:
+            self._make_field(setting)
+        if self._unmade:
+            self._slices.start()
+        self._empty.setVisible(bool(text) and not wanted)
         self._advanced.setVisible(not text and bool(self._settings))
         self._show_chevron()
+
+    def _make_more(self) -> None:
+        started = time.perf_counter()
+        while self._unmade and time.perf_counter() - started < _SLICE_S:
+            setting = self._unmade.pop(0)
+            if setting.name not in self._fields:
+                self._make_field(setting)
+        if not self._unmade:
+            self._slices.stop()
 
     def _show_chevron(self) -> None:
         icon = "chevron-down" if self._advanced.isChecked() else "chevron-right"
         self._advanced.setIcon(self.theme.icon(icon, "muted"))
 
-    def _made_field(self, setting: Setting) -> SettingView:
-        field = SettingView(self.theme, setting)
+    def _make_field(self, setting: Setting) -> None:
+        """In its place: the everyday ones above the button and the others below it, in the engine's order."""
+        above = self._settings[: self._settings.index(setting)]
+        place = sum(one.name in self._fields and one.advanced == setting.advanced for one in above)
+        first = self.rows.indexOf(self._advanced if setting.advanced else self._empty) + 1
+        field = self._fields[setting.name] = SettingView(self.theme, setting, self._models)
         field.changed.connect(partial(self._on_changed, setting.name))
-        self._fields[setting.name] = field
-        if setting.advanced:
-            self.rows.addWidget(field)
-        else:
-            self.rows.insertWidget(self.rows.indexOf(self._advanced), field)
-        return field
+        field.providers_requested.connect(self.providers_requested)
+        self.rows.insertWidget(first + place, field)
 
     async def _set(self, name: str, value: JsonValue) -> None:
         async with self._lock:
@@ -271,6 +331,8 @@ class EngineSettingsPageView(SettingsPageView):
         for setting in result.settings:
             if setting.name == name:  # the other fields may contain text being typed
                 self._fields[name].show_setting(setting)
+        if name in _MODELS:
+            self.models_changed.emit()
 
     def _on_changed(self, name: str, value: JsonValue) -> None:
         self._calls.spawn(self._set(name, value), self._fields[name].show_problem)

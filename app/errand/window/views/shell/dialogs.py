@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractSlider, QDialog, QGridLayout, QVBoxLayout
 
 from errand.protocol.conversations import Conversation
 from errand.translation import tr
+from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
@@ -56,13 +57,20 @@ class WindowDialogs(QObject):
     source_requested = Signal(str, str)
 
     def __init__(
-        self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, clipboard: QClipboard, window: QWidget
+        self,
+        stores: Stores,
+        models: ModelStore,
+        theme: Theme,
+        shortcuts: ShortcutStore,
+        clipboard: QClipboard,
+        window: QWidget,
     ) -> None:
         super().__init__(window)
         self._clipboard = clipboard
         self._usage: UsageDialog | None = None
         self._memory: MemoryDialog | None = None
         self._stores = stores
+        self._models = models
         self._theme = theme
         self._shortcuts = shortcuts
         self._window = window
@@ -78,7 +86,7 @@ class WindowDialogs(QObject):
         from errand.window.views.settings.dialog import SettingsDialog
 
         if self._settings is None:
-            self._settings = SettingsDialog(self._stores, self._theme, self._shortcuts, self._window)
+            self._settings = SettingsDialog(self._stores, self._models, self._theme, self._shortcuts, self._window)
             self._settings.finished.connect(self.settings_closed)
             self._settings.models_changed.connect(self.models_changed)
             self._settings.memory_requested.connect(lambda: self.open_memory(None))

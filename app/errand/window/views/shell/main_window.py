@@ -87,7 +87,7 @@ class MainWindow(QMainWindow):
         self.tabs = tabs
         self.conversations = conversations
         self.shortcuts = ShortcutStore(state)
-        self.dialogs = WindowDialogs(stores, theme, self.shortcuts, factory.clipboard, self)
+        self.dialogs = WindowDialogs(stores, factory.models, theme, self.shortcuts, factory.clipboard, self)
         self._palette: CommandPalette | None = None
         self.commands = WindowActions(self._slots(), self._go_to_tab, self.shortcuts)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from errand.protocol.settings import Model
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.theme import Theme
-from errand.window.views.composer.model_picker import ModelPicker
+from errand.window.views.shared.model_picker import ModelPicker
 
 OPUS = Model(
     id="anthropic/opus-5",
@@ -80,7 +80,7 @@ def open_picker(qtbot: QtBot, theme: Theme) -> Generator[Open]:
 
     def opened(defaults: TaskOptionDefaults, current: str) -> Person:
         picker = ModelPicker(theme, defaults, current, window)
-        picker.open_above(window)
+        picker.open_beside(window)
         return Person(picker)
 
     yield opened

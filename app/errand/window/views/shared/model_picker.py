@@ -18,7 +18,7 @@ from errand.window.stores.model_choice import (
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.style import plain_tool_tip, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
-from errand.window.views.composer.model_delegate import LINE, MARKS, LineMarks, ModelDelegate
+from errand.window.views.shared.model_delegate import LINE, MARKS, LineMarks, ModelDelegate
 from errand.window.widgets.dialogs import FramelessDialog, move_on_screen
 from errand.window.widgets.labels import TextLabel
 
@@ -116,14 +116,18 @@ class ModelPicker(FramelessDialog):
         line = self._line()
         return line.key if line is not None else ""
 
-    def open_above(self, button: QWidget) -> None:
-        """With its lower edge on the button that opened it, inside the window."""
+    def open_beside(self, button: QWidget) -> None:
+        """Above the button that opened it, or below it if there is more room; inside the window."""
         window, space = button.window(), self._theme.tokens.space_close
+        above = button.mapTo(window, QPoint(0, 0)).y() - space
+        below = window.height() - button.mapTo(window, QPoint(0, button.height())).y() - space
         width = min(self._theme.tokens.column * 5 // 6, window.width() - 2 * space)
         height = min(self._wanted_height(), window.height() * 3 // 5)
         self.resize(width, height)
-        corner = button.mapTo(window, QPoint(0, -height - space))
+        is_below = height > above and below > above
+        corner = button.mapTo(window, QPoint(0, button.height() + space if is_below else -height - space))
         corner.setX(max(space, min(corner.x(), window.width() - width - space)))
+        corner.setY(min(corner.y(), window.height() - height - space))
         corner.setY(max(space, corner.y()))
         move_on_screen(self, window.mapToGlobal(corner))
         self.show()
