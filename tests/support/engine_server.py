@@ -15,6 +15,7 @@ from errand.engine.agent.tasks.approval_modes import ApprovalModes
 from errand.engine.agent.tasks.chats import Chats
 from errand.engine.agent.tasks.comparison import ModelComparison
 from errand.engine.agent.tasks.conversation_agents import ConversationAgents
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.undo import Checkpoints
@@ -228,7 +229,8 @@ async def engine_server(
     runner = PlainRunner(log)
     asks = PendingAsks(log, database.asks)
     locks = AgentLocks(database, asks)
-    roster = ConversationAgents(log, database, locks, paths)
+    changes = ConversationChanges(log, database)
+    roster = ConversationAgents(log, database, changes, locks, paths)
     ended = asyncio.Event()
     token = AccessToken(TOKEN, lambda _: None)
     pool = McpPool(settings, keys, KnownServers(paths.mcp_known), no_sandbox, judge_here)
@@ -252,7 +254,8 @@ async def engine_server(
         runner=runner,
         running=runner,
         messages=runner,
-        modes=ApprovalModes(log, database, asks, tuple),
+        modes=ApprovalModes(log, database, changes, asks, tuple),
+        changes=changes,
         asks=runner,
         locks=locks,
         agents=roster,
@@ -265,7 +268,7 @@ async def engine_server(
         settings=settings,
         grants=Grants(),
         facts=facts,
-        forgetter=Forgetter(log, database, locks, memory, facts, sessions, RunningRecalls(), paths),
+        forgetter=Forgetter(log, database, changes, locks, memory, facts, sessions, RunningRecalls(), paths),
         memory=memory,
         sessions=sessions,
         skills=Skills(paths, paths.home / "home"),

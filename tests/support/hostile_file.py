@@ -133,7 +133,9 @@ class HostileFile:
     async def take(self, engine: EngineParts, folder: Path) -> None:
         """Import it into an engine."""
         services = engine.services
-        await Importer(services.log, services.database, services.locks, services.paths).run(self.write(folder))
+        await Importer(services.log, services.database, services.changes, services.locks, services.paths).run(
+            self.write(folder)
+        )
 
     async def confirm(self, engine: EngineParts) -> None:
         """Choose the workspace of the engine's tests for it, as a person would."""

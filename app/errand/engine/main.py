@@ -295,10 +295,11 @@ async def open_services(
     stack.push_async_callback(runner.close)
     memory.is_busy = lambda: bool(runner.running.shown())
     memory.start(background)
-    conversation_agents = ConversationAgents(log, database, locks, paths)
-    forgetter = Forgetter(log, database, locks, memory, facts, sessions, builder.recalls, paths)
+    conversation_agents = ConversationAgents(log, database, runner.changes, locks, paths)
+    forgetter = Forgetter(log, database, runner.changes, locks, memory, facts, sessions, builder.recalls, paths)
     background.start(forgetter.sweep(), name="texts that an earlier engine was forgetting")
-    background.start(Remover(log, database, locks, grants, contents, paths).sweep(), name="sweep of left files")
+    remover = Remover(log, database, runner.changes, locks, grants, contents, paths)
+    background.start(remover.sweep(), name="sweep of left files")
     background.keep(
         partial(checkpoints.run_pruning, lambda: settings.values.keep_changes_days), "pruning of changes", _RESTART_S
     )
@@ -313,6 +314,7 @@ async def open_services(
         running=runner.running,
         messages=runner.messages,
         modes=runner.modes,
+        changes=runner.changes,
         asks=asks,
         locks=locks,
         agents=conversation_agents,

@@ -199,7 +199,13 @@ async def test_what_was_allowed_in_a_deleted_conversation_is_not_allowed_in_a_fi
         services.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(found, archived=True)))
         await services.log.flush()
         await Remover(
-            services.log, services.database, services.locks, services.grants, services.contents, services.paths
+            services.log,
+            services.database,
+            services.changes,
+            services.locks,
+            services.grants,
+            services.contents,
+            services.paths,
         ).delete(found.id)
         ran.unlink()
         assert await services.database.grants.valid() == ()

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -40,7 +41,15 @@ async def engine(tmp_path: Path) -> AsyncGenerator[EngineParts]:
 
 def remover(parts: EngineParts) -> Remover:
     services = parts.services
-    return Remover(services.log, services.database, services.locks, services.grants, services.contents, services.paths)
+    return Remover(
+        services.log,
+        services.database,
+        services.changes,
+        services.locks,
+        services.grants,
+        services.contents,
+        services.paths,
+    )
 
 
 async def worked(parts: EngineParts, *attachments: str, own_folder: bool = False) -> Task:
@@ -163,13 +172,17 @@ async def test_prune_deletes_unreferenced_pictures_except_recent_ones(engine: En
 async def test_rename_during_deletion_does_not_restore_the_conversation(engine: EngineParts) -> None:
     put_away = await archived(engine, await worked(engine))
     deleting = asyncio.create_task(remover(engine).delete(put_away.id))
+    changes, title = engine.services.changes, "Renamed"
     while not deleting.done():
-        engine.services.log.publish(ConversationUpdate(conversation=put_away))  # read before, published after
-        await engine.services.log.flush()
-        if any(isinstance(event, ConversationDeleted) for event in engine.watcher.events):
-            break
+        title += "."
+        renamed = msgspec.structs.replace(put_away, title=title)
+        with suppress(NotFound):
+            await changes.change(put_away.id, lambda _, renamed=renamed: renamed)
+        await asyncio.sleep(0)
     await deleting
-    assert await engine.services.database.conversations.get(put_away.id) is None
+    await engine.services.log.flush()
+    assert title != "Renamed."
+    assert not await engine.services.database.conversations.exists(put_away.id)
 
 
 @on_both

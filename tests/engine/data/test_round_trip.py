@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from errand.engine.agent.run.pending_asks import PendingAsks
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks
 from errand.engine.core.errors import Conflict, InvalidParams, NotFound
 from errand.engine.core.settings import Settings
@@ -47,6 +48,7 @@ class Home:
         self.paths = paths
         self.database = database
         self.log = log
+        self.changes = ConversationChanges(log, database)
         self.locks = AgentLocks(database, PendingAsks(log, database.asks))
 
     async def export(self, path: Path, *ids: str, overwrite: bool = False) -> DataExportResult:
@@ -54,7 +56,7 @@ class Home:
         return await export_json(self.database, self.paths, Redactor(), params)
 
     async def take(self, path: Path) -> DataImportResult:
-        return await Importer(self.log, self.database, self.locks, self.paths).run(path)
+        return await Importer(self.log, self.database, self.changes, self.locks, self.paths).run(path)
 
     def conversation(self) -> Conversation:
         """A conversation with its own folder."""

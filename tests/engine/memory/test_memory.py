@@ -393,7 +393,13 @@ async def delete(engine: EngineParts, conversation_id: str) -> None:
     await change(engine, conversation_id, archived=True)
     services = engine.services
     remover = Remover(
-        services.log, services.database, services.locks, services.grants, services.contents, services.paths
+        services.log,
+        services.database,
+        services.changes,
+        services.locks,
+        services.grants,
+        services.contents,
+        services.paths,
     )
     await remover.delete(conversation_id)
 

@@ -15,6 +15,7 @@ import msgspec
 
 from errand.database_file import list_copies
 from errand.engine.agent.run.recall import RunningRecalls
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.core.errors import AgentBusy, EngineError, NotFound
 from errand.engine.data import conversation_files
 from errand.engine.data.forget_plan import ForgetPlan, forget_plan, requested_nodes
@@ -37,7 +38,6 @@ from errand.protocol.events import (
     AgentUpdate,
     AskUpdate,
     BackgroundUpdate,
-    ConversationUpdate,
     EventRecord,
     TaskMessage,
     TaskUpdate,
@@ -67,6 +67,7 @@ class Forgetter:
         self,
         log: EventLog,
         database: Database,
+        changes: ConversationChanges,
         locks: ConversationLocks,
         memory: MemoryEntries,
         facts: Facts,
@@ -76,6 +77,7 @@ class Forgetter:
     ) -> None:
         self._log = log
         self._database = database
+        self._changes = changes
         self._locks = locks
         self._memory = memory
         self._facts = facts
@@ -135,6 +137,8 @@ class Forgetter:
             files = plan.outputs | plan.pictures | frozenset(file for one in earlier for file in one.files)
             await self._begin(plan, files, by)
             self._drop_background(plan)
+            for conversation in plan.conversations:  # before the events: each change of it is one that has the title
+                await self._changes.change(conversation.id, plan.scrubber.conversation)
             await self._rewrite(plan)
             for fact in plan.facts:
                 with suppress(NotFound):  # declined meanwhile
@@ -210,8 +214,6 @@ class Forgetter:
             self._log.publish(AgentUpdate(agent=agent))
         for task in plan.changed_tasks:
             self._log.publish(TaskUpdate(task=task))
-        for conversation in plan.changed_titles:
-            self._log.publish(ConversationUpdate(conversation=conversation))
         await self._log.flush()
         nodes = plan.changed_nodes
         for at in range(0, len(nodes), _AT_ONCE):

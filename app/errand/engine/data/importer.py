@@ -14,8 +14,9 @@ from typing import IO, TypeVar
 import msgspec
 from sqlalchemy.exc import IntegrityError
 
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks
-from errand.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, StorageError
+from errand.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, NotFound, StorageError
 from errand.engine.core.fair_share import short_switches
 from errand.engine.core.input_limits import LARGEST_RECORD
 from errand.engine.core.workspace_threads import in_workspace
@@ -40,7 +41,7 @@ from errand.engine.tools.files.file_walk import LONGEST_S, TooLong, walk
 from errand.engine.tools.plain_text import clean_name
 from errand.paths import Paths
 from errand.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
-from errand.protocol.conversations import Node
+from errand.protocol.conversations import Conversation, Node
 from errand.protocol.data import DataImportResult, LeftOut
 from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
 from errand.regular_file import open_regular, read_regular
@@ -234,6 +235,7 @@ class _ImportTotals:
 class Importer:
     log: EventLog
     database: Database
+    changes: ConversationChanges
     locks: AgentLocks
     paths: Paths
 
@@ -322,12 +324,12 @@ class Importer:
                     moved = msgspec.structs.replace(agent, head_id=growth.head_id, version=agent.version + 1)
                     self.log.publish(AgentUpdate(agent=moved))
                     await self.log.flush()
-        present = await self.database.conversations.get(
-            bundle.conversation.id
-        )  # a person may have changed it meanwhile
-        if present is not None:
-            updated_at = max(present.updated_at, bundle.conversation.updated_at)
-            self.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(present, updated_at=updated_at)))
+
+        def touch(present: Conversation) -> Conversation:
+            return msgspec.structs.replace(present, updated_at=max(present.updated_at, bundle.conversation.updated_at))
+
+        with suppress(NotFound):  # deleted meanwhile
+            await self.changes.change(bundle.conversation.id, touch)
             await self.log.flush()
 
     async def _insert(self, bundle: Bundle) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.notes import contents_in, noted_changes
 from errand.engine.core.errors import AgentBusy, Conflict, EngineError, InvalidParams, NotFound
@@ -42,6 +43,7 @@ class Remover:
         self,
         log: EventLog,
         database: Database,
+        changes: ConversationChanges,
         locks: ConversationLocks,
         grants: Grants,
         contents: ContentStore,
@@ -49,6 +51,7 @@ class Remover:
     ) -> None:
         self._log = log
         self._database = database
+        self._changes = changes
         self._locks = locks
         self._grants = grants
         self._paths = paths
@@ -125,15 +128,15 @@ class Remover:
 
     async def _remove(self, conversation_id: str) -> None:
         async with self._locks.lock_conversation(conversation_id):
-            await self._check(conversation_id)
-            gone = Removal(conversation_id, await self._files(conversation_id))
-            self._database.journal.put(removal.begin(gone))
-            await self._log.flush()
-            await removal.delete_rows(self._database.journal, conversation_id)
-            # Repeat if it was renamed meanwhile: a change based on an earlier read restores the row.
-            while await self._database.conversations.exists(conversation_id):
-                self._log.publish(ConversationDeleted(conversation_id=conversation_id), also=(removal.begin(gone),))
+            # A change that has read the conversation would restore its row; once this is stored, none finds it.
+            async with self._changes.exclusive(conversation_id):
+                await self._check(conversation_id)
+                gone = Removal(conversation_id, await self._files(conversation_id))
+                self._database.journal.put(removal.begin(gone))
                 await self._log.flush()
+            await removal.delete_rows(self._database.journal, conversation_id)
+            self._log.publish(ConversationDeleted(conversation_id=conversation_id), also=(removal.begin(gone),))
+            await self._log.flush()
         await self._forget_grants(conversation_id)
 
     async def _forget_grants(self, conversation_id: str) -> None:

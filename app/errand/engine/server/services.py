@@ -9,6 +9,7 @@ from errand.engine.agent.tasks.approval_modes import ApprovalModes
 from errand.engine.agent.tasks.chats import Chats
 from errand.engine.agent.tasks.comparison import ModelComparison
 from errand.engine.agent.tasks.conversation_agents import ConversationAgents
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.undo import Checkpoints
@@ -94,6 +95,7 @@ class Services:
     running: ShownTasks
     messages: TaskMessages
     modes: ApprovalModes
+    changes: ConversationChanges
     asks: AskAnswers
     locks: AgentLocks
     agents: ConversationAgents

@@ -6,30 +6,32 @@ import msgspec
 
 from errand.engine.agent.run.pending_asks import PendingAsks
 from errand.engine.agent.run.task_run import TaskRun
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.core.errors import NotFound
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.protocol.conversations import Conversation
-from errand.protocol.events import ConversationUpdate, TaskUpdate
+from errand.protocol.events import TaskUpdate
 from errand.protocol.tasks import ApproveMode, Task
 
 
 class ApprovalModes:
-    """Holds the modes that were changed since the engine started: stored conversations may be older by one write."""
+    """Holds the modes changed since the engine started: a task that is being started may have an older one."""
 
     def __init__(
-        self, log: EventLog, database: Database, asks: PendingAsks, runs: Callable[[], Iterable[TaskRun]]
+        self,
+        log: EventLog,
+        database: Database,
+        changes: ConversationChanges,
+        asks: PendingAsks,
+        runs: Callable[[], Iterable[TaskRun]],
     ) -> None:
         self._log = log
         self._database = database
+        self._changes = changes
         self._asks = asks
         self._runs = runs
         self._changed: dict[str, ApproveMode] = {}
-
-    def current(self, conversation: Conversation) -> Conversation:
-        """The conversation with its newest mode. Publish it without a wait in between."""
-        mode = self._changed.get(conversation.id, conversation.approve)
-        return msgspec.structs.replace(conversation, approve=mode)
 
     async def change(self, conversation_id: str, mode: ApproveMode, by: str, *, attended: bool) -> Conversation:
         """Set the mode for all tasks, running or interrupted, and settle the approvals that it allows or denies.
@@ -42,13 +44,11 @@ class ApprovalModes:
             run.set_approve(mode, attended=attended)
         self._asks.settle_in_mode(conversation_id, mode, by)
         active = await self._database.tasks.active()
-        stored = await self._database.conversations.get(conversation_id)
-        if stored is None:
+        try:
+            conversation = await self._changes.change(conversation_id, self._with_newest_mode)
+        except NotFound:
             self._changed.pop(conversation_id, None)
-            raise NotFound(f"There is no conversation {conversation_id!r}.")
-        conversation = self.current(stored)
-        if conversation != stored:
-            self._log.publish(ConversationUpdate(conversation=conversation))
+            raise
         running = {run.task.id for run in self._running(conversation_id)}
         for task in active:
             is_idle = task.status == "interrupted" and task.id not in running
@@ -59,6 +59,10 @@ class ApprovalModes:
                 self._log.publish(TaskUpdate(task=changed))
         await self._log.flush()
         return conversation
+
+    def _with_newest_mode(self, conversation: Conversation) -> Conversation:
+        mode = self._changed.get(conversation.id, conversation.approve)
+        return msgspec.structs.replace(conversation, approve=mode)
 
     def _running(self, conversation_id: str) -> tuple[TaskRun, ...]:
         return tuple(run for run in self._runs() if run.task.conversation_id == conversation_id)

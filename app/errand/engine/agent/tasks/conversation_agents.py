@@ -8,6 +8,7 @@ import msgspec
 from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.history.participants import checked_name, unused_name
 from errand.engine.agent.prompt.texts import prompt_text
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks, KeyedLock
 from errand.engine.agent.tasks.task_target import NO_TITLE, make_workspace, new_conversation
 from errand.engine.core.errors import Conflict, InvalidParams, NotFound
@@ -38,9 +39,12 @@ BUILTIN_PERSONALITIES = (
 
 
 class ConversationAgents:
-    def __init__(self, log: EventLog, database: Database, locks: AgentLocks, paths: Paths) -> None:
+    def __init__(
+        self, log: EventLog, database: Database, changes: ConversationChanges, locks: AgentLocks, paths: Paths
+    ) -> None:
         self._log = log
         self._database = database
+        self._changes = changes
         self._locks = locks
         self._paths = paths
         self._conversation_locks = KeyedLock()
@@ -92,10 +96,7 @@ class ConversationAgents:
         agent = await self.get(agent_id)
         await self._locks.acquire(agent)
         try:
-            conversation = await self._conversation(agent.conversation_id)
-            left = _without_agent(agent, conversation)
-            if left != conversation:
-                self._log.publish(ConversationUpdate(conversation=left))
+            await self._changes.change(agent.conversation_id, lambda conversation: _without_agent(agent, conversation))
             self._log.publish(AgentDeleted(agent_id=agent.id, conversation_id=agent.conversation_id))
             await self._log.flush()
         finally:

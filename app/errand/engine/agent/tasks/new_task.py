@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from errand.engine.agent.history.branch import BranchWriter
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.task_target import TaskTarget, publish_target
 from errand.engine.core.addresses import check_address
 from errand.engine.core.errors import ConfigurationError, InvalidParams
@@ -93,9 +94,9 @@ async def new_task(params: TaskStartParams, target: TaskTarget, settings: Settin
     )
 
 
-def publish_task(task: Task, target: TaskTarget, log: EventLog) -> BranchWriter:
+async def publish_task(task: Task, target: TaskTarget, log: EventLog, changes: ConversationChanges) -> BranchWriter:
     """Publish conversation, agent and task, in the order that storage requires; returns the agent's branch."""
-    publish_target(target, log)
+    await publish_target(target, log, changes)
     log.publish(TaskUpdate(task=task))
     return BranchWriter(target.agent, log)
 

@@ -10,6 +10,7 @@ from errand.engine.agent.run.delegation import Delegation
 from errand.engine.agent.run.task_builder import TaskBuilder
 from errand.engine.agent.run.task_state import ended_task, status_text
 from errand.engine.agent.tasks.approval_modes import ApprovalModes
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks, KeyedLock
 from errand.engine.agent.tasks.new_task import check_start_params
 from errand.engine.agent.tasks.restart import RestartResume
@@ -42,7 +43,7 @@ class AgentTaskRunner:
     """Runs each task as an asyncio task in `background`; one task at a time per agent.
 
     `running` are the running tasks, `messages` what their agents have not read yet, `modes` the approval modes of
-    conversations.
+    conversations, `changes` the changes of conversations.
     """
 
     def __init__(self, builder: TaskBuilder, locks: AgentLocks, models: ModelRouter, background: Background) -> None:
@@ -50,10 +51,11 @@ class AgentTaskRunner:
         self._builder = builder
         self._locks = locks
         self._background = background
-        self.modes = ApprovalModes(builder.log, builder.database, builder.asks, lambda: self.running.all)
-        self._factory = TaskFactory(builder, models, self.modes)
+        self.changes = ConversationChanges(builder.log, builder.database)
+        self.modes = ApprovalModes(builder.log, builder.database, self.changes, builder.asks, lambda: self.running.all)
+        self._factory = TaskFactory(builder, models, self.changes)
         self._titles = ConversationTitles(
-            builder.log, builder.database, builder.settings, models, self.modes, builder.daily_budget
+            builder.log, builder.database, builder.settings, models, self.changes, builder.daily_budget
         )
         self._rounds = Rounds(builder.log, builder.database, locks)
         self._task_locks = KeyedLock()

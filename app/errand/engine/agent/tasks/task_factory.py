@@ -17,7 +17,7 @@ from errand.engine.agent.run.task_builder import TaskBuilder
 from errand.engine.agent.run.task_run import TaskRun
 from errand.engine.agent.run.task_state import ended_task, status_text, with_status
 from errand.engine.agent.tasks import manual_summary
-from errand.engine.agent.tasks.approval_modes import ApprovalModes
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.follow_up_tasks import retry_params, task_after_chat
 from errand.engine.agent.tasks.new_task import check_start_params, new_task, publish_message, publish_task
 from errand.engine.agent.tasks.rounds import next_reply
@@ -52,10 +52,10 @@ class StartedTask:
 
 
 class TaskStarter:
-    def __init__(self, builder: TaskBuilder, models: ModelRouter, modes: ApprovalModes) -> None:
+    def __init__(self, builder: TaskBuilder, models: ModelRouter, changes: ConversationChanges) -> None:
         self._builder = builder
         self._models = models
-        self._modes = modes
+        self._changes = changes
         # Of the conversations: the models whose user was told that a thinking level is not sent.
         self._told: set[tuple[str, str, ThinkingLevel]] = set()
 
@@ -76,8 +76,7 @@ class TaskStarter:
         participants = await participants_of(target.agent, self._builder.database)
         history = await self._history(after, target, participants)
         await make_workspace(target.conversation)
-        target = replace(target, conversation=self._modes.current(target.conversation))
-        branch = publish_task(task, target, self._builder.log)
+        branch = await publish_task(task, target, self._builder.log, self._changes)
         branch.position = branch.position.advance(after)
         chosen = None if is_again else params.thinking_level
         publish_message(task, message, branch, target, tuple(self._about_model(task, chosen)))
@@ -104,8 +103,7 @@ class TaskStarter:
         task = await new_task(params, target, self._builder.settings.values, self._models)
         task = as_sub_task(task, order, calling)
         model = calling.model if task.own_key else self._models.open_again(task.model, task.api_base)
-        target = replace(target, conversation=self._modes.current(target.conversation))
-        branch = publish_task(task, target, self._builder.log)
+        branch = await publish_task(task, target, self._builder.log, self._changes)
         given = TextBlock(text=order.prompt, task_from=target.caller)
         publish_message(task, (given,), branch, target)
         await self._store(task)
@@ -148,8 +146,7 @@ class TaskStarter:
         participants = await participants_of(target.agent, self._builder.database)
         history = await self._history(after, target, participants)
         await make_workspace(target.conversation)
-        target = replace(target, conversation=self._modes.current(target.conversation))
-        branch = publish_task(task, target, self._builder.log)
+        branch = await publish_task(task, target, self._builder.log, self._changes)
         branch.set_head(after, branch.agent.version)
         await self._store(task)
         personality = participants.with_introduction(target.personality)
@@ -272,9 +269,9 @@ class TaskStart:
 class TaskFactory:
     """Prepares task starts. Each method checks first; nothing is stored before `begin`."""
 
-    def __init__(self, builder: TaskBuilder, models: ModelRouter, modes: ApprovalModes) -> None:
+    def __init__(self, builder: TaskBuilder, models: ModelRouter, changes: ConversationChanges) -> None:
         self._builder = builder
-        self._starter = TaskStarter(builder, models, modes)
+        self._starter = TaskStarter(builder, models, changes)
 
     async def new(self, params: TaskStartParams, version: int | None, remark: NoticeData | None) -> TaskStart:
         """A task with a message and an optional `remark`; `begin` raises `Conflict` on a version mismatch."""

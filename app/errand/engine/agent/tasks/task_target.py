@@ -1,6 +1,7 @@
 """Finds or creates the conversation, agent and workspace for a task."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.agent.history.participants import first_speaker, unused_name
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.core.errors import InvalidParams, NotFound, UnconfirmedWorkspace
 from errand.engine.core.ids import new_id
 from errand.engine.core.workspace_threads import in_workspace
@@ -29,9 +31,17 @@ _TITLE_LENGTH = 60
 _LAST_TASKS = 20
 
 
+def _unchanged(conversation: Conversation) -> Conversation:
+    return conversation
+
+
 @dataclass(frozen=True, slots=True)
 class TaskTarget:
-    """`author` wrote the task's message; `remark` follows that message. `caller` is the agent that gave the task."""
+    """`author` wrote the task's message; `remark` follows that message. `caller` is the agent that gave the task.
+
+    `choose` is what the start changes in a stored conversation; in `conversation` it is done. `is_new`: that one is not
+    stored yet.
+    """
 
     conversation: Conversation
     agent: Agent
@@ -39,16 +49,24 @@ class TaskTarget:
     remark: NoticeData | None = None
     author: str = "user"
     caller: str = ""
+    choose: Callable[[Conversation], Conversation] = _unchanged
+    is_new: bool = False
 
 
 async def find_target(params: TaskStartParams, database: Database, paths: Paths) -> TaskTarget:
     """The target named in `params`, or a new conversation with a new agent. Nothing is stored yet."""
-    conversation = await _conversation(params, database, paths)
+    is_new, choose = params.conversation_id is None, _unchanged
+    if params.conversation_id is None:
+        conversation = await _new_conversation(params, paths)
+    else:
+        stored = await _stored_conversation(params.conversation_id, params, database)
+        choose = await _choice(params)
+        conversation = choose(stored)
     agent = await _agent(params, conversation, database)
     personality = await personality_of(params.personality_id, agent, database)
     if agent.version == 0:
         agent = msgspec.structs.replace(agent, color=personality.color)
-    return TaskTarget(conversation, agent, personality)
+    return TaskTarget(conversation, agent, personality, choose=choose, is_new=is_new)
 
 
 async def with_personality(agent: Agent, personality: Personality, database: Database) -> Agent:
@@ -76,27 +94,46 @@ async def make_workspace(conversation: Conversation) -> None:
     await in_workspace(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
 
 
-def publish_target(target: TaskTarget, log: EventLog) -> None:
-    """Store and announce a target; an existing conversation is touched and unarchived."""
-    touched = msgspec.structs.replace(target.conversation, updated_at=datetime.now(UTC), archived=False)
-    log.publish(ConversationUpdate(conversation=touched))
+async def publish_target(target: TaskTarget, log: EventLog, changes: ConversationChanges) -> None:
+    """Store and announce a target; an existing conversation is touched and unarchived.
+
+    Raises `NotFound` if it was deleted meanwhile. There is no wait after the first event.
+    """
+
+    def touch(conversation: Conversation) -> Conversation:
+        return msgspec.structs.replace(target.choose(conversation), updated_at=datetime.now(UTC), archived=False)
+
+    if target.is_new:
+        log.publish(ConversationUpdate(conversation=touch(target.conversation)))
+    else:
+        await changes.change(target.conversation.id, touch)
     if target.agent.version == 0:
         log.publish(AgentUpdate(agent=target.agent))
 
 
-async def _conversation(params: TaskStartParams, database: Database, paths: Paths) -> Conversation:
-    if params.conversation_id is not None:
-        found = await database.conversations.get(params.conversation_id)
-        if found is None:
-            raise NotFound(f"There is no conversation {params.conversation_id!r}.")
-        if found.title == NO_TITLE:
-            found = msgspec.structs.replace(found, title=_title(params))
-        if params.network is not None:
-            found = msgspec.structs.replace(found, network=params.network)
-        if params.workspace is None:
-            await _check_workspace(found)
-            return found
-        return with_workspace(found, await workspace_folder(params.workspace))
+async def _stored_conversation(conversation_id: str, params: TaskStartParams, database: Database) -> Conversation:
+    found = await database.conversations.get(conversation_id)
+    if found is None:
+        raise NotFound(f"There is no conversation {conversation_id!r}.")
+    if params.workspace is None:
+        await _check_workspace(found)
+    return found
+
+
+async def _choice(params: TaskStartParams) -> Callable[[Conversation], Conversation]:
+    """What the person chose for a stored conversation together with the task."""
+    folder = None if params.workspace is None else await workspace_folder(params.workspace)
+
+    def choose(conversation: Conversation) -> Conversation:
+        title = _title(params) if conversation.title == NO_TITLE else conversation.title
+        network = params.network or conversation.network
+        chosen = msgspec.structs.replace(conversation, title=title, network=network)
+        return chosen if folder is None else with_workspace(chosen, folder)
+
+    return choose
+
+
+async def _new_conversation(params: TaskStartParams, paths: Paths) -> Conversation:
     conversation = await new_conversation(_title(params), params.workspace, paths)
     if params.network is not None:
         conversation = msgspec.structs.replace(conversation, network=params.network)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import time
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,10 +13,10 @@ import msgspec
 from errand.engine.agent.history.visible_history import shorten
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.agent.run.limits import DailyBudget, reached_limit
-from errand.engine.agent.tasks.approval_modes import ApprovalModes
+from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.task_target import title_of
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.errors import EngineError
+from errand.engine.core.errors import EngineError, NotFound
 from errand.engine.core.messages import AssistantMessage, user_text
 from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
@@ -25,7 +25,7 @@ from errand.engine.models.reply.usage import usage_or_estimate, with_usage
 from errand.engine.models.router import ModelRouter
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import turns
-from errand.protocol.events import ConversationUpdate
+from errand.protocol.conversations import Conversation
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
 
@@ -56,14 +56,14 @@ class ConversationTitles:
         database: Database,
         settings: Settings,
         models: ModelRouter,
-        modes: ApprovalModes,
+        changes: ConversationChanges,
         daily_budget: DailyBudget,
     ) -> None:
         self._log = log
         self._database = database
         self._settings = settings
         self._models = models
-        self._modes = modes
+        self._changes = changes
         self._daily_budget = daily_budget
 
     def is_wanted(self, ended: Task) -> bool:
@@ -101,11 +101,13 @@ class ConversationTitles:
         """Unless somebody renamed it, or removed a text, meanwhile."""
         if await self._unnamed(conversation_id) != found:
             return
-        await self._log.flush()  # what was changed meanwhile is kept
-        conversation = await self._database.conversations.get(conversation_id)
-        if conversation is not None and conversation.title == found.title:
-            named = msgspec.structs.replace(self._modes.current(conversation), title=title)
-            self._log.publish(ConversationUpdate(conversation=named))
+
+        def rename(conversation: Conversation) -> Conversation:
+            is_unnamed = conversation.title == found.title
+            return msgspec.structs.replace(conversation, title=title) if is_unnamed else conversation
+
+        with suppress(NotFound):
+            await self._changes.change(conversation_id, rename)
             await self._log.flush()
 
     async def _ask(self, name: str, found: _Unnamed, ended: Task) -> str:

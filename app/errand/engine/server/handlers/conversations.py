@@ -45,7 +45,6 @@ from errand.protocol.conversations import (
     TreeHead,
     TurnTaking,
 )
-from errand.protocol.events import ConversationUpdate
 
 _LONGEST_TITLE = 500
 _MOST_KEPT = 100
@@ -132,37 +131,44 @@ async def change(
     services: Services, session: ClientSession, params: ConversationChangeParams
 ) -> ConversationChangeResult:
     folder = None if params.workspace is None else await workspace_folder(params.workspace)
-    old = await _find(services, params.conversation_id)
+    await _check_change(services, params)
+    was_archived = False
+
+    def apply(old: Conversation) -> Conversation:
+        nonlocal was_archived
+        was_archived = old.archived
+        archived = old.archived if params.archived is None else params.archived
+        return msgspec.structs.replace(
+            old if folder is None else with_workspace(old, folder),
+            title=old.title if params.title is None else params.title.strip(),
+            # Renaming or pinning keeps the position in the list; archiving restarts the count of days.
+            updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),
+            archived=archived,
+            pinned=old.pinned if params.pinned is None else params.pinned,
+            turn_taking=old.turn_taking if params.turn_taking is None else params.turn_taking,
+            kept=_kept(old.kept, params),
+            network=params.network or old.network,
+            remembers=old.remembers if params.remembers is None else params.remembers,
+            recalls=old.recalls if params.recalls is None else params.recalls,
+        )
+
+    new = await services.changes.change(params.conversation_id, apply)
+    if new.archived and not was_archived:
+        await services.sessions.close_conversation(new.id)
+    if params.approve is not None:
+        new = await services.modes.change(new.id, params.approve, session.client_name, attended=True)
+    return ConversationChangeResult(conversation=new)
+
+
+async def _check_change(services: Services, params: ConversationChangeParams) -> None:
+    found = await _find(services, params.conversation_id)
     if params.title is not None and not 1 <= len(params.title.strip()) <= _LONGEST_TITLE:
         raise InvalidParams(f"title: a text of 1 to {_LONGEST_TITLE} characters.")
     for node_id in (params.keep_node_id, params.release_node_id):
         if node_id is not None:
-            await _check_node(services, old.id, node_id)
+            await _check_node(services, found.id, node_id)
     if params.turn_taking is not None:
-        await _check_turns(services, old.id, params.turn_taking)
-    archived = old.archived if params.archived is None else params.archived
-    placed = old if folder is None else with_workspace(old, folder)
-    new = msgspec.structs.replace(
-        services.modes.current(placed),
-        title=old.title if params.title is None else params.title.strip(),
-        # Renaming or pinning keeps the position in the list; archiving restarts the count of days.
-        updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),
-        archived=archived,
-        pinned=old.pinned if params.pinned is None else params.pinned,
-        turn_taking=old.turn_taking if params.turn_taking is None else params.turn_taking,
-        kept=_kept(old.kept, params),
-        network=params.network or old.network,
-        remembers=old.remembers if params.remembers is None else params.remembers,
-        recalls=old.recalls if params.recalls is None else params.recalls,
-    )
-    if new != old:
-        services.log.publish(ConversationUpdate(conversation=new))
-    if archived and not old.archived:
-        await services.sessions.close_conversation(old.id)
-    if params.approve is not None:
-        await services.log.flush()  # the next step reads it
-        new = await services.modes.change(new.id, params.approve, session.client_name, attended=True)
-    return ConversationChangeResult(conversation=new)
+        await _check_turns(services, found.id, params.turn_taking)
 
 
 def _kept(old: tuple[str, ...], params: ConversationChangeParams) -> tuple[str, ...]:

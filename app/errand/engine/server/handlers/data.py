@@ -47,7 +47,9 @@ async def export(services: Services, session: ClientSession, params: DataExportP
 async def import_file(services: Services, session: ClientSession, params: DataImportParams) -> DataImportResult:
     from errand.engine.data.importer import Importer  # it imports the formats of many programs
 
-    return await Importer(services.log, services.database, services.locks, services.paths).run(Path(params.path))
+    return await Importer(services.log, services.database, services.changes, services.locks, services.paths).run(
+        Path(params.path)
+    )
 
 
 async def find(services: Services, session: ClientSession, params: EmptyParams) -> DataFindResult:
@@ -81,7 +83,15 @@ async def _close_sessions(services: Services) -> None:
 
 
 def _remover(services: Services) -> Remover:
-    return Remover(services.log, services.database, services.locks, services.grants, services.contents, services.paths)
+    return Remover(
+        services.log,
+        services.database,
+        services.changes,
+        services.locks,
+        services.grants,
+        services.contents,
+        services.paths,
+    )
 
 
 HANDLERS = (
