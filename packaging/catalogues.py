@@ -5,6 +5,7 @@ language begins with an empty catalogue. setup.py compiles when Errand is instal
 """
 
 import ast
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -105,9 +106,13 @@ def update(language: str, template: Catalog) -> None:
 
 
 def compile_all() -> None:
+    """Each is replaced in one step, since Errand may read it at this moment."""
     for language in languages():
-        with catalogue_file(language).with_suffix(".mo").open("wb") as stream:
+        file = catalogue_file(language).with_suffix(".mo")
+        part = file.with_name(f"{file.name}.{os.getpid()}")
+        with part.open("wb") as stream:
             write_mo(stream, read(language))
+        os.replace(part, file)
 
 
 def main() -> int:

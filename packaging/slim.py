@@ -21,7 +21,9 @@ _QT_PLUGINS = (
 )
 # Platforms without windows of a desktop, but for the one that the tests draw on; a keyboard that is made of QML.
 _QT_NEEDLESS_PLUGINS = ("qeglfs", "qlinuxfb", "qminimal", "qvkkhrdisplay", "qvnc", "qtvirtualkeyboard", "qpdf")
-_QT_FOLDERS = ("include", "doc", "glue", "typesystems", "Qt/qml", "Qt/metatypes", "Qt/translations", "Qt/libexec")
+_QT_FOLDERS = ("include", "doc", "glue", "typesystems", "Qt/qml", "Qt/metatypes", "Qt/libexec")
+# Qt's own texts stay in the languages that Errand has.
+_QT_TEXTS = frozenset(f"qtbase_{one.name}.qm" for one in (Path(__file__).parents[1] / "resources" / "locale").iterdir())
 _QT_PROGRAMS = (
     *("assistant", "designer", "linguist", "lrelease", "lupdate", "rcc", "uic", "balsam", "balsamui", "svgtoqml"),
     *("qmlformat", "qmllint", "qmlls", "qmlcachegen", "qmlimportscanner", "qmltyperegistrar", "qsb", "deploy_lib"),
@@ -52,6 +54,8 @@ def _of_qt(qt: Path) -> Iterator[Path]:
     yield from (one for one in qt.glob("Qt*.pyd") if one.stem not in kept)
     yield from (qt / name for name in _QT_FOLDERS if (qt / name).exists())
     yield from (one for one in _listed(qt) if one.is_file() and one.stem in _QT_PROGRAMS)
+    for folder in (qt / "Qt" / "translations", qt / "translations"):
+        yield from (one for one in _listed(folder) if one.name not in _QT_TEXTS)
     libraries = {f"Qt6{name}" for name in (*_QT_MODULES, *_QT_LIBRARIES)}
     for one in (*qt.glob("Qt/lib/libQt6*"), *qt.glob("Qt6*.dll")):
         if one.name.partition(".")[0].removeprefix("lib") not in libraries:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(_ROOT / "packaging"))
 
 from catalogues import compile_all, extract, languages, read, texts  # noqa: E402 - packaging/ is no package
 
-_PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+_PLACEHOLDER = re.compile(r"\{[^{}]*\}|%(?:\(\w+\))?[sr]")
 
 
 @pytest.fixture(autouse=True)
@@ -109,3 +109,19 @@ def test_the_command_line_speaks_the_chosen_language(tmp_path: Path) -> None:
         [sys.executable, "-m", "errand", "--help"], env=environment, capture_output=True, text=True, check=True
     )
     assert "Aufgabe" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["list", "--help"], ("Aufruf: errand list", "Optionen:", "diese Hilfe zeigen")),
+        (["show"], ("diese Argumente fehlen: ", "Hilfe: errand show --help")),
+        (["list", "--limit"], ("erwartet ein Argument",)),
+    ],
+)
+def test_argparse_speaks_the_chosen_language(arguments: list[str], said: tuple[str, ...], tmp_path: Path) -> None:
+    compile_all()
+    environment = {**os.environ, "ERRAND_HOME": str(tmp_path), "ERRAND_LANGUAGE": "de"}
+    command = [sys.executable, "-m", "errand", *arguments]
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert all(words in shown.stdout + shown.stderr for words in said), shown.stdout + shown.stderr

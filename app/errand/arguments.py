@@ -4,8 +4,10 @@ import argparse
 from typing import NoReturn
 
 from errand.printable import printable
+from errand.translation import tr
 
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"errand: {printable(message)}\nTry: {self.prog} --help\n")
+        again = tr("Try: {command}").format(command=f"{self.prog} --help")
+        self.exit(2, f"errand: {printable(message)}\n{again}\n")

@@ -37,7 +37,7 @@ from errand.protocol.notices import (
     UnknownPrice,
 )
 from errand.protocol.tasks import LimitKind
-from errand.translation import marked, tr, trn
+from errand.translation import decimal, marked, tr, trn
 
 # Stands in the place of each text that a person had removed for good.
 FORGOTTEN = marked("Forgotten by you")
@@ -224,17 +224,21 @@ def limit_text(limit: LimitKind, value: float) -> str:
         case "minutes":
             return trn("The limit of {n} minute is reached.", "The limit of {n} minutes is reached.", round(value))
         case "money":
-            return tr("The budget of {amount} is used up.").format(amount=f"${value:.2f}")
+            return tr("The budget of {amount} is used up.").format(amount=_dollars(value))
         case "tokens":
             return trn("The limit of {n} token is reached.", "The limit of {n} tokens is reached.", round(value))
         case "day_money":
-            return tr("The daily budget of {amount} is used up.").format(amount=f"${value:.2f}")
+            return tr("The daily budget of {amount} is used up.").format(amount=_dollars(value))
         case "day_tokens":
             return trn(
                 "The daily limit of {n} token is reached.", "The daily limit of {n} tokens is reached.", round(value)
             )
         case _:
             assert_never(limit)
+
+
+def _dollars(amount: float) -> str:
+    return tr("${amount}").format(amount=decimal(f"{amount:.2f}"))
 
 
 def share_text(share: LimitShare) -> str:
@@ -254,7 +258,7 @@ def share_text(share: LimitShare) -> str:
             text, form = tr("{used} of today's {limit} tokens"), ",.0f"
         case _:
             assert_never(share.limit)
-    return text.format(used=format(used, form), limit=format(value, form))
+    return text.format(used=decimal(format(used, form)), limit=decimal(format(value, form)))
 
 
 def _context_text(data: ContextNotice) -> str:

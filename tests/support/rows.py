@@ -192,7 +192,8 @@ UNKNOWN = Ask(
     task_id="task_1",
     conversation_id="conversation_1",
     kind="unknown",
-    text="The engine was killed while this was under way. It may have taken effect, or not: look first, then choose.",
+    text="The engine was killed while this was under way. It may have taken effect in part, in whole, or not at all: "
+    "look first, then choose.",
     created_at=WHEN,
     choices=(RUN_AGAIN, SKIP, STOP),
     call_id="call_1",

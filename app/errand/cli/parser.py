@@ -11,7 +11,7 @@ from errand.arguments import Parser
 from errand.cli.command import Command, Entry, Invocation, Table
 from errand.cli.exit_codes import EXIT_CODES_TEXT
 from errand.cli.options import Action, CommandOptions, declare, option_names, rest_of
-from errand.translation import tr
+from errand.translation import marked, tr
 
 ABOUT = tr("Errand hands work to AI agents that use real tools on your machine.")
 _USAGE = "errand [-h] [--version] COMMAND …"
@@ -19,6 +19,25 @@ _MORE = tr("Help for a command: errand help COMMAND. The manual page: errand man
 _WIDEST = 110
 _NARROWEST = 40
 _LEFT = 28  # a longer left column has its text below it
+# The words of argparse, which asks gettext for them by this name.
+_ARGPARSE = (
+    marked("usage: "),
+    marked("options"),
+    marked("positional arguments"),
+    marked("show this help message and exit"),
+    marked("the following arguments are required: %s"),
+    marked("argument %(argument_name)s: %(message)s"),
+    marked("expected one argument"),
+    marked("expected at least one argument"),
+    marked("expected at most one argument"),
+    marked("not allowed with argument %s"),
+    marked("one of the arguments %s is required"),
+    marked("ambiguous option: %(option)s could match %(matches)s"),
+    marked("ignored explicit argument %r"),
+    marked("invalid choice: %(value)r (choose from %(choices)s)"),
+    marked("invalid %(type)s value: %(value)r"),
+)
+setattr(argparse, "_", tr)  # noqa: B010 - the stubs of argparse do not have it
 
 
 def parse(arguments: list[str], table: Table) -> Invocation:
@@ -79,6 +98,8 @@ def parser_of(entry: Entry, command: Command[CommandOptions], width: int) -> Par
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=_LEFT, width=width),
     )
     declare(command.options, parser)
+    # argparse keeps it too, without its first seven letters, which are "usage: " in English alone.
+    parser.usage = parser.format_usage().removeprefix(tr("usage: ")).rstrip()
     return parser
 
 
@@ -102,7 +123,7 @@ def action_lines(name: str, actions: Iterable[Action], width: int) -> list[str]:
 
 def general_help(table: Table, width: int) -> str:
     """The help of `errand` itself: its commands in groups, then examples."""
-    parts = [f"usage: {_USAGE}", textwrap.fill(ABOUT, width)]
+    parts = [f"{tr('usage: ')}{_USAGE}", textwrap.fill(ABOUT, width)]
     for group in table.groups:
         rows = two_columns([(entry.name, tr(entry.help)) for entry in group.entries], width)
         parts.append("\n".join([f"{tr(group.title)}:", *rows]))

@@ -16,7 +16,7 @@ from errand.protocol.data import DataImportResult, FoundSessions
 from errand.protocol.engine import SandboxStatus
 from errand.protocol.tasks import ApproveMode, LimitKind, Task, TodoItem, TodoStatus
 from errand.protocol.usage import UsageReportParams, UsageRow
-from errand.translation import decimal, grouped, tr, trn
+from errand.translation import chosen, decimal, grouped, tr, trn
 
 PARTS: dict[ContextPart, str] = {
     "system": tr("Instructions"),
@@ -202,8 +202,8 @@ def content_of(call: ToolCallBlock) -> str:
 
 
 def uncapitalised(text: str) -> str:
-    """A label as a part of a longer line."""
-    return f"{text[:1].lower()}{text[1:]}"
+    """A label as a part of a longer line; as it is in German, whose nouns keep their capital."""
+    return text if chosen() == "de" else f"{text[:1].lower()}{text[1:]}"
 
 
 def without_file_names(diff: str) -> str:
@@ -341,17 +341,17 @@ def more_text(kind: LimitKind, amount: float) -> str:
     """How much more a limit allows: `50 more turns`, `$2.50 more`."""
     match kind:
         case "money":
-            return tr("{money} more").format(money=f"${amount:.2f}")
+            return tr("{money} more").format(money=dollars(amount))
         case "day_money":
-            return tr("{money} more today").format(money=f"${amount:.2f}")
+            return tr("{money} more today").format(money=dollars(amount))
         case "day_tokens":
-            return tr("{number} more tokens today").format(number=f"{amount:,.10g}")
+            return tr("{number} more tokens today").format(number=decimal(f"{amount:,.10g}"))
         case "turns":
             return trn("{n} more turn", "{n} more turns", int(amount))
         case "minutes":
-            return tr("{number} more minutes").format(number=f"{amount:,.10g}")
+            return tr("{number} more minutes").format(number=decimal(f"{amount:,.10g}"))
         case "tokens":
-            return tr("{number} more tokens").format(number=f"{amount:,.10g}")
+            return tr("{number} more tokens").format(number=decimal(f"{amount:,.10g}"))
 
 
 def number_of(text: str) -> float | None:

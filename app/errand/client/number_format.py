@@ -107,10 +107,6 @@ def moment_text(moment: datetime) -> str:
     return tr("{day}, {time}").format(day=day_text(local), time=clock_time(local))
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or f'{noun}s'}"
-
-
 def file_size(count_of_bytes: int) -> str:
     """In decimal units, as in file managers."""
     if count_of_bytes < 1000:

@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QEventLoop, QObject, QTimer, Signal
+from PySide6.QtCore import QEvent, QEventLoop, QLibraryInfo, QObject, QTimer, QTranslator, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from errand import log
@@ -16,7 +16,7 @@ from errand.environment import is_from_terminal, keys_in, terminal_folder
 from errand.file_lock import FileLock
 from errand.paths import Paths
 from errand.redaction import Redactor
-from errand.translation import tr
+from errand.translation import chosen, tr
 from errand.window import CLIENT_NAME
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores, make_stores
@@ -146,8 +146,18 @@ async def _run_quick(
         state.flush()
 
 
+def translate_qt(application: QApplication) -> None:
+    """Qt's own texts: context menus, standard dialogs, and the names of keys."""
+    if chosen() == "en":
+        return
+    translator = QTranslator(application)
+    if translator.load(f"qtbase_{chosen()}", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
+        application.installTranslator(translator)
+
+
 def prepare(application: QApplication, paths: Paths) -> tuple[WindowStateStore, Theme, Stores]:
-    """The stored state, the theme, and stores that are not connected yet."""
+    """Qt's language, the stored state, the theme, and stores that are not connected yet."""
+    translate_qt(application)
     state = WindowStateStore(paths.home / "window.json")
     theme = Theme()
     apply_appearance(theme, state)

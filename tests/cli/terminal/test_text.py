@@ -7,7 +7,7 @@ import pytest
 
 from errand.cli.terminal.style import style_for
 from errand.cli.terminal.text import columns, cut, one_line, plain, short_path, time_ago, wrapped
-from errand.client.number_format import count, duration, elapsed, money
+from errand.client.number_format import duration, elapsed, money
 from errand.protocol.usage import Usage
 from tests.support.records import task
 
@@ -22,10 +22,6 @@ def test_a_duration_has_the_unit_that_fits(seconds: float, text: str) -> None:
 
 def test_an_unknown_price_is_not_shown_as_nothing() -> None:
     assert (money(Usage()), money(Usage(cost_usd=0.0)), money(Usage(cost_usd=12.5))) == ("", "$0", "$12.50")
-
-
-def test_one_is_singular() -> None:
-    assert (count(1, "turn"), count(0, "turn"), count(1234, "token")) == ("1 turn", "0 turns", "1,234 tokens")
 
 
 def test_wide_characters_count_two_columns_and_marks_none() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QWidget
 
 from errand.protocol.settings import Model
+from errand.translation import tr
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.views.agents.dialogs import RemoveAgentDialog
@@ -50,7 +51,9 @@ async def side_by_side(office: Office) -> QWidget:
     panel = view.tree.panel
     await until(lambda: any(line.count for line in panel.lines))
     other = next(line for line in panel.lines if line.count and not line.is_in_front)
-    next(action for action in panel.menu_of(other).actions() if "Compare" in action.text()).trigger()
+    next(
+        action for action in panel.menu_of(other).actions() if action.text() == tr("Compare with current branch")
+    ).trigger()
     dialog = top(ComparisonDialog)
     assert isinstance(dialog, ComparisonDialog)
     await until(lambda: all(side.side.count() > 0 for side in dialog.views))

@@ -3,6 +3,7 @@
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from errand.engine.memory.facts import FactDraft
+from errand.translation import tr
 from errand.window.rows.row import UserRow
 from errand.window.views.memory.dialog import MemoryDialog, MemoryPage
 from errand.window.views.memory.forget_dialog import ForgetDialog
@@ -19,7 +20,7 @@ async def facts(office: Office) -> QWidget:
     dialog = _open(office, "facts")
     stored = office.engine.stores.facts
     await until(lambda: (len(stored.proposed), len(stored.pinned)) == (1, 1))
-    press(dialog, "Add fact…")
+    press(dialog, tr("Add fact…"))
     return dialog
 
 
@@ -28,7 +29,7 @@ async def entries(office: Office) -> QWidget:
     await remembered(office.engine.parts)
     dialog = _open(office, "entries")
     await until(lambda: bool(dialog.entries.list.lines))
-    press(dialog.entries.entry, "Pin as fact…")
+    press(dialog.entries.entry, tr("Pin as fact…"))
     return dialog
 
 
@@ -39,8 +40,8 @@ async def forgetting(office: Office) -> QWidget:
     dialog.entries.search.setText("poem")
     dialog.entries.search.search_now()
     await until(lambda: any("poem" in line for line in dialog.entries.list.lines[:1]))
-    press(dialog.entries.entry, "Forget…")
-    await until(lambda: any(one.isVisible() and one.text() == "Cancel" for one in dialog.findChildren(QPushButton)))
+    press(dialog.entries.entry, tr("Forget…"))
+    await until(lambda: any(one.isVisible() and one.text() == tr("Cancel") for one in dialog.findChildren(QPushButton)))
     return dialog
 
 
@@ -52,7 +53,9 @@ async def forget_message(office: Office) -> QWidget:
     office.window.dialogs.open_forget(row.node.id)
     dialog = top(ForgetDialog)
     await until(
-        lambda: any(one.isVisible() and "permanently" in one.text() for one in dialog.findChildren(QPushButton))
+        lambda: any(
+            one.isVisible() and one.text() == tr("Forget permanently") for one in dialog.findChildren(QPushButton)
+        )
     )
     return dialog
 
@@ -61,7 +64,7 @@ async def state(office: Office) -> QWidget:
     """The state, and a question."""
     dialog = _open(office, "state")
     await until(dialog.state.numbers.isVisible)
-    press(dialog, "Rebuild index")
+    press(dialog, tr("Rebuild index"))
     return dialog
 
 

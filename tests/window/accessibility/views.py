@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QListView, QVBoxLayout, QWidget
 
+from errand.translation import tr
 from errand.window.desktop.quick_task import QuickTaskDialog
 from errand.window.desktop.quit_dialog import QuitDialog
 from errand.window.desktop.tray import TrayMenu
@@ -91,7 +92,7 @@ async def _search(office: Office) -> QWidget:
 
 async def _archive(office: Office) -> QWidget:
     sidebar = office.window.sidebar
-    press(sidebar, "Archived")
+    press(sidebar, tr("Archived"))
     await until(lambda: office.engine.stores.conversations.archived.count() > 0 and sidebar.archive.list.isVisible())
     return office.window
 
@@ -123,7 +124,7 @@ async def _settings(office: Office, page: PageName) -> QWidget:
 
 async def _server_form(office: Office) -> QWidget:
     dialog = await _settings(office, "providers")
-    press(dialog, "Add provider…")
+    press(dialog, tr("Add provider…"))
     return dialog
 
 

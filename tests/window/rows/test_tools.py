@@ -51,7 +51,7 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
         ),
         (
             tool("shell", {"command": "rm x"}, "Not allowed.", is_error=True),
-            "running rm x · Not allowed.",
+            "rm x · Not allowed.",
         ),
         (
             tool("shell", {"command": "x"}, "no", is_error=True, summary="exit 2", details={"duration_ms": 9}),
@@ -59,7 +59,7 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
         ),
         (
             tool("shell", {"command": "x"}, "no", is_error=True, summary="a\u202egnp.exe\x1b[31m"),
-            "running x · agnp.exe",
+            "x · agnp.exe",
         ),
         (
             tool("code", {"action": "patch", "path": "a.py"}, "ok", details={"diff": _DIFF, "added": 1, "removed": 2}),
@@ -68,10 +68,10 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
         (tool("code", {"action": "search", "pattern": "def x"}, "", summary="2 hits"), "searched for def x · 2 hits"),
         (tool("code", {"action": "write", "path": "b"}, "ok", details={"added": 5, "removed": 0}), "wrote b +5"),
         (tool("code", {"action": "list", "path": "."}, "", summary="2 entries"), "listed the workspace · 2 entries"),
-        (tool("shell", {"command": "rm x"}, state="asks"), "waiting for your approval: running rm x"),
+        (tool("shell", {"command": "rm x"}, state="asks"), "rm x · waiting for your approval"),
         (
             tool("shell", {"command": "make deploy"}, state="unknown"),
-            "interrupted: running make deploy · outcome unknown",
+            "make deploy · interrupted · outcome unknown",
         ),
         (tool("shell", {"command": "ls"}, state="interrupted"), "running ls · task interrupted"),
         (tool("shell", {"command": "make test"}, state="pending"), "make test · waiting"),

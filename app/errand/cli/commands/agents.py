@@ -204,5 +204,5 @@ async def _turns(
         params = ConversationChangeParams(conversation_id=conversation.id, turn_taking=rule)
         await connection.call(CONVERSATION_CHANGE, params)
     terminal.line(
-        tr("{value}, at most {limit} replies in a row").format(value=rule.rule.replace("_", " "), limit=rule.limit)
+        tr("{rule}, at most {limit} replies in a row").format(rule=rule.rule.replace("_", " "), limit=rule.limit)
     )

@@ -135,8 +135,8 @@ def _show(one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal
 def _state(one: BackgroundCommand) -> str:
     seconds = ((one.ended_at or datetime.now(UTC)) - one.started_at).total_seconds()
     if one.ended_at is None:
-        return tr("running for {seconds}{value}").format(
-            seconds=duration(seconds), value=tr(", waiting for input") if one.waits_for_input else ""
+        return tr("running for {seconds}{waiting}").format(
+            seconds=duration(seconds), waiting=tr(", waiting for input") if one.waits_for_input else ""
         )
     how = (
         tr("stopped by {stopped_by}").format(stopped_by=one.stopped_by)

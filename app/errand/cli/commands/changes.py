@@ -114,10 +114,10 @@ def format_changes(found: TaskChanges, step: int | None, style: Style, width: in
     head = style.bold(style.join(trn("{n} file", "{n} files", len(files)), f"+{added} −{removed}"))
     steps = [
         style.dim(
-            tr("  step {step}: {files}{value}").format(
+            tr("  step {step}: {files}{undone}").format(
                 step=one.step,
                 files=trn("{n} file", "{n} files", one.files),
-                value="" if one.can_undo else tr(", undone"),
+                undone="" if one.can_undo else tr(", undone"),
             )
         )
         for one in found.steps
@@ -155,7 +155,7 @@ def _report(result: ChangeUndoResult, name: str, terminal: Terminal, *, as_json:
             tr("errand: nothing was changed. Use --overwrite to do it anyway; redo restores the current version.")
         )
     if result.changes:
-        done = "Redone" if name == "redo" else "Undone"
+        done = tr("Redone") if name == "redo" else tr("Undone")
         terminal.line(
             tr("{done} in {files}.").format(
                 done=done, files=trn("{n} file", "{n} files", len({change.path for change in result.changes}))
@@ -179,9 +179,11 @@ def _path(found: TaskChanges, name: str | None) -> str | None:
     if len(files) != 1:
         names = ", ".join(plain(file.name) for file in (files or found.files)[:5])
         raise UsageError(
-            tr("{value} changed file is named {name!r}. Files: {names}.").format(
-                value=tr("No") if not files else tr("More than one"), name=name, names=names
-            )
+            (
+                tr("More than one changed file is named {name!r}. Files: {names}.")
+                if files
+                else tr("No changed file is named {name!r}. Files: {names}.")
+            ).format(name=name, names=names)
         )
     return files[0].path
 

@@ -208,4 +208,4 @@ def _answer_columns(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
 def _answer(task: Task) -> str:
     if task.stop_reason == "completed":
         return f"({unfinished_text(task)})\n\n{task.summary}" if is_unfinished(task) else task.summary
-    return task.error or tr("No answer: {value}.").format(value=(task.stop_reason or task.status).replace("_", " "))
+    return task.error or tr("No answer: {reason}.").format(reason=(task.stop_reason or task.status).replace("_", " "))

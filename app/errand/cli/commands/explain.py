@@ -7,6 +7,7 @@ from errand.cli.exit_codes import EXIT_USAGE
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.paths import Paths
+from errand.translation import tr
 
 
 class ExplainOptions(CommandOptions, frozen=True, kw_only=True):
@@ -31,7 +32,7 @@ class ExplainOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def _not_started(options: ExplainOptions, paths: Paths, terminal: Terminal) -> int:
-    terminal.note("errand: Name one command in quotes, one --path or one --address, or use --json.")
+    terminal.note(tr("errand: Name one command in quotes, one --path or one --address, or use --json."))
     return EXIT_USAGE
 
 

@@ -112,9 +112,9 @@ class TaskWatcher:
                 )
                 raise ConnectionLost(
                     tr(
-                        "The engine cannot be reached: {value}. Everything saved is kept. `errand tasks` "
+                        "The engine cannot be reached: {error}. Everything saved is kept. `errand tasks` "
                         "starts the engine again{resume}."
-                    ).format(value=message.reason.rstrip("."), resume=resume)
+                    ).format(error=message.reason.rstrip("."), resume=resume)
                 )
             case ConnectionDown():
                 self._screen.connection(lost=True)

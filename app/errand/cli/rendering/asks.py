@@ -10,6 +10,7 @@ import msgspec
 from errand.cli.rendering.tool_calls import whole_diff_lines
 from errand.cli.terminal.style import PLAIN, Style
 from errand.cli.terminal.text import escape_hidden, escape_hidden_line, one_line, plain, short_path
+from errand.client.ask_text import asked_text, choice_text
 from errand.client.display_text import (
     deadline_text,
     limit_after,
@@ -19,6 +20,7 @@ from errand.client.display_text import (
     new_limit,
     settled_text,
     subject_text,
+    uncapitalised,
 )
 from errand.client.effect_text import EffectKind, effect_of
 from errand.client.rule_text import REMEMBERED
@@ -32,7 +34,7 @@ from errand.protocol.asks import (
     Risk,
     UnknownCall,
 )
-from errand.translation import tr
+from errand.translation import grouped, tr
 
 _RISKS: dict[Risk, str] = {"low": tr("low risk"), "medium": tr("medium risk"), "high": tr("high risk, look closely")}
 _MOST_PATHS = 10
@@ -41,7 +43,13 @@ _MOST_OF_CHANGE = 400
 _INDENT = " " * 9
 # Kinds of offers that the letters p and u mean; all tools of a server are chosen by their number.
 _WIDE = frozenset(("prefix", "folder", "host", "tool", "code"))
-_VERBS: dict[EffectKind, str] = {"command": "run", "address": "open", "code": "run", "service": "call", "text": "do"}
+_VERBS: dict[EffectKind, str] = {
+    "command": tr("run"),
+    "address": tr("open"),
+    "code": tr("run"),
+    "service": tr("call"),
+    "text": tr("do"),
+}
 _WHOLE_WIDTH = 100
 _RAISE_LABEL = "3"  # below the two choices of a limit that can be raised
 _LONGEST_LABEL = 9
@@ -72,8 +80,8 @@ def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
         return [*_approval_lines(ask.approval, style, width), *until]
     if ask.unknown is not None:
         return [*_unknown_lines(ask, ask.unknown, style, width), *until]
-    head = f"{style.amber(style.sign('ask'))} {style.bold(plain(ask.text))}"
-    choices = [f"  {label}  {plain(choice)}" for label, choice in _choices_by_label(ask).items()]
+    head = f"{style.amber(style.sign('ask'))} {style.bold(asked_text(ask))}"
+    choices = [f"  {label}  {choice_text(ask, choice)}" for label, choice in _choices_by_label(ask).items()]
     return [head, *choices, *until]
 
 
@@ -82,9 +90,12 @@ def hint(ask: Ask) -> str:
     if ask.approval is not None:
         return _approval_hint(ask.approval)
     if ask.kind == "limit":
-        return f"{_range(ask)} · y {next(iter(ask.choices), 'go on').lower()} · n stop here{_amount_hint(ask.limit)}"
+        goes_on = uncapitalised(next((choice_text(ask, choice) for choice in ask.choices), tr("Go on")))
+        return f"{_range(ask)} · y {goes_on} · n {uncapitalised(tr('Stop here'))}{_amount_hint(ask.limit)}"
     if ask.kind == "unknown":
-        return " · ".join(f"{label} {choice.lower()}" for label, choice in _choices_by_label(ask).items())
+        return " · ".join(
+            f"{label} {uncapitalised(choice_text(ask, choice))}" for label, choice in _choices_by_label(ask).items()
+        )
     return tr("{ask}, or an answer of your own").format(ask=_range(ask)) if ask.choices else tr("type your answer")
 
 
@@ -133,7 +144,7 @@ def read_reply(ask: Ask, line: str) -> Reply:
         return _limit_reply(ask, text)
     listed = _choices_by_label(ask)
     if ask.unknown is not None and text == "v":
-        return InvalidReply("\n".join(_labelled("ran", subject_text(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
+        return InvalidReply("\n".join(_labelled(tr("ran"), subject_text(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
     if ask.kind == "unknown":
         if text not in listed:
             return InvalidReply(tr("Nothing was decided. Type one of: {ask}").format(ask=hint(ask)))
@@ -151,13 +162,15 @@ def outcome_text(ask: Ask) -> str:
     if ask.kind == "question":
         return tr("answered{by}: {answer}").format(by=by, answer=plain(ask.answer or ""))
     if ask.kind == "unknown":
-        return f"{plain(ask.answer or '').lower()}{by}"
+        return f"{uncapitalised(choice_text(ask, ask.answer or ''))}{by}"
     if not ask.allowed:
         reason = f": {plain(ask.answer)}" if ask.answer else ""
-        return f"{tr('stopped here') if ask.kind == 'limit' else 'denied'}{by}{reason}"
+        return f"{tr('stopped here') if ask.kind == 'limit' else tr('denied')}{by}{reason}"
     if ask.amount is not None and ask.limit is not None:
         return tr("raised to {kind}{by}").format(kind=limit_amount_text(ask.limit.kind, ask.amount), by=by)
-    return tr("continued{by}").format(by=by) if ask.kind == "limit" else f"allowed {REMEMBERED[ask.remember]}{by}"
+    if ask.kind == "limit":
+        return tr("continued{by}").format(by=by)
+    return tr("allowed {scope}{by}").format(scope=REMEMBERED[ask.remember], by=by)
 
 
 def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
@@ -166,11 +179,11 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
     head = f"{style.amber(style.sign('warn'))} {style.bold(tr('approval needed'))}{style.sign('sep')}{painted}"
     lines = [head, *_excerpt(_action_lines(approval, style, width), style)]
     if approval.working_dir:
-        lines.append(f"  in     {escape_hidden_line(short_path(approval.working_dir))}")
-    lines += _path_lines("reads", _reads(approval)) + _path_lines("writes", approval.writes)
-    lines.append(f"  why    {style.dim(escape_hidden_line(approval.rule))}")
+        lines.append(_line(tr("in"), escape_hidden_line(short_path(approval.working_dir))))
+    lines += _path_lines(tr("reads"), _reads(approval)) + _path_lines(tr("writes"), approval.writes)
+    lines.append(_line(tr("why"), style.dim(escape_hidden_line(approval.rule))))
     if approval.sandbox:
-        lines.append(f"  bounds {style.dim(escape_hidden_line(approval.sandbox))}")
+        lines.append(_line(tr("bounds"), style.dim(escape_hidden_line(approval.sandbox))))
     for number, offer in enumerate(approval.offers, start=1):
         lines += _offer_lines(number, offer, style)
     return lines + _excerpt(_change_lines(approval, style, width), style, _MOST_OF_CHANGE)
@@ -183,26 +196,29 @@ def _change_lines(approval: Approval, style: Style, width: int) -> list[str]:
 
 def _offer_lines(number: int, offer: GrantOffer, style: Style) -> list[str]:
     """What may be allowed from now on, with an example for it and one against it."""
-    lines = [f"  {f'or {number}':<6} {escape_hidden_line(offer.covers)}"]
+    lines = [_line(tr("or {number}").format(number=number), escape_hidden_line(offer.covers))]
     if offer.example and offer.kind != "exact":
-        against = f"   not: {offer.not_covered}" if offer.not_covered else ""
-        lines.append(_INDENT + style.dim(escape_hidden_line(f"like: {offer.example}{against}")))
+        examples = [tr("like: {example}").format(example=offer.example)]
+        if offer.not_covered:
+            examples.append(tr("not: {example}").format(example=offer.not_covered))
+        lines.append(_INDENT + style.dim(escape_hidden_line("   ".join(examples))))
     return lines
 
 
 def _approval_hint(approval: Approval) -> str:
-    deny = "d deny · r REASON deny and say why · v all of it, and why it was asked"
+    deny = tr("d deny · r REASON deny and say why · v all of it, and why it was asked")
+    once = tr("a allow once")
     if not approval.offers:
-        return f"a allow once · {deny}"
+        return f"{once} · {deny}"
     texts = {
-        "c": f"c offer 1 {REMEMBERED['conversation']}",
+        "c": tr("c offer 1 {scope}").format(scope=REMEMBERED["conversation"]),
         "w": f"w {REMEMBERED['workspace']}",
-        "p": f"p this kind {REMEMBERED['workspace']}",
-        "u": f"u this kind {REMEMBERED['user']}",
+        "p": tr("p this kind {scope}").format(scope=REMEMBERED["workspace"]),
+        "u": tr("u this kind {scope}").format(scope=REMEMBERED["user"]),
     }
     keys = " · ".join(texts[key] for key in _keys(approval))
-    second = "w 2 the second offer · " if len(approval.offers) > 1 else ""
-    return f"a allow once · {keys}\n  {second}w 8h for a time (m, h, d)\n  {deny}"
+    second = f"{tr('w 2 the second offer')} · " if len(approval.offers) > 1 else ""
+    return f"{once} · {keys}\n  {second}{tr('w 8h for a time (m, h, d)')}\n  {deny}"
 
 
 def _keys(approval: Approval) -> tuple[str, ...]:
@@ -236,20 +252,20 @@ def _action_lines(approval: Approval, style: Style, width: int) -> list[str]:
     lines = _labelled(_VERBS[effect.kind], effect.text, style, width)
     if effect.kind == "address":
         start, end = effect.host_at
-        lines += [f"  host   {style.bold(effect.text[start:end])}"]
+        lines += [_line(tr("host"), style.bold(effect.text[start:end]))]
     if effect.does:
-        lines += _labelled("does", effect.does, PLAIN, width)
+        lines += _labelled(tr("does"), effect.does, PLAIN, width)
     if effect.remark:
-        lines += [f"  note   {style.amber(effect.remark)}"]
+        lines += [_line(tr("note"), style.amber(effect.remark))]
     if effect.details:
-        lines += _labelled("with", effect.details, PLAIN, width)
+        lines += _labelled(tr("with"), effect.details, PLAIN, width)
     return lines
 
 
 def _full_text(approval: Approval, style: Style, width: int) -> str:
     """The full text of everything that was shown in excerpts."""
     lines = [*_action_lines(approval, style, width), *_change_lines(approval, style, width)]
-    paths = [*_all_path_lines("reads", _reads(approval)), *_all_path_lines("writes", approval.writes)]
+    paths = [*_all_path_lines(tr("reads"), _reads(approval)), *_all_path_lines(tr("writes"), approval.writes)]
     why = [f"  {escape_hidden(line)}" for line in approval.explained.splitlines()]
     return "\n".join([*lines, *paths, *why]).lstrip()
 
@@ -259,7 +275,7 @@ def _excerpt(lines: list[str], style: Style, most: int = _MOST_LINES) -> list[st
     left_out = len(lines) - most
     if left_out <= 1:
         return lines
-    mark = style.amber(f"         … {left_out:,} more lines (v shows all)")
+    mark = style.amber(f"{_INDENT}{tr('… {number} more lines (v shows all)').format(number=grouped(left_out))}")
     return [*lines[: most - _LAST_LINES], mark, *lines[-_LAST_LINES:]]
 
 
@@ -267,7 +283,12 @@ def _labelled(label: str, text: str, style: Style, width: int) -> list[str]:
     """A text of any length after its label; continuation lines are indented, so that they cannot imitate a label."""
     room = max(20, width - len(_INDENT) - 1)
     pieces = [piece for line in text.split("\n") for piece in _pieces(line, room)]
-    return [f"  {label:<6} {style.bold(pieces[0])}", *(_INDENT + style.bold(piece) for piece in pieces[1:])]
+    return [_line(label, style.bold(pieces[0])), *(_INDENT + style.bold(piece) for piece in pieces[1:])]
+
+
+def _line(label: str, text: str) -> str:
+    """A text after its label; the labels of English have at most six letters."""
+    return f"  {label:<6} {text}"
 
 
 def _pieces(line: str, room: int) -> list[str]:
@@ -277,20 +298,20 @@ def _pieces(line: str, room: int) -> list[str]:
 def _unknown_lines(ask: Ask, call: UnknownCall, style: Style, width: int) -> list[str]:
     return [
         f"{style.amber(style.sign('warn'))} {style.bold(tr('outcome unknown'))}",
-        *_excerpt(_labelled("ran", subject_text(call), style, width), style),
-        f"  since  {call.started_at.astimezone():%H:%M:%S}",
-        f"  why    {style.dim(plain(ask.text))}",
+        *_excerpt(_labelled(tr("ran"), subject_text(call), style, width), style),
+        _line(tr("since"), f"{call.started_at.astimezone():%H:%M:%S}"),
+        _line(tr("why"), style.dim(asked_text(ask))),
     ]
 
 
 def _path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
     lines = _all_path_lines(verb, paths[:_MOST_PATHS])
     more = len(paths) - _MOST_PATHS
-    return [*lines, f"         … {more} more (v shows all)"] if more > 0 else lines
+    return [*lines, f"{_INDENT}{tr('… {number} more (v shows all)').format(number=more)}"] if more > 0 else lines
 
 
 def _all_path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
-    return [f"  {verb:<6} {escape_hidden_line(short_path(path))}" for path in paths]
+    return [_line(verb, escape_hidden_line(short_path(path))) for path in paths]
 
 
 def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
@@ -361,13 +382,16 @@ def _question_reply(ask: Ask, text: str, listed: dict[str, str]) -> Reply:
     if text.lower() in listed:
         return AskAnswerParams(ask_id=ask.id, text=listed[text.lower()])
     if listed and _looks_like_a_label(text, listed):
-        return InvalidReply(f"{_unknown_label_text(text)}Type {_range(ask)}, or ={text} if {text} is your answer.")
+        return InvalidReply(
+            _unknown_label_text(text)
+            + tr("Type {labels}, or ={text} if {text} is your answer.").format(labels=_range(ask), text=text)
+        )
     return AskAnswerParams(ask_id=ask.id, text=text)
 
 
 def _choices_by_label(ask: Ask) -> dict[str, str]:
     """The choices by their labels: numbers, unless a choice itself begins with one."""
-    choices = ask.choices if ask.limit is None else (*ask.choices, "Raise the limit to …")
+    choices = ask.choices if ask.limit is None else (*ask.choices, tr("Raise the limit to …"))
     labels = [str(number) for number in range(1, len(choices) + 1)]
     if any(_BEGINS_WITH_A_NUMBER.match(choice.lstrip()) for choice in choices):
         letters = string.ascii_lowercase[: len(choices)]
@@ -384,7 +408,7 @@ def _looks_like_a_label(text: str, listed: dict[str, str]) -> bool:
 
 def _range(ask: Ask) -> str:
     labels = list(_choices_by_label(ask))
-    return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
+    return labels[0] if len(labels) == 1 else tr("{first} to {last}").format(first=labels[0], last=labels[-1])
 
 
 def _unknown_label_text(text: str) -> str:
@@ -394,12 +418,15 @@ def _unknown_label_text(text: str) -> str:
 
 
 def _minimum_text(limit: ReachedLimit) -> str:
-    whole = "" if limit.kind in ("minutes", "money", "day_money") else "a whole number, "
-    return f"{whole}more than {limit_amount_text(limit.kind, limit.used)}"
+    amount = limit_amount_text(limit.kind, limit.used)
+    if limit.kind in ("minutes", "money", "day_money"):
+        return tr("more than {amount}").format(amount=amount)
+    return tr("a whole number, more than {amount}").format(amount=amount)
 
 
 def _amount_hint(limit: ReachedLimit | None) -> str:
     if limit is None:
         return ""
     more, new = f"{limit.adds:.10g}", f"{limit.used + limit.adds:.10g}"
-    return f" · +{more} {more_text(limit.kind, limit.adds)} · ={new} the new limit in {limit_unit(limit.kind)}"
+    to = tr("the new limit in {unit}").format(unit=limit_unit(limit.kind))
+    return f" · +{more} {more_text(limit.kind, limit.adds)} · ={new} {to}"

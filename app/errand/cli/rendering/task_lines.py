@@ -8,11 +8,11 @@ from errand.protocol.tasks import Task, TaskStopReason
 from errand.translation import tr
 
 _LIMITS: dict[TaskStopReason, str] = {
-    "iteration_limit": "turns",
-    "time_limit": "time",
-    "budget_limit": "budget",
-    "token_limit": "tokens",
-    "day_limit": "today",
+    "iteration_limit": tr("turns"),
+    "time_limit": tr("time"),
+    "budget_limit": tr("budget"),
+    "token_limit": tr("tokens"),
+    "day_limit": tr("today"),
 }
 
 
@@ -33,12 +33,12 @@ def result_line(task: Task, style: Style) -> str:
             done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_text(task)
             return style.join(done, style.amber(refused))
         case "manual_stop":
-            return style.paint("1;33", tr("{value} task stopped").format(value=style.sign("warn")))
+            return style.paint("1;33", f"{style.sign('warn')} {tr('task stopped')}")
         case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
-            word = _LIMITS[task.stop_reason]
-            return style.paint("1;33", f"{style.sign('warn')} task ended at its limit of {word}")
+            words = tr("task ended at its limit of {limit}").format(limit=_LIMITS[task.stop_reason])
+            return style.paint("1;33", f"{style.sign('warn')} {words}")
         case "error" | None:
-            return style.paint("1;31", tr("{value} task failed").format(value=style.sign("cross")))
+            return style.paint("1;31", f"{style.sign('cross')} {tr('task failed')}")
 
 
 def sub_agent_line(task: Task, style: Style, width: int) -> str:

@@ -101,13 +101,15 @@ def format_result(
 
 def _picture_line(image: ImageBlock) -> str:
     """The name of a picture and its file, which most terminals open by a click."""
-    name = one_line(image.name, 60) or "picture"
+    name = one_line(image.name, 60) or tr("picture")
     return f"{name}: {escape_hidden_line(image.path)}" if image.path else name
 
 
 def _generic_display(result: ToolResultBlock) -> CallDisplay:
     """The display of a call that was before the shown events."""
-    return CallDisplay(running=f"using {result.tool}", done=f"used {result.tool}")
+    return CallDisplay(
+        running=tr("using {tool}").format(tool=result.tool), done=tr("used {tool}").format(tool=result.tool)
+    )
 
 
 def _last_lines(text: str, facts: ResultFacts) -> list[str]:

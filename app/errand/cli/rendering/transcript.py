@@ -243,11 +243,11 @@ class TranscriptRenderer:
         head = self._speaker_line(node.author, node) if node.role == "assistant" else ""
         text = head + "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
         if node.status in ("failed", "cut"):
-            word = "failed" if node.status == "failed" else tr("cut off")
+            word = tr("failed") if node.status == "failed" else tr("cut off")
             reason = f": {one_line(node.error, 500)}" if node.error else ""
             if node.error:
                 self._errors.add(node.task_id)
-            failed = self._wrapped(f"{self.style.sign('cross')} reply {word}{reason}")
+            failed = self._wrapped(f"{self.style.sign('cross')} {tr('reply {state}').format(state=word)}{reason}")
             text += self._stream.end() + self.style.red(failed) + "\n"
         return text
 
@@ -284,7 +284,9 @@ class TranscriptRenderer:
         names = [block.name for block in node.blocks if isinstance(block, ImageBlock | FileBlock)]
         lines = wrapped(plain(text), max(20, self.width - 2)).splitlines()
         rows = [f"{self.style.bold('>')} {self.style.bold(line)}" if line else ">" for line in lines]
-        rows += [self.style.dim(f"  with {one_line(escape_hidden_line(name), self.width - 8)}") for name in names]
+        rows += [
+            self.style.dim(f"  {tr('with')} {one_line(escape_hidden_line(name), self.width - 8)}") for name in names
+        ]
         gap = "" if self._is_empty else "\n"
         return f"{self._stream.end()}{gap}{self._head('you', node)}{_lines(rows)}"
 

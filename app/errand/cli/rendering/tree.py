@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import columns, escape_hidden_line, one_line, short_id
 from errand.protocol.conversations import ConversationTreeResult, TreeNode
-from errand.translation import tr
+from errand.translation import tr, trn
 
 _MOST_LANES = 12
 _LANE_SIGNS = {True: ("├ ", "└ ", "│ "), False: ("+ ", "` ", "| ")}
@@ -67,11 +67,11 @@ def _folded(
 def _line(
     before: str, node: TreeNode, turns: int, speakers: dict[str, str], heads: list[str], style: Style, width: int
 ) -> str:
-    who = "you" if node.role == "user" else speakers.get(node.task_id or "", "") or "agent"
+    who = tr("you") if node.role == "user" else speakers.get(node.task_id or "", "") or tr("agent")
     if node.task_from:
         who = tr("task from {task_from}").format(task_from=one_line(escape_hidden_line(node.task_from), 40))
-    facts = [f"{turns} turns"] if turns > 1 else []
-    facts += [{"failed": "failed", "cut": tr("cut off")}[node.status]] if node.status in ("failed", "cut") else []
+    facts = [trn("{n} turn", "{n} turns", turns)] if turns > 1 else []
+    facts += [{"failed": tr("failed"), "cut": tr("cut off")}[node.status]] if node.status in ("failed", "cut") else []
     here = f"{style.sign('back')} {', '.join(heads)}" if heads else ""
     tail = style.join(*facts, here)
     start = f"{short_id(node.id)}  {before}{who}: "

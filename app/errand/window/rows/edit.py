@@ -12,6 +12,7 @@ from errand.window.rows.row import EditMessageRow
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
+from errand.window.widgets.buttons import native_keys
 from errand.window.widgets.containers import Card
 from errand.window.widgets.labels import TextLabel
 
@@ -117,7 +118,7 @@ class EditMessageView(RowView[EditMessageRow]):
     def _show_send(self) -> None:
         why = self.row_actions.branches.locked if self._row is not None and self._row.locked else ""
         self._send.setEnabled(bool(self._field.toPlainText().strip()) and not why)
-        set_tool_tip(self._send, why or "Enter")
+        set_tool_tip(self._send, why or native_keys("Enter"))
 
     def _on_text_changed(self) -> None:
         if self._row is not None:

@@ -9,7 +9,7 @@ from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.notice_text import recall_title, recalled_text
 from errand.protocol.blocks import RecalledEntry
-from errand.translation import tr, trn
+from errand.translation import decimal, tr, trn
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.markdown import plain_document, quoted
@@ -34,8 +34,8 @@ class RecalledEntryView(QWidget):
         super().__init__()
         tokens = theme.tokens
         origin, text = entry_parts(entry)
-        score = TextLabel(theme, f"{entry.score:.2f}", size=tokens.size_small, tone="muted")
-        score.setAccessibleName(tr("Score {score}").format(score=f"{entry.score:.2f}"))
+        score = TextLabel(theme, decimal(f"{entry.score:.2f}"), size=tokens.size_small, tone="muted")
+        score.setAccessibleName(tr("Score {score}").format(score=decimal(f"{entry.score:.2f}")))
         set_tool_tip(score, _SCORE)
         source = push_button(tr("Go to source"), "quiet")
         set_style(source, "tone", "link")

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from errand.client.safe_text import escape_hidden_line, plain
+from errand.client.ask_text import asked_text
+from errand.client.safe_text import escape_hidden_line
 from errand.protocol.asks import (
     ASK_ANSWER,
     GRANT_REVOKE,
@@ -104,7 +105,7 @@ def _ask_content(ask: Ask) -> object:
 
 def ask_summary(ask: Ask) -> str:
     asked = ask.approval or ask.unknown
-    return plain(ask.text) if asked is None else escape_hidden_line(asked.command or asked.text)
+    return asked_text(ask) if asked is None else escape_hidden_line(asked.command or asked.text)
 
 
 class GrantStore(QObject):

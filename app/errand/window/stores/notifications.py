@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from errand.client.ask_text import asked_text
 from errand.client.display_text import is_unfinished, more_text, subject_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
@@ -82,15 +83,16 @@ def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
     failed = sum(task.stop_reason == "error" for task in tasks)
     unfinished = sum(is_unfinished(task) for task in tasks)
     sentences = [
-        f"{trn('{n} task', '{n} tasks', number)} of them {outcome}."
-        for number, outcome in ((failed, "failed"), (unfinished, "ended without being done"))
-        if number
+        trn("{n} task of them failed.", "{n} tasks of them failed.", failed) if failed else "",
+        trn("{n} task of them ended without being done.", "{n} tasks of them ended without being done.", unfinished)
+        if unfinished
+        else "",
     ]
     return Notification(
         "ended",
         "",
-        f"{trn('{n} task', '{n} tasks', len(tasks))} have ended",
-        " ".join(sentences),
+        trn("{n} task has ended", "{n} tasks have ended", len(tasks)),
+        " ".join(filter(None, sentences)),
         (NotificationButton(OPEN, tr("Open")),),
     )
 
@@ -121,11 +123,11 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
             if limit is not None:
                 goes_on = tr("Continue: {amount}").format(amount=more_text(limit.kind, limit.adds))
             buttons = (NotificationButton("allow", goes_on), NotificationButton("deny", tr("Stop")))
-            return tr("Limit reached"), plain(ask.text), buttons
+            return tr("Limit reached"), asked_text(ask), buttons
         case "unknown":
             # No buttons: the person has to check the effects of the call first.
             assert ask.unknown is not None
-            return tr("Outcome unknown"), f"{subject_text(ask.unknown)}\n{plain(ask.text)}", ()
+            return tr("Outcome unknown"), f"{subject_text(ask.unknown)}\n{asked_text(ask)}", ()
         case "approval":
             assert ask.approval is not None
             return tr("Approval needed"), _what_would_run(ask.approval), _approval_buttons(ask.approval)

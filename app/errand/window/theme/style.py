@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from PySide6.QtCore import QRect, QRectF, Qt
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QKeyEvent, QPainter, QPen
 from PySide6.QtGui import Qt as GuiQt
 from PySide6.QtWidgets import QPushButton, QStyleOptionButton, QWidget
@@ -63,6 +63,11 @@ class _EnterButton(QPushButton):
         if not self.icon().isNull():
             # Under a style sheet Qt leaves only 2 px between icon and text.
             option.text = f" {self.text()}"  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of QStyleOption
+
+    def sizeHint(self) -> QSize:
+        """With the space before the text, which Qt does not count."""
+        hint = super().sizeHint()
+        return hint if self.icon().isNull() else hint + QSize(self.fontMetrics().horizontalAdvance(" "), 0)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from errand.translation import tr
 from errand.window.theme.style import push_button, set_style
@@ -26,13 +26,14 @@ class BannerView(QWidget):
     """Hidden until `show_message`. Emits `action_clicked`, and `dismissed` when it is closed.
 
     It takes as much height as its text needs. Place it below a view that scrolls: what is above it then stays where it
-    is. `NoticeLineView` is for a place of fixed height.
+    is. `NoticeLineView` is for a place of fixed height. With `is_stacked`, for narrow places, its button stands below
+    the text.
     """
 
     action_clicked = Signal()
     dismissed = Signal()
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, *, is_stacked: bool = False) -> None:
         super().__init__()
         self._theme = theme
         self._tone: BannerTone = "info"
@@ -41,13 +42,17 @@ class BannerView(QWidget):
         self._text = TextLabel(theme, wrap=True)
         self._action = push_button("")
         self._dismiss = IconButton(theme, "x", tr("Dismiss"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_wide, tokens.space_close, tokens.space_close, tokens.space_close)
-        row.setSpacing(tokens.space_close)
-        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(self._text, 1)
-        row.addWidget(self._action)
-        row.addWidget(self._dismiss)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(tokens.space_wide, tokens.space_close, tokens.space_close, tokens.space_close)
+        grid.setSpacing(tokens.space_close)
+        grid.setColumnStretch(1, 1)
+        grid.addWidget(self._icon, 0, 0, Qt.AlignmentFlag.AlignVCenter)
+        grid.addWidget(self._text, 0, 1)
+        if is_stacked:
+            grid.addWidget(self._action, 1, 1, Qt.AlignmentFlag.AlignLeft)
+        else:
+            grid.addWidget(self._action, 0, 2)
+        grid.addWidget(self._dismiss, 0, 3)
         self._action.clicked.connect(self._on_action_clicked)
         self._dismiss.clicked.connect(self._on_dismissed)
         theme.changed.connect(self._on_theme_changed)

@@ -46,7 +46,7 @@ class IconButton(QToolButton):
         """Change icon and name, as when send becomes stop."""
         self._icon = icon
         self.setAccessibleName(name)
-        set_tool_tip(self, f"{name} ({self._shortcut})" if self._shortcut else name)
+        set_tool_tip(self, f"{name} ({native_keys(self._shortcut)})" if self._shortcut else name)
         self._on_theme_changed()
 
     def _on_theme_changed(self) -> None:
@@ -133,6 +133,11 @@ class CopyButton(QToolButton):
         self.setIcon(self._theme.icon(icon, colour))
         set_tool_tip(self, name)
         self.setAccessibleName(name)
+
+
+def native_keys(keys: str) -> str:
+    """Keys such as `Ctrl+Del` in the platform's notation and the chosen language."""
+    return QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
 
 
 class ShortcutToolTip(QObject):

@@ -1,5 +1,7 @@
 """Labels in the theme's sizes and tones, elided labels, and text shortened to one line."""
 
+from functools import lru_cache
+
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QTextDocument
 from PySide6.QtWidgets import QLabel
@@ -9,6 +11,7 @@ from errand.window.theme.style import Tone, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 
 _MIN_CHARACTERS = 4
+_MOST_KEPT = 256  # texts without their markup
 
 _PICTURE = "\ufffc"  # Qt's placeholder character for an image
 
@@ -102,6 +105,12 @@ def one_line(text: str, max_length: int) -> str:
 
 def markdown_line(markdown: str, max_length: int) -> str:
     """The same for Markdown, without its markup."""
+    return one_line(_without_markup(markdown[: max_length * 4]), max_length)
+
+
+@lru_cache(_MOST_KEPT)
+def _without_markup(markdown: str) -> str:
+    """Kept, because lists ask for the same lines whenever they are painted."""
     document = QTextDocument()
-    document.setMarkdown(markdown[: max_length * 4])
-    return one_line(document.toPlainText().replace(_PICTURE, ""), max_length)
+    document.setMarkdown(markdown)
+    return document.toPlainText().replace(_PICTURE, "")

@@ -137,8 +137,8 @@ def _packages() -> Finding:
     return Finding(
         "good",
         "packages",
-        tr("errand-desktop {value} and its {names} dependencies").format(
-            value=version("errand-desktop"), names=len(names)
+        tr("errand-desktop {version} and its {names} dependencies").format(
+            version=version("errand-desktop"), names=len(names)
         ),
     )
 

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
+from errand.client.ask_text import asked_text, choice_text
 from errand.client.display_text import subject_text
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask, AskAnswerParams, AskKind
@@ -65,7 +66,7 @@ class QuestionCard(AskCard):
         self._reply.clicked.connect(self._on_replied)
 
     def set_ask(self, ask: Ask) -> None:
-        self._text.setText(plain(ask.text))
+        self._text.setText(asked_text(ask))
         if ask.id != self.ask_id:
             self._show_choices(ask.choices)
             self.ask_id = ask.id
@@ -135,8 +136,8 @@ class LimitCard(AskCard):
         self._stop.clicked.connect(self._on_stop_clicked)
 
     def set_ask(self, ask: Ask) -> None:
-        self._text.setText(plain(ask.text))
-        others = plain(next(iter(ask.choices), CONTINUE))
+        self._text.setText(asked_text(ask))
+        others = next((choice_text(ask, choice) for choice in ask.choices), CONTINUE)
         self._continue.setAccessibleName(CONTINUE if ask.limit else others)
         for number, button in enumerate(self.choices, 1):
             show_digit(button, number)
@@ -182,12 +183,12 @@ class UnknownOutcomeCard(AskCard):
     def set_ask(self, ask: Ask) -> None:
         assert ask.unknown is not None
         if ask.id != self.ask_id:
-            self._text.setText(plain(ask.text))
+            self._text.setText(asked_text(ask))
             self._command.set_text(subject_text(ask.unknown))
             self._started.setText(
                 tr("Started at {time}").format(time=f"{ask.unknown.started_at.astimezone():%H:%M:%S}")
             )
-            self._show_choices(ask.choices)
+            self._show_choices(ask)
         waiting = ask.status == "waiting"
         self._text.setVisible(waiting)
         self._started.setVisible(waiting)
@@ -201,13 +202,13 @@ class UnknownOutcomeCard(AskCard):
     def choices(self) -> Sequence[QAbstractButton]:
         return self._buttons
 
-    def _show_choices(self, choices: tuple[str, ...]) -> None:
+    def _show_choices(self, ask: Ask) -> None:
         for button in self._buttons:
             self._row.removeWidget(button)
             button.hide()
             button.deleteLater()
-        self._buttons = [push_button(plain(choice)) for choice in choices]
-        for number, (button, choice) in enumerate(zip(self._buttons, choices, strict=True)):
+        self._buttons = [push_button(choice_text(ask, choice)) for choice in ask.choices]
+        for number, (button, choice) in enumerate(zip(self._buttons, ask.choices, strict=True)):
             show_digit(button, number + 1)
             button.clicked.connect(partial(self._on_chosen, choice))
             self._row.insertWidget(number, button)
@@ -277,7 +278,7 @@ def _settled_line(ask: Ask) -> list[LinePart]:
     words = settled_words(ask) or tr("no longer needed")
     return [
         LinePart(_ASKED[ask.kind]),
-        LinePart(one_line(plain(ask.text), _QUESTION), "text", elides=True),
+        LinePart(one_line(asked_text(ask), _QUESTION), "text", elides=True),
         LinePart("·"),
         LinePart(words, elides=True),
     ]
@@ -288,7 +289,7 @@ def _estimate(row: AskRow, width: int, tokens: DesignTokens) -> int:
 
 
 def _markdown(row: AskRow, is_open: bool) -> str:
-    asked = plain(row.ask.text)
+    asked = asked_text(row.ask)
     return asked if row.ask.status == "waiting" else f"{asked}\n{outcome_text(row.ask)}"
 
 
@@ -298,5 +299,5 @@ ASK = RowKind(
     spacing=lambda row: Spacing.CARD if row.ask.status == "waiting" else Spacing.ACTIVITY,
     estimate=_estimate,
     markdown=_markdown,
-    text=lambda row: plain(row.ask.text),
+    text=lambda row: asked_text(row.ask),
 )

@@ -7,6 +7,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from errand.client.ask_text import asked_text, choice_text
 from errand.client.display_text import deadline_text, limit_amount_text, settled_text
 from errand.client.number_format import clock_time, short_day
 from errand.client.rule_text import REMEMBERED, offer_text
@@ -72,7 +73,7 @@ class AskCard(Card):
         self._settled.setVisible(bool(text))
         self._settled.setText(text)
         self._settled.set_tone(_tone(ask))
-        self.setAccessibleName(f"{self._title.text()}: {plain(ask.text)}")
+        self.setAccessibleName(f"{self._title.text()}: {asked_text(ask)}")
         self._on_colours_changed()
 
     def set_others(self, others: tuple[Ask, ...]) -> None:
@@ -145,7 +146,7 @@ def _answer_words(ask: Ask) -> str:
                 return tr("raised to {amount} by you").format(amount=limit_amount_text(ask.limit.kind, ask.amount))
             return tr("continued by you") if ask.allowed else tr("stopped by you")
         case "question" | "unknown":
-            return tr("you answered “{answer}”").format(answer=one_line(plain(ask.answer or ""), _ANSWER))
+            return tr("you answered “{answer}”").format(answer=one_line(choice_text(ask, ask.answer or ""), _ANSWER))
 
 
 def outcome_text(ask: Ask) -> str:
@@ -159,7 +160,7 @@ def outcome_text(ask: Ask) -> str:
 
 
 def _decision(ask: Ask) -> str:
-    answer = plain(ask.answer or "")
+    answer = choice_text(ask, ask.answer or "")
     if settled := settled_text(ask):
         return f"{settled[0].upper()}{settled[1:]}"
     match ask.kind:

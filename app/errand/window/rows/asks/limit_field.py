@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 from errand.client.display_text import limit_after
 from errand.protocol.asks import Ask, AskAnswerParams, ReachedLimit
 from errand.protocol.tasks import LimitKind
-from errand.translation import tr
+from errand.translation import decimal, tr
 from errand.window.theme.style import set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import TextLabel
@@ -89,4 +89,4 @@ class LimitField(QWidget):
 
 def _number_text(limit: ReachedLimit) -> str:
     """Money with cents, `2.50`; other numbers as short as possible."""
-    return f"{limit.adds:.2f}" if limit.kind in ("money", "day_money") else f"{limit.adds:.10g}"
+    return decimal(f"{limit.adds:.2f}" if limit.kind in ("money", "day_money") else f"{limit.adds:.10g}")

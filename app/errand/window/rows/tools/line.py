@@ -42,26 +42,24 @@ def line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     if row.sub_agent is not None and (row.sub_agent.ended_at is not None or result is None or not result.is_error):
         return _sub_agent_line(row.sub_agent, icon, target)
     settled = [part for ask in row.settled for part in _separated(settled_words(ask), "muted")]
+    not_begun = target or [LinePart(is_running)]
     if row.state == "asks":
-        return (
-            "shield-question-mark",
-            "waiting_mark",
-            [LinePart(tr("waiting for your approval: {action}").format(action=is_running)), *target],
-        )
+        asks = _separated(tr("waiting for your approval"), "waiting")
+        return "shield-question-mark", "waiting_mark", [*not_begun, *asks]
     if row.state == "unknown":
-        cut_off = [LinePart(tr("interrupted: {action}").format(action=is_running)), *target]
-        return "triangle-alert", "waiting_mark", [*cut_off, *_separated(tr("outcome unknown"), "waiting")]
+        cut_off = [*_separated(tr("interrupted"), "muted"), *_separated(tr("outcome unknown"), "waiting")]
+        return "triangle-alert", "waiting_mark", [*not_begun, *cut_off]
     if result is None:
         return _unfinished_line(row, icon, target, settled)
     if {"skipped", "stopped"} & set(result.marks):
         return _stopped_line(row, result, icon, target, settled)
     if any(ask.kind == "approval" and ask.status == "answered" and not ask.allowed for ask in row.settled):
-        return "circle-x", "failed_mark", [*(target or [LinePart(is_running)]), *settled]
+        return "circle-x", "failed_mark", [*not_begun, *settled]
     if result.is_error:
         # A call that was refused or could not start was not done.
-        verb = done if result.facts is not None else is_running
+        called = [LinePart(done), *target] if result.facts is not None else not_begun
         outcome = _separated(one_line(result.summary or result.text, _SUMMARY), "failed")
-        return "circle-x", "failed_mark", [LinePart(verb), *target, *outcome, *_time(result), *settled]
+        return "circle-x", "failed_mark", [*called, *outcome, *_time(result), *settled]
     return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result), *settled]
 
 

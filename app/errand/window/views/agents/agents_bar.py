@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
+from errand.client.display_text import uncapitalised
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import TurnRule, TurnTaking
 from errand.protocol.tasks import Task
@@ -59,11 +60,12 @@ class AgentChipView(QPushButton):
     def show_agent(self, agent: Agent, task: Task | None, *, is_shown: bool) -> None:
         """Show the current state; `task` is the agent's newest task."""
         self.agent = agent
+        self._waits = task is not None and is_working(task) and dot_state(task) == "waiting"
         self._state = _status_label(task)
         self.setChecked(is_shown)
         name = agent.name if len(agent.name) <= _LONGEST else f"{agent.name[: _LONGEST - 1]}…"
         self.setText(f"{name} · {self._state}" if self._state else name)
-        parts = (agent.name, self._state, agent.model, "looked at" if is_shown else "")
+        parts = (agent.name, self._state, agent.model, tr("looked at") if is_shown else "")
         self.setAccessibleName(", ".join(part for part in parts if part))
         set_tool_tip(self, _tool_tip(agent))
         self.updateGeometry()
@@ -77,7 +79,7 @@ class AgentChipView(QPushButton):
         middle = (self.height() - _DOT) / 2
         square = QRectF(self._theme.tokens.space_close, middle, _DOT, _DOT)
         paint_agent_dot(painter, square, self.agent.color, self._theme)
-        if self._state == "waits for you":
+        if self._waits:
             painter.setPen(QPen(QColor(self._theme.tokens.waiting_mark), 2))
             painter.setBrush(QColor(0, 0, 0, 0))
             painter.drawEllipse(square.center(), 6, 6)
@@ -89,24 +91,25 @@ def _status_label(task: Task | None) -> str:
         return ""
     match dot_state(task):
         case "waiting":
-            return "waits for you"
+            return tr("waits for you")
         case "paused":
-            return "paused"
+            return tr("paused")
         case _:
-            return "stopping" if task.stopping else "working"
+            return tr("stopping") if task.stopping else tr("working")
 
 
 def _tool_tip(agent: Agent) -> str:
-    model = f", {agent.model}" if agent.model else ""
-    whose = " It answers on a branch of its own." if agent.beside is not None else ""
-    return f"Look at the branch of {agent.name}{model}, and write to it.{whose}"
+    name = f"{agent.name}, {agent.model}" if agent.model else agent.name
+    shows = tr("Look at the branch of {agent}, and write to it.").format(agent=name)
+    return f"{shows} {tr('It answers on a branch of its own.')}" if agent.beside is not None else shows
 
 
 def turn_rule_label(turns: TurnTaking, spelled_out: int) -> str:
     """The rule and the number of replies since the last message of a person; empty for the default rule."""
     if turns.rule == "addressed":
         return ""
-    return f"{TURN_RULES[turns.rule][0].lower()} · {min(spelled_out, turns.limit)} of {turns.limit}"
+    used = tr("{number} of {limit}").format(number=min(spelled_out, turns.limit), limit=turns.limit)
+    return f"{uncapitalised(TURN_RULES[turns.rule][0])} · {used}"
 
 
 class AgentsBarView(QWidget):

@@ -19,7 +19,7 @@ from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.shared.row_actions import ConversationRowActions
-from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.buttons import IconButton, native_keys
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.pulse import PulseTimer
 from errand.window.widgets.status_dot import DotState, StatusDotView, dot_state
@@ -231,7 +231,7 @@ class ComparedBranchView(QWidget):
         self.stop.setAccessibleName(tr("Stop {model}").format(model=self.title))
         self.continue_button.setEnabled(can)
         why = "" if can else _STILL_WRITING if side.branch.ids else _NOTHING_YET
-        set_tool_tip(self.continue_button, why or tr("Enter"))
+        set_tool_tip(self.continue_button, why or native_keys("Enter"))
         self.continue_button.setAccessibleName(tr("Continue with {model}").format(model=self.title))
         self.continue_button.setAccessibleDescription(why)
         self._other.setVisible(bool(self._comparison.others))

@@ -7,18 +7,21 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from errand.client.number_format import money
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.rows.row import Speaker
 from errand.window.stores.conversation.tree_layout import TreeLine
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import paint_agent_dot
+from errand.window.widgets.labels import markdown_line
 from errand.window.widgets.status_dot import STATE_LABELS, DotState, dot_state
 
 LINE = Qt.ItemDataRole.UserRole + 1
+_LONGEST_TITLE = 300  # characters
 
 
 def line_title(line: TreeLine) -> str:
-    return line.text or (tr("Writing…") if line.status == "streaming" else tr("(no text)"))
+    text = markdown_line(line.text, _LONGEST_TITLE) if line.role == "assistant" else line.text
+    return text or (tr("Writing…") if line.status == "streaming" else tr("(no text)"))
 
 
 def line_detail(line: TreeLine) -> str:
@@ -27,15 +30,17 @@ def line_detail(line: TreeLine) -> str:
 
 
 def _details(line: TreeLine) -> tuple[str, ...]:
-    place = f"{line.number} of {line.count}" if line.count else ""
-    who = f"Task from {line.task_from}" if line.task_from else tr("You") if line.role == "user" else tr("Reply")
+    place = tr("{number} of {count}").format(number=line.number, count=line.count) if line.count else ""
+    who = tr("You") if line.role == "user" else tr("Agent")
+    if line.task_from:
+        who = tr("Task from {agent}").format(agent=line.task_from)
     return tuple(part for part in (place, who, _turns(line), _money(line)) if part)
 
 
 def accessible_text(line: TreeLine) -> str:
     states = [STATE_LABELS[dot_state(line.tasks[-1])]] if line.tasks else []
-    heads = [f"{speaker.name} stands here" for speaker in line.heads]
-    where = "here now" if line.is_head else "in front" if line.is_in_front else "in another branch"
+    heads = [tr("{agent} stands here").format(agent=speaker.name) for speaker in line.heads]
+    where = tr("here now") if line.is_head else tr("in front") if line.is_in_front else tr("in another branch")
     return ", ".join((line_title(line), *_details(line), *states, *heads, where))
 
 
@@ -43,7 +48,7 @@ def _turns(line: TreeLine) -> str:
     """Empty for a single reply: the line itself shows it."""
     if line.role == "assistant" and line.turns == 1:
         return ""
-    return f"{line.turns} {'turn' if line.turns == 1 else 'turns'}" if line.turns else ""
+    return trn("{n} turn", "{n} turns", line.turns) if line.turns else ""
 
 
 def _money(line: TreeLine) -> str:

@@ -50,7 +50,7 @@ class StatusLineView(QWidget):
         self._reminder = ""
         self._context = context
         self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
-        self._most_activity = theme.tokens.column // 4
+        self._most_activity = theme.tokens.column // 5
         self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._try_now = push_button(tr("Try now"), "quiet")
         set_tool_tip(self._try_now, tr("Retry now instead of waiting for the rate limit"))

@@ -12,12 +12,17 @@ from errand.window.stores.memory import MemoryEntryStore
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.texts import origin_line
 from errand.window.views.shared.item_delegate import DETAIL, HINT, ItemDelegate
-from errand.window.widgets.labels import one_line
+from errand.window.widgets.labels import markdown_line, one_line
 
 _LONGEST = 300  # characters of a line in the list
 
 _Index = QModelIndex | QPersistentModelIndex
 _ROOT = QModelIndex()
+
+
+def _line_of(item: MemoryItem) -> str:
+    """Agents write Markdown."""
+    return (markdown_line if item.role == "agent" else one_line)(item.text, _LONGEST)
 
 
 class EntryModel(QAbstractListModel):
@@ -42,14 +47,14 @@ class EntryModel(QAbstractListModel):
             return None
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return one_line(item.text, _LONGEST)
+                return _line_of(item)
             case _ if role == HINT:
                 return self._hint(item)
             case _ if role == DETAIL:
                 return origin_line(speaker_text(item.role, item.speaker), item)
             case Qt.ItemDataRole.AccessibleTextRole:
                 origin = origin_line(f"{speaker_text(item.role, item.speaker)}, {self._hint(item)}", item)
-                return f"{one_line(item.text, _LONGEST)}: {origin}"
+                return f"{_line_of(item)}: {origin}"
             case _:
                 return None
 

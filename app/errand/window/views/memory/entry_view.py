@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextOption
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from errand.client.display_text import speaker_text
+from errand.client.display_text import speaker_text, uncapitalised
 from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.protocol.memory import MemoryItem, MemoryPreviewForgetResult
@@ -87,7 +87,7 @@ class EntryView(QWidget):
 
     def show_whole(self, item: MemoryItem) -> None:
         self._item = item
-        kind = KINDS[item.role][0].lower()
+        kind = uncapitalised(KINDS[item.role][0])
         self._who.setText(f"{speaker_text(item.role, item.speaker)} · {kind}")
         self._origin.set_text(origin_line(moment_text(item.at), item))
         self._folder.set_text(plain(item.folder))

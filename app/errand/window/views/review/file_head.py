@@ -1,6 +1,6 @@
 """The line above the diff of a file: its name and counts, which change is at the cursor, undo, redo, open, copy."""
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from errand.protocol.changes import ChangedFile, FileDiff, UndoneHunk
@@ -38,12 +38,14 @@ class FileHeadView(QWidget):
         self._undo.clicked.connect(self.undo_requested)
         self._redo.clicked.connect(self.redo_requested)
         self._open.clicked.connect(self.open_requested)
-        for control in (self._position, self._redo_hunk, self._undo, self._redo, self._open):
+        for control in (self._position, self._undo, self._redo, self._open):
             self._head.row.insertWidget(self._head.row.count() - 1, control)
         column = QVBoxLayout(self)
         tokens = theme.tokens
         column.setContentsMargins(tokens.space_normal, 0, tokens.space_tight, 0)
+        column.setSpacing(0)
         column.addWidget(self._head)
+        column.addWidget(self._redo_hunk, 0, Qt.AlignmentFlag.AlignLeft)
 
     def show_file(self, file: ChangedFile, step: int | None) -> None:
         self._file = file

@@ -11,6 +11,7 @@ from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip
 from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.labels import TextLabel
 
 
@@ -105,13 +106,10 @@ class ReviewHeadView(QWidget):
         head.addWidget(self._added)
         head.addWidget(self._removed)
         head.addStretch(1)
-        for control in (self.undo, self.redo, self._copy, self._layout, self._maximize, self._close):
+        for control in (self._copy, self._layout, self._maximize, self._close):
             head.addWidget(control)
-        choices = QHBoxLayout()
-        choices.setSpacing(tokens.space_close)
-        choices.addWidget(self.task_choice)
-        choices.addWidget(self.step_choice)
-        choices.addStretch(1)
+        # What can be done with all files takes a second line where the words are long.
+        choices = FlowLayout(tokens.space_tight, self.task_choice, self.step_choice, self.undo, self.redo)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_normal, tokens.space_tight, tokens.space_tight, tokens.space_tight)
         column.setSpacing(tokens.space_tight)

@@ -7,6 +7,7 @@ from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QShowEvent
 from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
 
+from errand.client.number_format import duration
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult
 from errand.translation import tr
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from errand.window.views.settings.licences_dialog import LicencesDialog
     from errand.window.views.settings.providers.page import ProvidersPageView
 
-_LICENCES = "Apache-2.0. Icons by Lucide (ISC). Qt by The Qt Company (LGPL-3.0)."
+_LICENCES = tr("Apache-2.0. Icons by Lucide (ISC). Qt by The Qt Company (LGPL-3.0).")
 
 PageName = Literal[
     "general",
@@ -103,7 +104,7 @@ class AboutPageView(SettingsPageView):
             tr("process {pid}, since {time}").format(pid=status.pid, time=f"{status.started_at.astimezone():%H:%M}"),
         )
         self._add(tr("Memory used"), f"{status.memory_bytes / 1e6:.0f} MB")
-        self._add(tr("CPU time"), f"{status.cpu_seconds:.1f} s")
+        self._add(tr("CPU time"), duration(status.cpu_seconds))
         self._add(tr("Running tasks"), str(status.running_tasks))
 
     def _add(self, name: str, text: str, *, mono: bool = False) -> None:

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from errand.licences import Library, libraries
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
@@ -52,7 +52,7 @@ class LicencesDialog(QDialog):
 
     async def _load(self) -> None:
         self._found = await asyncio.to_thread(libraries)
-        self._head.setText(f"{len(self._found)} libraries")
+        self._head.setText(trn("{n} library", "{n} libraries", len(self._found)))
         for one in self._found:
             item = QListWidgetItem(f"{one.name} {one.version}".strip())
             item.setData(DETAIL, one.licence)

@@ -8,8 +8,8 @@ from errand.translation import tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView
-from errand.window.views.shared.actions import ACTIONS, Action, ShortcutStore, native_text, shortcut_conflict
-from errand.window.widgets.buttons import IconButton
+from errand.window.views.shared.actions import ACTIONS, Action, ShortcutStore, shortcut_conflict
+from errand.window.widgets.buttons import IconButton, native_keys
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.search_field import SearchField
 
@@ -98,7 +98,6 @@ class ShortcutRowView(QWidget):
         self._shortcuts = shortcuts
         self._wanted = ""
         self._keys = KeySequenceButton(action.text)
-        self._keys.setFixedWidth(theme.pixels(_KEYS_WIDTH))
         self._reset = IconButton(theme, "undo-2", tr("Reset {action}").format(action=action.text))
         policy = self._reset.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
@@ -115,9 +114,17 @@ class ShortcutRowView(QWidget):
         shortcuts.changed.connect(self._on_changed)
         self._on_changed()
 
+    @property
+    def keys_width(self) -> int:
+        """What its button needs."""
+        return self._keys.sizeHint().width()
+
+    def set_keys_width(self, width: int) -> None:
+        self._keys.setFixedWidth(width)
+
     def matches(self, text: str) -> bool:
         """True if all words of a search are in the action's text or keys."""
-        keys = " ".join(map(native_text, self._shortcuts.keys(self.action.name)))
+        keys = " ".join(map(native_keys, self._shortcuts.keys(self.action.name)))
         haystack = f"{self.action.text} {keys}".casefold()
         return all(word in haystack for word in text.casefold().split())
 
@@ -148,7 +155,7 @@ class ShortcutRowView(QWidget):
         elif holder is not None and holder.name != self.action.name:
             self._wanted = keys
             self._show_conflict(
-                tr("{keys} is already used by “{action}”.").format(keys=native_text(keys), action=holder.text),
+                tr("{keys} is already used by “{action}”.").format(keys=native_keys(keys), action=holder.text),
                 can_replace=True,
             )
             self._replace.setFocus()
@@ -178,7 +185,7 @@ class ShortcutRowView(QWidget):
 
     def _on_changed(self) -> None:
         self._conflict.hide()
-        self._keys.show_keys(", ".join(map(native_text, self._shortcuts.keys(self.action.name))))
+        self._keys.show_keys(", ".join(map(native_keys, self._shortcuts.keys(self.action.name))))
         self._reset.setVisible(self._shortcuts.is_changed(self.action.name))
 
 
@@ -189,7 +196,9 @@ class ShortcutsPageView(SettingsPageView):
         self._search = SearchField(theme, tr("Search shortcuts"))
         self.top.addWidget(self._search)
         self._rows = [ShortcutRowView(theme, shortcuts, action) for action in ACTIONS]
+        width = max(theme.pixels(_KEYS_WIDTH), *(row.keys_width for row in self._rows))
         for row in self._rows:
+            row.set_keys_width(width)
             self.rows.addWidget(row)
         self._empty = TextLabel(theme, tr("No results"), tone="muted")
         self._empty.hide()

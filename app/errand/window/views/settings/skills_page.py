@@ -126,7 +126,7 @@ class SkillsPageView(SettingsPageView):
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme, tr("Skills"), _TEXT)
         self._calls = calls
-        self._folder = FolderChoiceView(theme, calls, tr("None"), tr("Also show skills from this folder"))
+        self._folder = FolderChoiceView(theme, calls, tr("No folder"), tr("Also show skills from this folder"))
         self._new = push_button(tr("Install skill…"))
         self._form = SkillInstallView(theme, calls)
         head = QHBoxLayout()
@@ -172,7 +172,9 @@ class SkillsPageView(SettingsPageView):
                 self.rows.addWidget(hairline())
             self.rows.addWidget(row)
         for file in found.broken:
-            text = f"{escape_hidden_line(file)} is left out: it has no name and description at its top."
+            text = tr("{file} is left out: it has no name and description at its top.").format(
+                file=escape_hidden_line(file)
+            )
             self.rows.addWidget(TextLabel(self.theme, text, tone="waiting", wrap=True))
         if not found.skills:
             self.rows.addWidget(EmptyStateView(self.theme, "file-text", tr("No skills"), _NOTHING))

@@ -108,7 +108,7 @@ class ToolsPageView(SettingsPageView):
         self._with_log: set[str] = set()
         self._added = ""
         self._form = McpServerForm(theme)
-        self._folder = FolderChoiceView(theme, calls, tr("None"), tr("Also show servers from this folder"))
+        self._folder = FolderChoiceView(theme, calls, tr("No folder"), tr("Also show servers from this folder"))
         self._server_list, self._tool_list = QVBoxLayout(), QVBoxLayout()
         self._whose = ComboBox(())
         self._search = QLineEdit()

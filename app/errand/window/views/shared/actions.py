@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from errand.translation import tr
 from errand.window.stores.window_state import WindowStateStore
+from errand.window.widgets.buttons import native_keys
 
 ActionName = Literal[
     "new_task",
@@ -161,7 +162,7 @@ class ShortcutStore(QObject):
 
     def display_text(self, name: ActionName) -> str:
         """The keys in the platform's notation; "" for none."""
-        return native_text(self.keys(name)[0]) if self.keys(name) else ""
+        return native_keys(self.keys(name)[0]) if self.keys(name) else ""
 
     def is_changed(self, name: ActionName) -> bool:
         return self.keys(name) != _action(name).shortcuts
@@ -212,18 +213,13 @@ class ShortcutStore(QObject):
 def shortcut_conflict(keys: str) -> str:
     """Why these keys cannot be assigned to an action, as a sentence; "" if they can."""
     if keys in _FIXED:
-        return tr("{keys} is reserved: it {use}.").format(keys=native_text(keys), use=_FIXED[keys])
+        return tr("{keys} is reserved: it {use}.").format(keys=native_keys(keys), use=_FIXED[keys])
     first = keys.split("+")[0]
     if first not in ("Ctrl", "Alt", "Meta") and keys.split("+")[-1] not in _FUNCTION_KEYS:
         return tr("{keys} is needed for typing and navigation. Add Ctrl or Alt, or use a function key.").format(
-            keys=native_text(keys)
+            keys=native_keys(keys)
         )
     return ""
-
-
-def native_text(keys: str) -> str:
-    """Keys in the platform's notation."""
-    return QKeySequence(keys).toString(_KEY_FORMAT.NativeText)
 
 
 def _action(name: ActionName) -> Action:

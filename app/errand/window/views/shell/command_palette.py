@@ -103,7 +103,7 @@ class CommandPalette(QObject):
     def _on_settings_found(self, settings: tuple[Setting, ...]) -> None:
         if self._picker is not None:
             self._picker.add(
-                tuple(self._item(_Target("setting", known.name), known.title, "setting") for known in settings)
+                tuple(self._item(_Target("setting", known.name), tr(known.title), tr("setting")) for known in settings)
             )
 
     def _on_closed(self) -> None:

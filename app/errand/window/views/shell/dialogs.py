@@ -11,7 +11,8 @@ from errand.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.theme import Theme
-from errand.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
+from errand.window.views.shared.actions import ACTIONS, ShortcutStore
+from errand.window.widgets.buttons import native_keys
 from errand.window.widgets.containers import vertical_scroll_area
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import TextLabel
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
     from errand.window.views.settings.dialog import SettingsDialog
     from errand.window.views.usage.dialog import UsageDialog
 
-
-_COMPOSER_KEYS = (
-    (tr("Send a message, steer a running task, reply to a question"), "Enter"),
-    (tr("New line"), "Shift+Enter"),
-    (tr("Queue the message for later"), "Alt+Enter"),
-    (tr("Switch approval mode"), "Shift+Tab"),
-    (tr("Close what is open on top"), "Esc"),
-    (tr("Stop the task, if nothing is open"), tr("Esc twice")),
-    (tr("Edit the last message"), "Up"),
-    (tr("Go to tab 1 to 9"), "Ctrl+1 … 9"),
-)
 
 _Step = QAbstractSlider.SliderAction
 _SCROLL_KEYS = {
@@ -142,8 +132,8 @@ class ShortcutsDialog(QDialog):
         grid.setHorizontalSpacing(2 * tokens.space_far)
         grid.setVerticalSpacing(tokens.space_close)
         actions = [(action, shortcuts.keys(action.name)) for action in ACTIONS]
-        listed = [(action.text, ", ".join(map(native_text, keys))) for action, keys in actions if keys]
-        for number, (text, keys) in enumerate((*listed, *_COMPOSER_KEYS)):
+        listed = [(action.text, ", ".join(map(native_keys, keys))) for action, keys in actions if keys]
+        for number, (text, keys) in enumerate((*listed, *_composer_keys())):
             grid.addWidget(TextLabel(theme, text), number, 0)
             grid.addWidget(TextLabel(theme, keys, tone="muted"), number, 1, Qt.AlignmentFlag.AlignRight)
         area = vertical_scroll_area(lines)
@@ -161,3 +151,17 @@ class ShortcutsDialog(QDialog):
             super().keyPressEvent(event)
         else:
             self._scroll_bar.triggerAction(step)
+
+
+def _composer_keys() -> tuple[tuple[str, str], ...]:
+    """Keys that are no shortcuts of the window, as they are shown."""
+    return (
+        (tr("Send a message, steer a running task, reply to a question"), native_keys("Enter")),
+        (tr("New line"), native_keys("Shift+Enter")),
+        (tr("Queue the message for later"), native_keys("Alt+Enter")),
+        (tr("Switch approval mode"), native_keys("Shift+Tab")),
+        (tr("Close what is open on top"), native_keys("Esc")),
+        (tr("Stop the task, if nothing is open"), tr("Esc twice")),
+        (tr("Edit the last message"), native_keys("Up")),
+        (tr("Go to tab 1 to 9"), f"{native_keys('Ctrl+1')} … 9"),
+    )

@@ -7,8 +7,9 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
+from errand.client.ask_text import asked_text, choice_text
 from errand.client.display_text import subject_text, uncapitalised
-from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
+from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.asks import Approval, Ask, Risk
 from errand.translation import tr, trn
 from errand.window.rows.asks.limit_field import LimitField
@@ -60,14 +61,14 @@ class AskDetailView(QWidget):
             else:
                 self._add_buttons(tr("Allow once"), tr("Deny"))
         else:
-            self._column.addWidget(TextLabel(theme, plain(ask.text), wrap=True))
+            self._column.addWidget(TextLabel(theme, asked_text(ask), wrap=True))
             if ask.kind == "limit":
                 self._add_limit(ask)
             elif ask.unknown is not None:
                 self._add_box(tr("What was running"), subject_text(ask.unknown))
-                self._add_choices(ask.choices)
+                self._add_choices(ask)
             else:
-                self._add_choices(ask.choices)
+                self._add_choices(ask)
                 self._add_field(bool(ask.choices))
 
     @property
@@ -131,9 +132,9 @@ class AskDetailView(QWidget):
         more.submitted.connect(partial(self._on_decided, True))
         more.set_ask(ask)
 
-    def _add_choices(self, choices: tuple[str, ...]) -> None:
-        for choice in choices:
-            button = ChoiceButton(self._theme, plain(choice))
+    def _add_choices(self, ask: Ask) -> None:
+        for choice in ask.choices:
+            button = ChoiceButton(self._theme, choice_text(ask, choice))
             button.clicked.connect(partial(self._on_chosen, choice))
             self._column.addWidget(button)
 

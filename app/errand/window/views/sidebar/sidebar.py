@@ -91,7 +91,7 @@ class FactBannerView(BannerView):
     """Shown while a fact that an agent proposed waits for a person, until it is dismissed."""
 
     def __init__(self, facts: FactStore, theme: Theme) -> None:
-        super().__init__(theme)
+        super().__init__(theme, is_stacked=True)
         self._facts = facts
         self._seen: frozenset[str] = frozenset()
         self.dismissed.connect(self._on_seen)

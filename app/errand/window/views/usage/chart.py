@@ -19,9 +19,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from errand.client.number_format import money
+from errand.client.number_format import money, month_name, short_day, short_month
 from errand.protocol.usage import Usage, UsageReportResult, UsageRow
-from errand.translation import tr, trn
+from errand.translation import decimal, tr, trn
 from errand.window.theme.theme import Theme
 
 _MAX_DAYS = 100
@@ -56,15 +56,15 @@ def make_bars(report: UsageReportResult, days: int | None, today: date) -> Bars:
     first = min(used, default=today) if days is None else today - timedelta(days=days - 1)
     shown = [first + timedelta(days=number) for number in range((max(today, *used) - first).days + 1)]
     if len(shown) <= _MAX_DAYS:
-        bars = [_bar(f"{day.day} {day:%b}", _long_date(day), [used[day]] if day in used else [], unit) for day in shown]
-        return Bars(f"{unit.capitalize()} per day", unit, tuple(bars))
+        bars = [_bar(short_day(day), _long_date(day), [used[day]] if day in used else [], unit) for day in shown]
+        return Bars(tr("Money per day") if unit == "money" else tr("Tokens per day"), unit, tuple(bars))
     months = dict.fromkeys((day.year, day.month) for day in shown)
     of_month = {month: [row for day, row in used.items() if (day.year, day.month) == month] for month in months}
     bars = [
-        _bar(date(year, month, 1).strftime("%b %Y"), date(year, month, 1).strftime("%B %Y"), rows, unit)
+        _bar(f"{short_month(date(year, month, 1))} {year}", f"{month_name(date(year, month, 1))} {year}", rows, unit)
         for (year, month), rows in of_month.items()
     ]
-    return Bars(f"{unit.capitalize()} per month", unit, tuple(bars))
+    return Bars(tr("Money per month") if unit == "money" else tr("Tokens per month"), unit, tuple(bars))
 
 
 def accessible_text(rows: Sequence[UsageRow]) -> str:
@@ -100,7 +100,7 @@ def amount_label(amount: float, unit: str) -> str:
         return dollars(amount)
     for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if amount >= size:
-            return f"{amount / size:.3g}{sign}"
+            return decimal(f"{amount / size:.3g}{sign}")
     return f"{amount:.0f}"
 
 

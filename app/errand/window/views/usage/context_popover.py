@@ -5,11 +5,11 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.client.display_text import PARTS, PROMPT_PARTS, limit_name, part_items_text
-from errand.client.number_format import count, tokens
+from errand.client.number_format import tokens
 from errand.client.safe_text import plain
 from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
 from errand.protocol.tasks import DecidedMode, Task
-from errand.translation import tr, trn
+from errand.translation import grouped, tr, trn
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.mode_switch import ModeSwitchView
@@ -17,6 +17,7 @@ from errand.window.widgets.dialogs import move_on_screen
 from errand.window.widgets.labels import TextLabel
 
 _WIDTH, _BAR, _SWATCH = 340, 10, 10
+_DECIDED: dict[DecidedMode, str] = {"task": tr("taken as a task"), "chat": tr("taken as a chat")}
 _SHARES_ESTIMATED = tr("The total is from the provider. The parts are estimated.")
 _NO_SHARES = tr("The total is from the provider. No breakdown is available.")
 _ABOUT = tr("The model then reads a summary of the earlier messages.")
@@ -78,8 +79,8 @@ class ContextPopoverView(QFrame):
 
     def show_task(self, task: Task) -> None:
         """Turns and tokens of the task, the mode it decided on itself, and the limits that it nears."""
-        turns = count(task.step_count, "turn") if task.step_count else ""
-        mode = f"taken as a {task.decided}" if task.mode == "auto" and task.decided else ""
+        turns = trn("{n} turn", "{n} turns", task.step_count) if task.step_count else ""
+        mode = _DECIDED[task.decided] if task.mode == "auto" and task.decided else ""
         text = " · ".join(part for part in (turns, tokens(task.total_usage), mode) if part)
         self._task.setText(text)
         self._task.setVisible(bool(text))
@@ -92,7 +93,12 @@ class ContextPopoverView(QFrame):
         window = found.window_tokens
         self._title.setText(tr("Context of turn {turn}").format(turn=found.turn))
         used = trn("{n} token", "{n} tokens", found.used_tokens)
-        known = f"{used} of {window:,} that {found.model} can read" if window else f"{used}, sent to {found.model}"
+        if window:
+            known = tr("{used} of {window} that {model} can read").format(
+                used=used, window=grouped(window), model=found.model
+            )
+        else:
+            known = tr("{used}, sent to {model}").format(used=used, model=found.model)
         self._total.setText(known)
         self._bar.show_shares(found.shares, window or found.used_tokens)
         self._bar.setVisible(bool(found.shares))

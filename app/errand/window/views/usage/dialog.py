@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVB
 from errand.client.display_text import unpriced_text
 from errand.client.number_format import money, token_count
 from errand.protocol.usage import UsageReportResult, UsageRow
-from errand.translation import tr
+from errand.translation import tr, trn
 from errand.window.stores.usage import UsageStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
@@ -39,7 +39,10 @@ _CSV_HEADER = (
     "estimated",
 )
 
-_PERIODS: tuple[tuple[int | None, str], ...] = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (None, tr("All")))
+_PERIODS: tuple[tuple[int | None, str], ...] = (
+    *((days, trn("{n} day", "{n} days", days)) for days in (7, 30, 90)),
+    (None, tr("All")),
+)
 _TABLES = (tr("By model"), tr("By conversation"))
 _WIDTH, _HEIGHT = 860, 680
 _COPY = tr("Copy as CSV")

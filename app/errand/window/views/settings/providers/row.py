@@ -3,6 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from errand.client.number_format import day_text
 from errand.protocol.settings import Model, Provider
 from errand.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
@@ -10,7 +11,7 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.confirmation import ConfirmationView
 from errand.window.widgets.labels import TextLabel
 
-_OWN_KEYS = {"keyring": " · key in the keyring", "file": " · key in the encrypted file"}
+_OWN_KEYS = {"keyring": tr("key in the keyring"), "file": tr("key in the encrypted file")}
 
 
 class ProviderRowView(QWidget):
@@ -117,32 +118,39 @@ class ProviderRowView(QWidget):
 
 def provider_status(provider: Provider, models: int) -> tuple[str, Tone]:
     """Whether the provider can be used, the source of its key, and its number of models."""
-    offers = f" · {trn('{n} model', '{n} models', models)}" if models else ""
-    if provider.listed_at is not None and not provider.own:  # custom servers are queried repeatedly
-        offers += f", listed on {provider.listed_at.astimezone():%d %B %Y}"
     if warning := _warning(provider):
         return warning, "waiting"
-    if provider.own:
-        place = provider.api_base or "Its usual address"
-        return f"{place}{_OWN_KEYS.get(provider.key_source, '')}{offers}", "muted"
+    offers = trn("{n} model", "{n} models", models) if models else ""
+    if provider.listed_at is not None and not provider.own:  # custom servers are queried repeatedly
+        day = day_text(provider.listed_at.astimezone())
+        listed = tr("listed on {day}").format(day=day)
+        offers = f"{offers}, {listed}" if offers else listed
+    parts = (provider.api_base or tr("Its usual address"), _OWN_KEYS.get(provider.key_source, ""))
+    if not provider.own:
+        parts = (_place(provider),)
+    return " · ".join(part for part in (*parts, offers) if part), "muted"
+
+
+def _place(provider: Provider) -> str:
+    """Where a provider of the catalogue runs, or where its key is."""
     if provider.local:
-        return f"Running at {provider.api_base}{offers}", "muted"
+        return tr("Running at {address}").format(address=provider.api_base)
     match provider.key_source:
         case "environment":
-            return f"Key from {provider.key_variable}{offers}", "muted"
+            return tr("Key from {variable}").format(variable=provider.key_variable)
         case "keyring":
-            return f"Key in the system's keyring{offers}", "muted"
+            return tr("Key in the system's keyring")
         case "file":
-            return f"Key in the encrypted file{offers}", "muted"
+            return tr("Key in the encrypted file")
         case "not_needed" | "none":
-            return f"No key{offers}", "muted"
+            return tr("No key")
 
 
 def _warning(provider: Provider) -> str:
     if provider.list_error:
         return provider.list_error
     if not provider.ready:
-        return "No address yet: choose Edit…" if provider.key_source in ("environment", "keyring", "file") else ""
+        return tr("No address yet: choose Edit…") if provider.key_source in ("environment", "keyring", "file") else ""
     return (
         tr("The connection to {address} isn't encrypted").format(address=provider.api_base)
         if provider.in_the_clear
