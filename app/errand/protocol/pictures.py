@@ -5,14 +5,16 @@ from errand.protocol.blocks import ImageBlock
 
 
 class PictureLoadParams(Wire, frozen=True, kw_only=True):
-    """`url` is an http or https address. `is_private_allowed`: also from the local network or this machine."""
+    """`url` is an http or https address. `allowed_host` is the `private_host` of an earlier answer that the person
+    allows: of the local network and this machine nothing else is opened.
+    """
 
     url: str
-    is_private_allowed: bool = False
+    allowed_host: str = ""
 
 
 class PictureLoadResult(Wire, frozen=True, kw_only=True):
-    """The picture as base64; null if it is at `private_host`, in the local network or on this machine.
+    """The picture as base64; null if it is at `private_host`, in the local network or on this machine (`host:port`).
 
     Any other failure is an error.
     """

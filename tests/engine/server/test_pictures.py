@@ -29,15 +29,26 @@ def redirects(target: str) -> Handler:
     return answer
 
 
+def place_of(url: str) -> str:
+    """The host and port of an address, as the person is shown it."""
+    return url.split("/")[2]
+
+
 async def load(client: RawClient, url: str, number: int = 1, *, allowed: bool = True) -> PictureLoadResult:
-    answer = await client.ask("picture/load", number, url=url, isPrivateAllowed=allowed)
+    answer = await client.ask("picture/load", number, url=url, allowedHost=place_of(url) if allowed else "")
     return msgspec.convert(answer["result"], PictureLoadResult)
+
+
+async def refusal(client: RawClient, url: str, number: int = 1, allowed: str = "") -> str:
+    answer = await client.ask("picture/load", number, url=url, allowedHost=allowed)
+    assert error_of(answer)[1] == "picture_not_loaded"
+    return error_of(answer)[2]
 
 
 async def test_a_picture_is_loaded_from_this_machine_when_that_is_allowed(engine: EngineServer) -> None:
     async with web_site({"/a.png": sends(_PNG), "/b": redirects("/a.png")}) as site, raw_client(engine) as client:
         asked = await load(client, site.url("/a.png"), 1, allowed=False)
-        assert (asked.image, asked.private_host) == (None, "127.0.0.1")
+        assert (asked.image, asked.private_host) == (None, place_of(site.url()))
         assert site.requests == [], "nothing is sent before the person has said yes"
         image = (await load(client, site.url("/b"), 2)).image
         assert image is not None
@@ -68,9 +79,7 @@ async def test_what_is_no_picture_is_refused_in_words(engine: EngineServer, path
         "/huge": sends(_PNG + bytes(5_000_000)),
     }
     async with web_site(pages) as site, raw_client(engine) as client:
-        answer = await client.ask("picture/load", 1, url=site.url(path), isPrivateAllowed=True)
-        assert reason in error_of(answer)[2]
-        assert error_of(answer)[1] == "picture_not_loaded"
+        assert reason in await refusal(client, site.url(path), allowed=place_of(site.url()))
 
 
 @pytest.mark.parametrize(
@@ -86,8 +95,9 @@ async def test_what_is_no_picture_is_refused_in_words(engine: EngineServer, path
 )
 async def test_other_addresses_are_never_opened(engine: EngineServer, url: str) -> None:
     async with raw_client(engine) as client:
-        answer = await client.ask("picture/load", 1, url=url, isPrivateAllowed=True)
-        assert "was not opened" in error_of(answer)[2]
+        text = await refusal(client, url, allowed="169.254.169.254:80")
+        assert "was not opened: " in text
+        assert text.count("opened") == 1
 
 
 async def test_the_engine_itself_is_closed_and_so_is_the_way_there(engine: EngineServer) -> None:
@@ -96,11 +106,27 @@ async def test_the_engine_itself_is_closed_and_so_is_the_way_there(engine: Engin
     own = f"http://127.0.0.1:{engine.endpoint().port}/"
     async with web_site({"/": redirects(own)}) as site, raw_client(engine) as client:
         for number, url in enumerate((own, site.url(), own.replace("127.0.0.1", "localhost")), 1):
-            answer = await client.ask("picture/load", number, url=url, isPrivateAllowed=True)
-            assert "engine's own port" in error_of(answer)[2]
+            text = await refusal(client, url, number, allowed=place_of(url))
+            assert text.endswith("was not opened: the engine's own port is closed.")
 
 
 async def test_a_redirect_into_the_local_network_asks_for_that_host(engine: EngineServer) -> None:
     async with web_site({"/": redirects("http://[::1]:9/a.png")}) as site, raw_client(engine) as client:
         answer = await load(client, site.url(), allowed=False)
-        assert answer.private_host == "127.0.0.1"
+        assert answer.private_host == place_of(site.url())
+
+
+async def test_only_the_host_and_port_that_were_shown_are_opened(engine: EngineServer) -> None:
+    async with web_site({"/a.png": sends(_PNG)}) as other, raw_client(engine) as client:
+        leading = {"/": redirects(other.url("/a.png")), "/name": redirects("http://localhost:9/")}
+        async with web_site(leading) as shown:
+            allowed = place_of(shown.url())
+            text = await refusal(client, shown.url(), 1, allowed)
+            assert text == (
+                f"{other.url('/a.png')} was not opened: it leads to 127.0.0.1, inside the local network or this "
+                f"machine, and you allowed {allowed} alone."
+            )
+            assert f"you allowed {allowed} alone" in await refusal(client, shown.url("/name"), 2, allowed)
+            assert f"you allowed {allowed} alone" in await refusal(client, other.url("/a.png"), 3, allowed)
+            assert shown.requests == ["/", "/name"]
+        assert other.requests == []

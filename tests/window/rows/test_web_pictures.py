@@ -84,8 +84,8 @@ def test_a_loaded_picture_fits_the_text_and_a_click_enlarges_it(
 
 def test_a_picture_in_the_local_network_is_asked_about(show: MakeRowView, actions: KeptActions) -> None:
     row_view = show(reply("![](http://localhost:8000/a.png)"))
-    actions.pictures.put("http://localhost:8000/a.png", WebPicture("private", reason="localhost"))
-    assert text(row_view).toPlainText() == "localhost is in your network or on this computer. Load picture anyway"
+    actions.pictures.put("http://localhost:8000/a.png", WebPicture("private", reason="localhost:8000"))
+    assert text(row_view).toPlainText() == "localhost:8000 is in your network or on this computer. Load picture anyway"
     click(text(row_view), "Load picture anyway")
     assert actions.pictures.loads == [("http://localhost:8000/a.png", True)]
 

@@ -8,10 +8,12 @@ from errand.engine.agent.history.attachments import media_type
 from errand.engine.core.errors import EngineError
 from errand.engine.permissions.addresses import (
     AddressRules,
+    Malformed,
     is_link_local,
     is_public,
     is_this_machine,
     judge_address,
+    parse_address,
 )
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.web.download import LARGEST, Download, download
@@ -32,7 +34,7 @@ class PictureNotLoaded(EngineError):
 
 async def load_picture(params: PictureLoadParams, own_port: int | None, ca_file: str) -> PictureLoadResult:
     """Raises `PictureNotLoaded`. `own_port` is that of the engine's server."""
-    guard = _Clicked(own_port, is_private_open=params.is_private_allowed)
+    guard = _Clicked(own_port, params.allowed_host)
     url = params.url.partition("#")[0]
     try:
         got = await download("", url, guard, _may_be_picture, ca_file=ca_file, accept=_ACCEPT)
@@ -64,14 +66,19 @@ def _image(got: Download) -> ImageBlock:
 class _Clicked:
     """The `AddressGuard` of a click: the person opens the address, so that no rule has to.
 
-    `private_host` is set when a connection was refused because it leads into the local network or to this machine.
+    Of the local network and this machine, `allowed_host` alone is open, if the person was shown one: a host with its
+    port. Without it, `private_host` is set when a connection was refused because it leads there.
     """
 
     own_port: int | None
-    is_private_open: bool
+    allowed_host: str
     private_host: str = ""
 
     def refusal(self, tool: str, url: str, approved: Sequence[str] = ()) -> str | None:
+        try:
+            parse_address(url)
+        except Malformed as problem:
+            return str(problem)
         found = judge_address(url, AddressRules(allowed=(), own_port=self.own_port))
         return found.reason if found.verdict == "deny" else None
 
@@ -87,7 +94,11 @@ class _Clicked:
         if any(map(is_link_local, resolved)):
             return "it leads to a link-local address"
         inside = [one for one in resolved if not is_public(one)]
-        if not inside or self.is_private_open:
+        place = f"{literal}:{port}"
+        if not inside or place == self.allowed_host:
             return None
-        self.private_host = host
-        return f"it leads to {inside[0]}, inside the local network or this machine"
+        where = f"it leads to {inside[0]}, inside the local network or this machine"
+        if self.allowed_host:
+            return f"{where}, and you allowed {self.allowed_host} alone"
+        self.private_host = place
+        return where

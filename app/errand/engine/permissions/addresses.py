@@ -121,7 +121,7 @@ def _judge(text: str, rules: AddressRules) -> Finding:
         return deny("address", f"not opened: {problem}")
     host = address.host
     if _is_own(address, rules):
-        return deny("address", "the engine's own port is closed to the agent's browser")
+        return deny("address", "the engine's own port is closed")
     if any(_covers(entry, address, with_below=True) for entry in rules.denied):
         return deny("address", f"you denied {host}")
     if address.has_user:

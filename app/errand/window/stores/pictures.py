@@ -29,11 +29,13 @@ class PictureStore(QObject):
         return self._known.get(url, WebPicture())
 
     def load(self, url: str, *, is_private_allowed: bool = False) -> None:
-        """Load a picture unless that is under way; from the local network only if that is allowed."""
-        if self.picture(url).status in ("loading", "loaded"):
+        """Load a picture unless that is under way; of the local network only the host that is shown, if allowed."""
+        shown = self.picture(url)
+        if shown.status in ("loading", "loaded"):
             return
+        allowed = shown.reason if is_private_allowed and shown.status == "private" else ""
         self._put(url, WebPicture("loading"))
-        params = PictureLoadParams(url=url, is_private_allowed=is_private_allowed)
+        params = PictureLoadParams(url=url, allowed_host=allowed)
         self._session.spawn(self._load(params), lambda reason: self._put(url, WebPicture("failed", reason=reason)))
 
     async def _load(self, params: PictureLoadParams) -> None:

@@ -269,3 +269,27 @@ async def test_the_tree_compares_all_versions_of_a_fork_that_is_not_on_the_shown
             [["A", "end", "go on", "C", "end"], ["D", "end"]],
         ]
         tree.close()
+
+
+async def test_a_comparison_that_was_closed_before_its_conversation_is_followed_stays_closed(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        engine = await engine_of(stack, tmp_path, ModelServer([Reply(text=text) for text in "AB"]))
+        task = await engine.parts.start("begin", approve="all")
+        first = (await engine.parts.watcher.end(task.id)).conversation_id
+        (agent,) = await engine.parts.services.database.agents.list(first)
+        store = engine.stores.open(first)
+        branches = (ComparedBranch(agent.head_id or ""), ComparedBranch(agent.head_id or ""))
+        closed, kept = comparison_of(engine, store, branches), comparison_of(engine, store, branches)
+        seen: list[str] = []
+        closed.loaded.connect(lambda: seen.append("loaded"))
+        closed.failed.connect(seen.append)
+        for one in (closed, kept):
+            one.load()
+        assert not store.is_followed
+        closed.close()
+        await until(lambda: kept.is_loaded)
+        assert (seen, closed.is_loaded, closed.sides[0].count()) == ([], False, 0)
+        closed.load()
+        kept.load()
+        kept.close()
+        assert not kept.is_loaded

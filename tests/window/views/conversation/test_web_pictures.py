@@ -44,11 +44,33 @@ async def test_a_picture_comes_by_a_click_and_from_this_machine_by_a_second(
             await person.follow_up("Preview")
             await person.finish()
             await _click(person, "Load picture from 127.0.0.1")
-            await until(lambda: _find(person, "127.0.0.1 is in your network or on this computer.") is not None)
+            place = f"127.0.0.1:{site.port} is in your network or on this computer."
+            await until(lambda: _find(person, place) is not None)
             assert site.requests == []
             await _click(person, "Load picture anyway")
             await until(lambda: _find(person, OBJECT) is not None)
             assert site.requests == ["/a.png"]
+
+
+async def test_load_anyway_opens_the_host_that_was_shown_and_no_other(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    async with web_site({"/a.png": _send}) as other:
+
+        async def lead_on(request: web.Request) -> web.StreamResponse:
+            raise web.HTTPFound(other.url("/a.png"))
+
+        async with web_site({"/": lead_on}) as site:
+            replies = [Reply(text=f"Here: ![the plot]({site.url()})")]
+            async with desk(qapp, theme, tmp_path, replies) as person:
+                await person.follow_up("Preview")
+                await person.finish()
+                await _click(person, "Load picture from 127.0.0.1")
+                await _click(person, "Load picture anyway")
+                await until(lambda: _find(person, f"you allowed 127.0.0.1:{site.port} alone") is not None)
+                await _click(person, "Try again")
+                await until(lambda: _find(person, f"127.0.0.1:{site.port} is in your network") is not None)
+        assert other.requests == []
 
 
 async def test_a_picture_that_is_not_there_says_so(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:

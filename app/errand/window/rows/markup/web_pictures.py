@@ -25,7 +25,7 @@ _LONGEST_HOST = 60
 
 @dataclass(frozen=True, slots=True)
 class WebPicture:
-    """`image` is set if it is loaded; `reason` says why it failed."""
+    """`image` is set if it is loaded; `reason` says why it failed, or where it is if it is `private` (`host:port`)."""
 
     status: PictureStatus = "unloaded"
     image: ImageBlock | None = None

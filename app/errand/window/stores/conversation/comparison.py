@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
 
@@ -44,6 +45,7 @@ class ComparisonStore(QObject):
         self._tasks = tasks
         self._deferred: list[Event | Delta] = []
         self._load_number = 0
+        self._is_closed = False
         self._chosen: ComparedBranchStore | None = None
         session.event_received.connect(self._on_event)
         session.delta_received.connect(self._on_delta)
@@ -73,13 +75,15 @@ class ComparisonStore(QObject):
 
     def load(self) -> None:
         """Load all sides, initially or again, once the events of the conversation arrive."""
+        if self._is_closed:  # while it waited for the conversation to be followed
+            return
         if not self.store.is_followed:
             self.store.followed.connect(self.load, Qt.ConnectionType.SingleShotConnection)
             return
         self._load_number += 1
         self.is_loaded = False
         self._deferred.clear()
-        self._session.spawn(self._load(self._load_number), self.failed.emit)
+        self._session.spawn(self._load(self._load_number), partial(self._on_load_failed, self._load_number))
 
     def show_branch(self, number: int, branch: ComparedBranch) -> None:
         """Show another branch on one side."""
@@ -88,6 +92,7 @@ class ComparisonStore(QObject):
 
     def close(self) -> None:
         """Stop following; the comparison cannot be used afterwards."""
+        self._is_closed = True
         self._load_number += 1
         self.is_loaded = False
         self._session.event_received.disconnect(self._on_event)
@@ -146,6 +151,10 @@ class ComparisonStore(QObject):
     def _on_stop_failed(self, reason: str) -> None:
         self._chosen = None  # it can be chosen again
         self.failed.emit(reason)
+
+    def _on_load_failed(self, number: int, reason: str) -> None:
+        if number == self._load_number:
+            self.failed.emit(reason)
 
     async def _load(self, number: int) -> None:
         paths = [BranchPath(self._session, self._conversation_id, self._current(side)) for side in self.sides]
