@@ -11,11 +11,12 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QM
 from pytestqt.qtbot import QtBot
 
 from errand.window.rows.base import RowView, message_markdown
-from errand.window.rows.code_view import CodeView, HighlightedRun, highlight
+from errand.window.rows.code_view import CodeView
 from errand.window.rows.piece import Fence, parse_fence
 from errand.window.rows.row import Row, Speaker
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
+from errand.window.widgets.highlighting import HighlightedRun, highlight
 from tests.support.row_actions import KeptActions
 from tests.support.rows import image, node, notice, reply, thinking, user
 from tests.window.rows.conftest import WIDTH, MakeRowView, part

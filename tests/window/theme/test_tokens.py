@@ -24,7 +24,11 @@ PAIRS = (
     ("text", "hit_now"),
     ("text", "added_word"),
     ("text", "removed_word"),
-    *((f"syntax_{part}", "code") for part in ("keyword", "string", "number", "name", "comment")),
+    *(
+        (f"syntax_{part}", ground)
+        for part in ("keyword", "string", "number", "name", "comment")
+        for ground in ("code", "page", "done_soft", "failed_soft", "added_word", "removed_word")
+    ),
     *((state, ground) for state in ("waiting", "done", "failed") for ground in ("page", "panel", "raised", "code")),
     *((state, f"{state}_soft") for state in ("waiting", "done", "failed")),
     *(("text", f"{state}_soft") for state in ("waiting", "done", "failed", "accent")),

@@ -1,15 +1,9 @@
 """Code and program output in monospace, with syntax highlighting and clickable paths."""
 
 import re
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
 
-from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType] - its options are untyped
-from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType  # pyright: ignore[reportPrivateUsage] - Pygments has no other name for the type of its tokens
-from pygments.util import ClassNotFound
 from PySide6.QtCore import Qt
 from PySide6.QtGui import (
     QColor,
@@ -30,57 +24,11 @@ from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.widgets.diff_gutter import DiffGutter, VisibleBlock
 from errand.window.widgets.diff_lines import DiffLine
+from errand.window.widgets.highlighting import HighlightedRun, TokenKind, highlight, highlight_once
 
-TokenKind = Literal["text", "keyword", "string", "number", "name", "comment", "inserted", "deleted", "hunk"]
-
-# Longer texts and lines are more often data than code.
-_MAX_HIGHLIGHTED = 20_000
-_MAX_LINE = 500
 # Streaming code is highlighted line by line; in a string or comment of more than this it waits for the end.
 _MAX_TAIL = 4_000
 _OPEN_KINDS = ("string", "comment")
-# Hostile text can block a lexer for minutes, in some rare lexers within a single pattern. So only these languages
-# are highlighted, and only as far as the lexer gets in this time.
-_MAX_HIGHLIGHT_S = 0.05
-_LANGUAGES = frozenset(
-    (
-        *("bash", "batch", "c", "c#", "c++", "clojure", "cmake", "cpp", "csharp", "css", "dart", "diff", "docker"),
-        *("dockerfile", "elixir", "go", "golang", "haskell", "hs", "html", "http", "ini", "java", "javascript", "js"),
-        *(
-            "json",
-            "jsx",
-            "kotlin",
-            "latex",
-            "lua",
-            "make",
-            "makefile",
-            "markdown",
-            "md",
-            "nginx",
-            "objective-c",
-            "patch",
-            "perl",
-        ),
-        *(
-            "php",
-            "powershell",
-            "ps1",
-            "py",
-            "python",
-            "python3",
-            "r",
-            "rb",
-            "rs",
-            "ruby",
-            "rust",
-            "scala",
-            "scss",
-            "sh",
-        ),
-        *("shell", "sql", "swift", "tex", "toml", "ts", "tsx", "typescript", "vue", "xml", "yaml", "yml", "zig", "zsh"),
-    )
-)
-
 # A URL; or a path that is absolute or ends in a file extension, with an optional line number.
 _LINK = re.compile(
     r"(?P<web>https?://[^\s<>\"'`\x00-\x1f]+)"
@@ -91,64 +39,11 @@ _AFTER = ".,;:!?)]}"
 # Of longer output only the end is shown.
 _MAX_LINKED = 40_000
 
-_DIFFS = frozenset(("diff", "patch"))
 _COLOURS: dict[TokenKind, str] = {"text": "text", "inserted": "done", "deleted": "failed", "hunk": "muted"}
 _BACKGROUNDS: dict[TokenKind, str] = {"inserted": "done_soft", "deleted": "failed_soft"}
 
 _LINE = 1.45
 _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
-
-
-@dataclass(frozen=True, slots=True)
-class HighlightedRun:
-    text: str
-    kind: TokenKind
-
-
-@lru_cache(maxsize=128)
-def highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
-    """The whole text in order; a single plain run if the language is unknown or the text or a line is too long."""
-    return _highlight(code, language)
-
-
-def _highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
-    if language.lower() in _DIFFS and len(code) <= _MAX_HIGHLIGHTED:
-        return tuple(_diff_runs(code))
-    if language.lower() not in _LANGUAGES or len(code) > _MAX_HIGHLIGHTED or _longest_line(code) > _MAX_LINE:
-        return (HighlightedRun(code, "text"),)
-    try:
-        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return (HighlightedRun(code, "text"),)
-    code = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")  # as Pygments does
-    found: list[HighlightedRun] = []
-    length, end = 0, time.perf_counter() + _MAX_HIGHLIGHT_S
-    for token, text in lexer.get_tokens(code):
-        if time.perf_counter() > end:
-            found.append(HighlightedRun(code[length:], "text"))
-            break
-        length += len(text)
-        kind = _kind(token) if text.strip() else (found[-1].kind if found else "text")
-        if found and found[-1].kind == kind:
-            found[-1] = HighlightedRun(found[-1].text + text, kind)
-        else:
-            found.append(HighlightedRun(text, kind))
-    return tuple(found)
-
-
-def _diff_runs(code: str) -> Iterator[HighlightedRun]:
-    """One run for each line, which ends with its newline."""
-    lines = code.splitlines(keepends=True)
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        is_head = line.startswith("--- ") and following.startswith("+++ ")
-        if is_head or line.startswith(("@@", "diff ", "index ", "+++ ")):
-            yield HighlightedRun(line, "hunk")
-        elif line.startswith("+"):
-            yield HighlightedRun(line, "inserted")
-        elif line.startswith("-"):
-            yield HighlightedRun(line, "deleted")
-        else:
-            yield HighlightedRun(line, "text")
 
 
 def lexed_length(runs: Sequence[HighlightedRun]) -> int:
@@ -162,24 +57,6 @@ def lexed_length(runs: Sequence[HighlightedRun]) -> int:
             certain = place + run.text.rfind("\n") + 1
         place = end
     return certain
-
-
-def _longest_line(code: str) -> int:
-    return max(map(len, code.split("\n")))
-
-
-def _kind(token: _TokenType) -> TokenKind:
-    if token in Comment:
-        return "comment"
-    if token in Keyword or token in Operator.Word:
-        return "keyword"
-    if token in String:
-        return "string"
-    if token in Number:
-        return "number"
-    if token in Name.Function or token in Name.Class or token in Name.Tag or token in Name.Decorator:
-        return "name"
-    return "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +133,7 @@ class CodeView(TextView):
         end = code.rfind("\n") + 1
         if end <= self._lexed_to or end - self._lexed > _MAX_TAIL or "\r" in code[self._lexed :]:
             return
-        runs = _highlight(code[self._lexed : end], language)
+        runs = highlight_once(code[self._lexed : end], language)
         cursor, position = QTextCursor(self.document()), self._lexed_at
         for run in runs:
             after = position + _units(run.text)
@@ -362,9 +239,10 @@ class DiffView(CodeView):
         self._gutter = DiffGutter(theme, self, self._visible_blocks)
         self.horizontalScrollBar().valueChanged.connect(self.viewport().update)
 
-    def show_lines(self, lines: list[DiffLine]) -> None:
+    def show_lines(self, lines: list[DiffLine], path: str) -> None:
+        """`path` names the file."""
         self.show_code("\n".join(line.text for line in lines), "")
-        self._gutter.show_lines(lines)
+        self._gutter.show_lines(lines, path=path)
         self.setViewportMargins(self._gutter.needed_width, 0, 0, 0)
         self._gutter.place()
 

@@ -10,7 +10,7 @@ from errand.translation import tr, trn
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.diff_gutter import DiffGutter, plain_text_blocks
-from errand.window.widgets.diff_lines import diff_lines
+from errand.window.widgets.diff_lines import diff_lines, diff_name
 
 _EDGE = 16
 _SIDES = 18
@@ -58,13 +58,14 @@ class CodeBoxView(QPlainTextEdit):
 
     def set_text(self, text: str) -> None:
         """Show a text that has no hidden characters; of a diff they are escaped here."""
+        lines, path = (diff_lines(text), diff_name(text)) if self._gutter is not None else ([], "")
         if self._gutter is not None:
-            lines = diff_lines(text)
             text = "\n".join(line.text for line in lines)
-            self._gutter.show_lines(lines)
-            self.setViewportMargins(self._gutter.needed_width, 0, 0, 0)
         self._text = text
         self.setPlainText(text)
+        if self._gutter is not None:
+            self._gutter.show_lines(lines, path=path)
+            self.setViewportMargins(self._gutter.needed_width, 0, 0, 0)
         self.updateGeometry()
         self._show_or_hide_bar()
 

@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QAbstractScrollArea, QPlainTextEdit, QWidget
 
 from errand.window.theme.theme import Theme
 from errand.window.widgets.diff_lines import DiffLine, changed_words, paired
+from errand.window.widgets.diff_syntax import DiffSyntax
+from errand.window.widgets.highlighting import language_of
 
 _BAR = 3
 _GROUNDS = {"added": "done_soft", "removed": "failed_soft", "fold": "hover", "end": "hover", "note": "hover"}
@@ -32,6 +34,7 @@ class DiffGutter(QWidget):
     """Shows the line numbers of `edit`, whose blocks are the lines; None stands for an empty row.
 
     `edit` calls `place` when it is resized, and `paint_grounds` before it paints its text. `visible` yields its blocks.
+    Lines get the colours of their language when there is time for it.
     """
 
     def __init__(
@@ -50,11 +53,16 @@ class DiffGutter(QWidget):
         self._others: Sequence[DiffLine | None] | None = None
         self._largest = 0
         self._current = -1
+        self._syntax = DiffSyntax(theme, lambda: (one.block for one in visible()), self)
         edit.verticalScrollBar().valueChanged.connect(self.update)
 
-    def show_lines(self, lines: Sequence[DiffLine | None], others: Sequence[DiffLine | None] | None = None) -> None:
-        """`others` are the lines beside these, on the other side of a diff in two columns."""
+    def show_lines(
+        self, lines: Sequence[DiffLine | None], others: Sequence[DiffLine | None] | None = None, path: str = ""
+    ) -> None:
+        """Call it when `edit` has their text. `others` are the lines beside these, on the other side of a diff in two
+        columns; `path` names the file."""
         self._lines, self._others = lines, others
+        self._syntax.show_lines(lines, language_of(path), has_signs=self._columns == "both")
         self._largest = max(
             (max(line.old, line.new) for line in (*lines, *(others or ())) if line is not None), default=0
         )
@@ -84,8 +92,9 @@ class DiffGutter(QWidget):
 
     def paint_grounds(self, painter: QPainter) -> None:
         """Paint the colours below the text of the visible lines, in the viewport of the text."""
-        width = self._edit.viewport().width()
-        for one in self._visible():
+        width, visible = self._edit.viewport().width(), tuple(self._visible())
+        self._syntax.request(one.block.blockNumber() for one in visible)
+        for one in visible:
             line = self._line(one.block.blockNumber())
             if line is None:
                 painter.fillRect(QRectF(0, one.top, width, one.height), self._colour("hover"))

@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.client.effect_text import Effect
 from errand.translation import tr
-from errand.window.rows.code_view import highlight
 from errand.window.theme.theme import Theme
 from errand.window.widgets.code_excerpt import CodeExcerptView
+from errand.window.widgets.highlighting import highlight
 from errand.window.widgets.labels import TextLabel
 
 _MOST_LINES = 24

@@ -78,7 +78,7 @@ class ToolCallCard(QWidget):
         if diff:
             self._diff_text = diff
             self._diff_head.show_diff(diff)
-            self._diff.show_lines(diff_lines(diff))
+            self._diff.show_lines(diff_lines(diff), diff_name(diff))
         self._task_id = row.node.task_id or ""
         self._show_review()
         self._full_output = "" if diff else whole_output(row)

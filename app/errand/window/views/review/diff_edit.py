@@ -50,15 +50,23 @@ class DiffEdit(QPlainTextEdit):
         return self._line_in(self.textCursor().blockNumber())
 
     def show_lines(
-        self, lines: Sequence[DiffLine | None], others: Sequence[DiffLine | None] | None, *, keeps_place: bool
+        self,
+        lines: Sequence[DiffLine | None],
+        others: Sequence[DiffLine | None] | None,
+        path: str,
+        *,
+        keeps_place: bool,
     ) -> None:
-        """`others` are the lines beside these. With `keeps_place` the same lines stay in sight, if they still exist."""
+        """`others` are the lines beside these, `path` names the file.
+
+        With `keeps_place` the same lines stay in sight, if they still exist.
+        """
         top, at = self._place(self.firstVisibleBlock().blockNumber()), self._place(self.textCursor().blockNumber())
         self._lines, self._others = lines, others or ()
-        self._gutter.show_lines(lines, others)
         self.current = -1
         self.blockSignals(True)
         self.setPlainText("\n".join(self._text(line) for line in lines))
+        self._gutter.show_lines(lines, others, path)
         self._place_gutter()
         if keeps_place:
             self.go_to(self._row_of(*at))

@@ -32,6 +32,7 @@ class DiffPane(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
+        self._path = ""
         self._hunks: tuple[DiffHunk, ...] = ()
         self._lines: list[DiffLine] = []
         self._can_undo = False
@@ -79,11 +80,12 @@ class DiffPane(QWidget):
         line = self.main.line
         return (line.new or line.old) if line is not None else 0
 
-    def show_hunks(self, hunks: Sequence[DiffHunk], *, keeps_place: bool, can_undo: bool) -> None:
-        """With `keeps_place`, another version of the same diff: the same lines stay in sight."""
+    def show_hunks(self, path: str, hunks: Sequence[DiffHunk], *, keeps_place: bool, can_undo: bool) -> None:
+        """The changes of the file `path`. With `keeps_place`, another version of the same diff: the same lines stay in
+        sight."""
         self._can_undo = can_undo
-        if tuple(hunks) != self._hunks:
-            self._hunks = tuple(hunks)
+        if (path, tuple(hunks)) != (self._path, self._hunks):
+            self._path, self._hunks = path, tuple(hunks)
             self._lines = diff_lines("".join(f"{hunk.header}\n{hunk.text}" for hunk in hunks), _LONGEST_LINE)
             self._hovered = -1
             self._fill(keeps_place=keeps_place)
@@ -140,12 +142,12 @@ class DiffPane(QWidget):
     def _fill(self, *, keeps_place: bool) -> None:
         """Only the layout that is shown has the lines."""
         if not self.is_side_by_side:
-            self.unified.show_lines(self._lines, None, keeps_place=keeps_place)
+            self.unified.show_lines(self._lines, None, self._path, keeps_place=keeps_place)
             return
         old, new = self._sides or self._make_sides()
         left, right = side_by_side(self._lines)
-        old.show_lines(left, right, keeps_place=keeps_place)
-        new.show_lines(right, left, keeps_place=keeps_place)
+        old.show_lines(left, right, self._path, keeps_place=keeps_place)
+        new.show_lines(right, left, self._path, keeps_place=keeps_place)
 
     def _make_sides(self) -> tuple[DiffEdit, DiffEdit]:
         old = DiffEdit(self._theme, tr("The file before"), "old")

@@ -220,7 +220,7 @@ class ReviewPanelView(QWidget):
             self._path = file.path
             self._entered = 0
             self.banner.hide()
-            self.diff.show_hunks((), keeps_place=False, can_undo=False)
+            self.diff.show_hunks("", (), keeps_place=False, can_undo=False)
             self._diff_stack.setCurrentWidget(self.diff)
             self._show_note(file, "")
         self.file_head.show_file(file, self.head.step)
@@ -248,7 +248,7 @@ class ReviewPanelView(QWidget):
         self._shown = (path, self.head.step)
         hunks = diff.hunks if diff is not None else ()
         can_undo = self.head.step is None and file.can_undo and diff is not None and not diff.is_undone
-        self.diff.show_hunks(hunks, keeps_place=is_same and not self._entered, can_undo=can_undo)
+        self.diff.show_hunks(self._path, hunks, keeps_place=is_same and not self._entered, can_undo=can_undo)
         note = "" if diff is None else diff.note or (REDO_PREVIEW if diff.is_undone else "")
         self._no_diff.setText(note if diff is not None else _NOTHING_LEFT)
         self._diff_stack.setCurrentWidget(self.diff if hunks else self._no_diff)
