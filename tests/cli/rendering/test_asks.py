@@ -76,13 +76,27 @@ def test_the_letters_for_a_kind_mean_the_host_the_tool_or_all_code() -> None:
 
 def test_the_prompt_names_the_offers_with_examples_and_v_says_why_it_was_asked() -> None:
     lines = ask_lines(kinds(), PLAIN, 80)
-    assert lines[-3:] == [
-        "  or 1   Exactly this command, in /tmp.",
-        "  or 2   Commands that begin with `make test …`.",
-        "         like: make test -j4   not: make deploy",
+    assert lines[-4:] == [
+        "  rule 1 Exactly this command, in /tmp.",
+        "  rule 2 Commands that begin with `make test …`.",
+        "         for example: make test -j4",
+        "         but not: make deploy",
     ]
     assert AskInput(kinds()).short_hint == "allow? a c w p u d r > "
-    assert "u this kind everywhere" in hint(kinds())
+    assert hint(kinds()).splitlines() == [
+        "a         allow once",
+        "  c         allow rule 1 in this conversation",
+        "  w         allow rule 1 in this folder",
+        "  p         allow rule 2 in this folder",
+        "  u         allow rule 2 everywhere",
+        "  d         deny",
+        "  r REASON  deny and say why",
+        "  v         show everything, and why it asks",
+        "  a number chooses the rule, a time ends it (m, h, d): w 2 8h",
+    ]
+    assert read_reply(kinds(), "?") == InvalidReply(hint(kinds()))
+    undecided = "Nothing was decided. Type one of a, c, w, p, u, d, r REASON, v; ? explains them."
+    assert read_reply(kinds(), "yes") == InvalidReply(undecided)
     told = read_reply(kinds(), "v")
     assert isinstance(told, InvalidReply) and told.text.endswith("  ask: commands ask\n  rule    program")
 
@@ -276,6 +290,23 @@ def test_long_line_of_a_command_cannot_imitate_a_label() -> None:
     lines = plain_lines(approval(forged))
     assert [line for line in lines if line.startswith("  why")] == ["  why    commands ask"]
     assert all(len(line) <= 100 for line in lines)
+
+
+def test_reasons_and_rules_are_wrapped_at_blanks_below_their_labels() -> None:
+    ask = kinds()
+    assert ask.approval is not None
+    covers = "Commands that begin with `python3 -m pytest …`, on files of the workspace."
+    offers = tuple(msgspec.structs.replace(offer, covers=covers) for offer in ask.approval.offers[1:])
+    long = msgspec.structs.replace(ask.approval, offers=offers, rule="a reason " * 8 + "at its end")
+    lines = plain_lines(msgspec.structs.replace(ask, approval=long), 60)
+    assert lines[4:] == [
+        "  why    a reason a reason a reason a reason a reason a",
+        "         reason a reason a reason at its end",
+        "  rule 1 Commands that begin with `python3 -m pytest …`, on",
+        "         files of the workspace.",
+        "         for example: make test -j4",
+        "         but not: make deploy",
+    ]
 
 
 def test_path_cannot_imitate_another_line() -> None:

@@ -183,6 +183,17 @@ def test_a_call_that_was_refused_is_not_said_to_have_run() -> None:
     assert shown.event(result("shell", "denied", is_error=True)) == "✗ running `rm -r build` · denied\n"
 
 
+def test_a_long_reason_stands_whole_below_the_call() -> None:
+    shown = transcript()
+    shown.event(call("shell", {"command": "cat /etc/shadow"}))
+    reason = "Not allowed: /etc/shadow is in /etc, which holds settings of the system and the passwords"
+    assert shown.event(result("shell", reason, is_error=True)).splitlines() == [
+        "✗ running `cat /etc/shadow`",
+        "    Not allowed: /etc/shadow is in /etc, which holds settings of the system and",
+        "    the passwords",
+    ]
+
+
 def test_a_change_of_a_file_shows_its_diff() -> None:
     shown = transcript()
     shown.event(call("code", {"action": "patch", "path": "a.py"}))
@@ -256,12 +267,12 @@ def test_hidden_characters_of_a_command_to_approve_are_escaped() -> None:
 
 def test_an_approval_shows_the_exact_command_the_folder_the_paths_and_the_risk_in_words() -> None:
     assert transcript().event(AskUpdate(ask=approval())).splitlines() == [
-        "! approval needed · high risk, look closely",
+        "! Approval needed · high risk, look closely",
         "  run    rm -r build",
         "  in     /work",
         "  writes /work/build",
         "  why    commands ask",
-        "  or 1   Exactly this command, in /tmp.",
+        "  rule 1 Exactly this command, in /tmp.",
     ]
 
 
@@ -384,7 +395,7 @@ def test_status_line_shows_the_number_of_queued_messages() -> None:
     shown = transcript()
     waiting = Queued(id="q1", kind="steer", text="rather that", queued_at=datetime.now(UTC))
     shown.event(TaskUpdate(task=msgspec.structs.replace(task(), status="thinking", queue=(waiting,))))
-    assert shown.status() == "thinking… · 1 not read yet"
+    assert (shown.status(), shown.unread()) == ("thinking…", "1 message not read yet")
 
 
 def test_pictures_of_a_result_are_named_with_their_files() -> None:

@@ -23,6 +23,8 @@ _PIECES = [
     "|",
     "---",
     "[a](b)",
+    "[x] ",
+    "[ ]",
     " ",
     "\n",
     "\n\n",
@@ -73,6 +75,15 @@ def test_tables_are_aligned_where_they_fit_and_left_as_they_are_where_not() -> N
     table = "| file | lines |\n|---|---|\n| a.py | 2 |\n| `long.py` | **15** |\n"
     assert read(table) == "file     lines\n-------  -----\na.py     2\nlong.py  15\n"
     assert read(table, 12) == table
+
+
+def test_columns_are_aligned_as_the_colons_say() -> None:
+    table = "| name | lines | ok |\n|:---|---:|:-:|\n| a.py | 2 | yes |\n| b.py | 150 | no |\n"
+    assert read(table) == "name  lines  ok\n----  -----  ---\na.py      2  yes\nb.py    150  no\n"
+
+
+def test_items_of_a_task_list_have_a_box_or_a_tick() -> None:
+    assert read("- [ ] open\n* [x] done\n- [x](a) link\n- [] none\n") == "☐ open\n✓ done\n• x (a) link\n• [] none\n"
 
 
 def test_without_colours_the_text_stays_as_it_was_written() -> None:

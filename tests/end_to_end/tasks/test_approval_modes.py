@@ -84,7 +84,7 @@ async def test_the_mode_is_changed_within_a_conversation(errand: Errand, workspa
         await screen.shows("That is all.")
         await screen.shows("task complete", then="/approve edits\r")
         await screen.shows("Accept edits: ", then="now do it\r")
-        await screen.shows("approval needed")
+        await screen.shows("Approval needed")
         await screen.shows("run    rm made", then="/approve plan\r")
         await screen.shows("denied by the new approval mode")
         await screen.shows("task complete", then="\x04")

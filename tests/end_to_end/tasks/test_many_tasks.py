@@ -49,7 +49,7 @@ async def test_tasks_are_listed_and_their_words_are_found(errand: Errand) -> Non
     assert not {"\u2068", "\u2069"} & set(found.out)
     assert [hit["role"] for hit in as_json.lines] == ["assistant"]
     assert (nothing.code, nothing.out) == (0, "")
-    assert "no results for" in nothing.err
+    assert "No results for" in nothing.err
 
 
 async def test_a_key_for_one_run_reaches_the_model_and_nothing_else(errand: Errand) -> None:

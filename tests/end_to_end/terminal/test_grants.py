@@ -60,7 +60,7 @@ async def test_a_kind_is_allowed_at_the_prompt_for_a_time_after_it_was_explained
         PseudoTerminal(("run", *MODEL, server.url, "make"), own_errand.folder, own_errand.environment) as screen,
     ):
         await screen.shows("Commands that begin with `touch …`")
-        await screen.shows("like: touch other.txt")
+        await screen.shows("for example: touch other.txt")
         await screen.shows("allow? a c w p u d r >", then="v\r")
         await screen.shows("rule    program")
         await screen.shows("allow? a c w p u d r >", then="p 8h\r")

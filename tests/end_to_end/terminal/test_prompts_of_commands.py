@@ -65,10 +65,10 @@ async def test_only_the_chosen_program_is_taken(own_errand: Errand, tmp_path: Pa
     ("editor", "told"),
     [
         ("sed -i s/^thinking:.*/thinking:high/", "Saved Writer."),
-        ("sed -i s/^thinking:.*/thinking:hihi/", "Your text is kept in "),
+        ("sed -i s/^thinking:.*/thinking:hihi/", "Your text is kept in"),
         ("true", "Nothing was changed."),
         ("false", "false ended with 1, so nothing was changed."),
-        ("no-such-editor", "Set EDITOR, or use options"),
+        ("no-such-editor", "cannot be used as an editor"),
     ],
 )
 async def test_a_personality_is_changed_in_an_editor(errand: Errand, editor: str, told: str, tmp_path: Path) -> None:

@@ -22,6 +22,19 @@ def terminal(errand: Errand, *arguments: str) -> PseudoTerminal:
     return PseudoTerminal(arguments, errand.folder, errand.environment)
 
 
+async def test_what_was_typed_before_an_approval_does_not_answer_it(errand: Errand, workspace: Path) -> None:
+    gate = asyncio.Event()
+    replies = [Reply(calls=(Call("shell", {"command": "touch unseen"}),), gate=gate), Reply(text="I left it.")]
+    async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "make") as screen:
+        await screen.shows("thinking")
+        screen.type("a\ra\r")
+        gate.set()
+        await screen.shows("allow? a c w p u d r >", then="r I did not see it\r")
+        await screen.shows("denied by errand run: I did not see it")
+        assert await screen.ended() == 4
+    assert not (workspace / "unseen").exists()
+
+
 async def test_a_person_allows_denies_with_a_reason_and_answers(errand: Errand, workspace: Path) -> None:
     replies = [
         Reply(calls=(Call("shell", {"command": "touch first"}),)),
@@ -106,7 +119,7 @@ async def test_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand) ->
         await screen.shows("'2' is not a model id", then="leave me at work\r")
         await server.request(0)
         await screen.shows("thinking", then="\x04")
-        await screen.shows("A task is still running.", then="l\r")
+        await screen.shows("A task is running: l leave it running", then="l\r")
         code = await screen.ended()
         left = await errand.task("thinking")
     assert code == 0
@@ -142,7 +155,7 @@ async def test_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
         await screen.shows("answer >", then="\r")
         await screen.shows("Nothing was answered.", then="/etc\r")
         await screen.shows("There is no command /etc.", then="\x04")
-        await screen.shows("A task is still running.", then="x\r")
+        await screen.shows("A task is running: l leave it running", then="x\r")
         await screen.shows("'x' is not a choice.", then="\r")
         await screen.shows("answer >", then="/etc/hosts\r")
         await screen.shows("answered in chat mode", then="\x04")
@@ -160,7 +173,7 @@ async def test_nothing_that_a_model_says_steers_the_terminal_of_a_conversation(e
     ]
     async with ModelServer(turns=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
         await screen.shows("Ctrl+D leaves", then="go\r")
-        await screen.shows("approval needed", then="a\r")
+        await screen.shows("allow? ", then="a\r")
         await screen.shows("2  b", then="2\r")
         await screen.shows("All of it.")
         await screen.shows("task ", then="\x04")

@@ -11,13 +11,13 @@ from errand.cli.command import Command
 from errand.cli.commands.conversations.search import hit_lines
 from errand.cli.commands.models import format_models, format_ready
 from errand.cli.commands.run import confirm_workspace, resolve_target
-from errand.cli.commands.tasks import format_task
+from errand.cli.commands.tasks import task_lines
 from errand.cli.follow.typed_lines import ANSWER_HELP, TASK_HELP, TaskLines, completions, is_command
 from errand.cli.follow.watch import TaskWatcher
 from errand.cli.options import CommandOptions, Flag
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import short_id, wrapped
+from errand.cli.terminal.text import plain, short_id, wrapped
 from errand.client.connection import Connection
 from errand.client.errors import CallError
 from errand.client.launch import connect
@@ -49,16 +49,16 @@ WELCOME = tr(
     "Type what to do and press Enter. While a task runs, Enter steers it and Alt+Enter "
     "queues a message. Ctrl+C stops it, Ctrl+D leaves, /help lists the commands."
 )
-LEAVE = tr("A task is still running. l leaves it running, s stops it and leaves, Enter stays: ")
+LEAVE = tr("A task is running: l leave it running · s stop it and leave · Enter stay ")
 
 
 class SlashCommands:
-    """`model` is the model chosen with a command, None by default."""
+    """`model` is the one of the next task, chosen with a command or when the chat began; None is the default."""
 
-    def __init__(self, connection: Connection, prompt: "LivePrompt") -> None:
+    def __init__(self, connection: Connection, prompt: "LivePrompt", model: str | None) -> None:
         self._connection = connection
         self._prompt = prompt
-        self.model: str | None = None
+        self.model = model
 
     async def run(self, name: str, rest: str) -> None:
         match name:
@@ -86,16 +86,19 @@ class SlashCommands:
         found = await self._connection.call(MODEL_LIST, ModelListParams())
         for line in [*format_ready(found, self._prompt.style), *format_models(found, self._prompt.style)]:
             self._prompt.line(line)
+        if self.model is not None:
+            self._prompt.line(tr("this conversation: {model}").format(model=self._prompt.style.bold(plain(self.model))))
 
     async def _tasks(self) -> None:
-        for task in (await self._connection.call(TASK_LIST, TaskListParams(limit=10))).tasks:
-            self._prompt.line(format_task(task, self._prompt.width, self._prompt.style))
+        tasks = (await self._connection.call(TASK_LIST, TaskListParams(limit=10))).tasks
+        for line in task_lines(tasks, self._prompt.width, self._prompt.style):
+            self._prompt.line(line)
 
     async def _search(self, text: str) -> None:
         params = ConversationSearchParams(text=text, limit=10)
         found = await self._connection.call(CONVERSATION_SEARCH, params)
         for hit in found.hits:
-            self._prompt.line(hit_lines(hit, self._prompt.style))
+            self._prompt.line(hit_lines(hit, self._prompt.style, self._prompt.width))
         if not found.hits:
             self._prompt.note(found.advice or tr("No results for {text!r}.").format(text=text))
 
@@ -111,7 +114,7 @@ class Chat:
         self._lines = TaskLines(connection, prompt)
         self._answers = self._lines.answers
         self._watch = TaskWatcher(connection, self._screen, self._answers)
-        self._slash = SlashCommands(connection, prompt)
+        self._slash = SlashCommands(connection, prompt, first.model)
         self._approve = first.approve  # of the next conversation, or still to be applied to the given one
         self._conversation: str | None = first.conversation_id
         self._task_id: str | None = None
@@ -171,7 +174,7 @@ class Chat:
 
     async def _start(self, prompt: str) -> None:
         before = self._connection.welcome
-        model = self._slash.model or self._first.model
+        model = self._slash.model
         params = _next_params(self._first, prompt, self._conversation, model)
         params = msgspec.structs.replace(params, approve=self._approve if self._task_id is None else None)
         if self._conversation is not None:

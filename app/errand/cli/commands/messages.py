@@ -9,7 +9,7 @@ from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_STOPPED
 from errand.cli.lookup import find_task, only_match
 from errand.cli.options import Argument, CommandOptions, Flag, Option
-from errand.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply
+from errand.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply, short_hint
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, one_line, short_id
 from errand.client.connection import Connection
@@ -120,11 +120,7 @@ async def _list(connection: Connection, terminal: Terminal, *, as_json: bool) ->
         terminal.line(("\n" if number else "") + terminal.style.dim(who))
         for line in ask_lines(ask, terminal.style, terminal.width):
             terminal.line(line)
-        terminal.line(terminal.style.dim(f"  errand answer {short_id(ask.id)} …  {_first_line(hint(ask))}"))
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
+        terminal.line(terminal.style.dim(f"  errand answer {short_id(ask.id)} …  {short_hint(ask)}"))
 
 
 async def _find_ask(connection: Connection, part: str) -> Ask:

@@ -18,7 +18,7 @@ from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import columns, indent, one_line, plain, short_id, time_ago, usage_line
+from errand.cli.terminal.text import columns, indent, one_line, padded, plain, short_id, time_ago, usage_line
 from errand.client.connection import Connection
 from errand.client.display_text import is_unfinished
 from errand.client.launch import connect
@@ -35,6 +35,7 @@ from errand.protocol.tasks import (
     TaskIdParams,
     TaskListParams,
     TaskSetModeParams,
+    TaskStatus,
 )
 from errand.translation import tr
 
@@ -43,6 +44,19 @@ _NO_ANSWER = tr(
     "seconds, and the next engine stops the task."
 )
 _PAGE = 500  # the engine's maximum
+_ID_WIDTH = 8
+_NARROWEST_PROMPT = 20
+_STATES: dict[TaskStatus, str] = {
+    "running": tr("running"),
+    "thinking": tr("running"),
+    "tool_executing": tr("running"),
+    "waiting_user": tr("waiting for you"),
+    "paused": tr("paused"),
+    "interrupted": tr("interrupted"),
+    "completed": tr("completed"),
+    "cancelled": tr("stopped"),
+    "error": tr("failed"),
+}
 
 
 class TasksOptions(CommandOptions, frozen=True, kw_only=True):
@@ -61,8 +75,8 @@ async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) ->
     if not tasks:
         none = tr("No running tasks.") if options.active else tr("No tasks yet.")
         terminal.line(tr("{none} Start one: errand run 'what to do'").format(none=none))
-    for task in nested(tasks):
-        terminal.line(format_task(task, terminal.width, terminal.style))
+    for line in task_lines(nested(tasks), terminal.width, terminal.style):
+        terminal.line(line)
     return 0
 
 
@@ -106,21 +120,31 @@ def nested(tasks: Sequence[Task]) -> list[Task]:
     return shown
 
 
-def format_task(task: Task, width: int, style: Style) -> str:
-    """One task in one line: id, state, age, prompt, usage."""
-    age = time_ago((datetime.now(UTC) - task.started_at).total_seconds())
-    head = f"{short_id(task.id)}  {status_text(task):<12} {age:>10}  "
-    tail = usage_line(task, style)
-    room = max(12, width - columns(head) - columns(tail) - 2)
-    words = f"{indent(task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
-    return f"{colored(task, head, style)}{one_line(words, room)}  {style.dim(tail)}"
+def task_lines(tasks: Sequence[Task], width: int, style: Style) -> list[str]:
+    """One line for each task, in columns: id, state, age, prompt, usage. Usage is left out where it has no room."""
+    states = [status_text(task) for task in tasks]
+    ages = [time_ago((datetime.now(UTC) - task.started_at).total_seconds()) for task in tasks]
+    tails = [usage_line(task, style) for task in tasks]
+    state_width, age_width, tail_width = (max(map(columns, texts), default=0) for texts in (states, ages, tails))
+    room = width - _ID_WIDTH - state_width - age_width - 6
+    if room - tail_width - 2 < _NARROWEST_PROMPT:
+        tails, tail_width = [""] * len(tails), -2
+    room = max(12, room - tail_width - 2)
+    lines: list[str] = []
+    for task, state, age, tail in zip(tasks, states, ages, tails, strict=True):
+        head = f"{short_id(task.id):<{_ID_WIDTH}}  {padded(state, state_width)}  {age:>{age_width}}  "
+        words = f"{indent(task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
+        shown = padded(one_line(words, room), room)
+        lines.append(f"{colored(task, head, style)}{shown}  {style.dim(tail)}".rstrip())
+    return lines
 
 
 def status_text(task: Task) -> str:
+    """What a task does, or how it ended."""
     if task.retry_at is not None and task.ended_at is None:
         return tr("until {time:%H:%M}").format(time=task.retry_at.astimezone())
     if is_unfinished(task):
-        return {"refused": tr("not allowed"), "cut": tr("cut short")}.get(task.completion or "", "unfinished")
+        return {"refused": tr("not allowed"), "cut": tr("cut short")}.get(task.completion or "", tr("unfinished"))
     limits = {
         "iteration_limit": tr("turn limit"),
         "time_limit": tr("time limit"),
@@ -128,7 +152,7 @@ def status_text(task: Task) -> str:
         "token_limit": tr("token limit"),
         "day_limit": tr("daily limit"),
     }
-    return limits.get(task.stop_reason or "", task.status.replace("_", " "))
+    return limits.get(task.stop_reason or "") or _STATES[task.status]
 
 
 def colored(task: Task, text: str, style: Style) -> str:

@@ -4,14 +4,12 @@ import asyncio
 from typing import Protocol
 
 from errand.cli.follow.interrupts import Interrupts
-from errand.cli.rendering.asks import AskInput, InvalidReply, hint
+from errand.cli.rendering.asks import NOBODY, AskInput, InvalidReply, hint
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
 from errand.client.display_text import subject_text
 from errand.protocol.asks import SKIP, Ask, AskAnswerParams
 from errand.translation import tr
-
-NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
 
 
 class Answerer(Protocol):
@@ -40,16 +38,17 @@ class PersonAnswerer:
         if about:
             self._terminal.line(self._terminal.style.dim(f"  {about}"))
         self._terminal.line(self._terminal.style.dim(f"  {hint(ask)}"))
-        typing = AskInput(ask)
+        typing, first = AskInput(ask), True
         while True:
             try:
-                line = await self._terminal.ask(typing.short_hint)
+                line = await self._terminal.ask(typing.short_hint, discards_typed=first)
             except KeyboardInterrupt:
                 self._interrupts.press()
                 await asyncio.Event().wait()  # the stop cancels the ask, which cancels this
                 raise
             except EOFError:
                 line = ""
+            first = False
             reply = typing.read(line)
             if not isinstance(reply, InvalidReply):
                 return reply

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from errand.cli.terminal.prompt import LivePrompt  # prompt_toolkit takes 90 ms
 
 
+def interrupted_text(task: Task) -> str:
+    return tr("errand: the task was interrupted, since the engine ended. Continue it: errand resume {name}").format(
+        name=short_id(task.id)
+    )
+
+
 class TaskFollower:
     """Shows tasks of one connection, for people or with `as_json` for programs.
 
@@ -179,6 +185,8 @@ class TaskFollower:
     def _finish(self, tasks: Sequence[Task]) -> int:
         if self._if_refused and any(task.refused_calls for task in tasks):
             self._terminal.note(self._if_refused)
+        if tasks[-1].status == "interrupted":
+            self._terminal.note(interrupted_text(tasks[-1]))
         for task in tasks:
             code = exit_code(task)
             if self._as_json:

@@ -42,7 +42,7 @@ TASK_HELP = tr(
     "workspace), plan (read only), never, or all\n/as MODE      switch between task and "
     "chat"
 )
-ANSWER_HELP = tr("=TEXT         answer with exactly this text, even if it looks like a number of the list or a command")
+ANSWER_HELP = tr("=TEXT         answer with this very text, even if it is a number or a /command")
 ATTACHED_HELP = tr(
     "/stop         stop the task\n{TASK_HELP}\n/help         this list\n{ANSWER_HELP}\nEnter "
     "steers, Alt+Enter queues a message,\nCtrl+C and Ctrl+D detach; the task keeps running."

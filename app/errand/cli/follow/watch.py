@@ -107,15 +107,12 @@ class TaskWatcher:
                 await self._follow_again()
             case ConnectionDown(gave_up=True):
                 working = [task.id for task in self.tasks.values() if task.ended_at is None]
-                resume = (
-                    tr("; `errand resume {working}` continues the task").format(working=working[-1]) if working else ""
+                reason = tr("The engine cannot be reached: {reason}. Everything saved is kept. ").format(
+                    reason=message.reason.rstrip(".")
                 )
-                raise ConnectionLost(
-                    tr(
-                        "The engine cannot be reached: {error}. Everything saved is kept. `errand tasks` "
-                        "starts the engine again{resume}."
-                    ).format(error=message.reason.rstrip("."), resume=resume)
-                )
+                name = short_id(working[-1]) if working else ""
+                go_on = tr("Continue the task: errand resume {name}").format(name=name)
+                raise ConnectionLost(reason + (go_on if working else tr("Start it again: errand tasks")))
             case ConnectionDown():
                 self._screen.connection(lost=True)
             case ConnectionRestored():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from errand.database_file import find_fault, find_loss, open_to_read
-from errand.translation import tr
+from errand.translation import tr, trn
 
 _ADVICE = (
     "Nothing was changed. To repair it as far as possible and see what is missing: errand doctor --repair\n"
@@ -89,4 +89,9 @@ def _counts(file: Path) -> str:
             "SELECT (SELECT count(*) FROM conversations), (SELECT count(*) FROM nodes), (SELECT count(*) FROM tasks)"
         )
         conversations, nodes, tasks = connection.execute(query).fetchone()
-    return f"{conversations:,} conversations, {nodes:,} messages, {tasks:,} tasks"
+    counted = (
+        trn("{n} conversation", "{n} conversations", conversations),
+        trn("{n} message", "{n} messages", nodes),
+        trn("{n} task", "{n} tasks", tasks),
+    )
+    return ", ".join(counted)

@@ -9,7 +9,7 @@ import msgspec
 
 from errand.cli.rendering.tool_calls import whole_diff_lines
 from errand.cli.terminal.style import PLAIN, Style
-from errand.cli.terminal.text import escape_hidden, escape_hidden_line, one_line, plain, short_path
+from errand.cli.terminal.text import columns, escape_hidden, escape_hidden_line, one_line, plain, short_path, wrapped
 from errand.client.ask_text import asked_text, choice_text
 from errand.client.display_text import (
     deadline_text,
@@ -34,13 +34,14 @@ from errand.protocol.asks import (
     Risk,
     UnknownCall,
 )
-from errand.translation import grouped, tr
+from errand.translation import tr, trn
 
 _RISKS: dict[Risk, str] = {"low": tr("low risk"), "medium": tr("medium risk"), "high": tr("high risk, look closely")}
 _MOST_PATHS = 10
 _MOST_LINES, _LAST_LINES = 40, 8
 _MOST_OF_CHANGE = 400
-_INDENT = " " * 9
+# Told to the model where nobody can answer: not a reason that a person gave.
+NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
 # Kinds of offers that the letters p and u mean; all tools of a server are chosen by their number.
 _WIDE = frozenset(("prefix", "folder", "host", "tool", "code"))
 _VERBS: dict[EffectKind, str] = {
@@ -50,6 +51,26 @@ _VERBS: dict[EffectKind, str] = {
     "service": tr("call"),
     "text": tr("do"),
 }
+_IN, _READS, _WRITES, _WHY, _SAFETY = tr("in"), tr("reads"), tr("writes"), tr("why"), tr("safety")
+_HOST, _DOES, _NOTE, _WITH, _RAN, _SINCE = tr("host"), tr("does"), tr("note"), tr("with"), tr("ran"), tr("since")
+_RULE = tr("rule {number}")
+_LABELS = (
+    _IN,
+    _READS,
+    _WRITES,
+    _WHY,
+    _SAFETY,
+    _HOST,
+    _DOES,
+    _NOTE,
+    _WITH,
+    _RAN,
+    _SINCE,
+    _RULE.format(number=1),
+    *_VERBS.values(),
+)
+_LABEL_WIDTH = max(columns(label) for label in _LABELS)
+_INDENT = " " * (_LABEL_WIDTH + 3)
 _WHOLE_WIDTH = 100
 _RAISE_LABEL = "3"  # below the two choices of a limit that can be raised
 _LONGEST_LABEL = 9
@@ -86,7 +107,7 @@ def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
 
 
 def hint(ask: Ask) -> str:
-    """The possible answers."""
+    """The possible answers; those of an approval on a line each."""
     if ask.approval is not None:
         return _approval_hint(ask.approval)
     if ask.kind == "limit":
@@ -97,6 +118,11 @@ def hint(ask: Ask) -> str:
             f"{label} {uncapitalised(choice_text(ask, choice))}" for label, choice in _choices_by_label(ask).items()
         )
     return tr("{ask}, or an answer of your own").format(ask=_range(ask)) if ask.choices else tr("type your answer")
+
+
+def short_hint(ask: Ask) -> str:
+    """The possible answers on one line."""
+    return _keys_text(ask.approval) if ask.approval is not None else hint(ask)
 
 
 class AskInput:
@@ -111,10 +137,11 @@ class AskInput:
         """The prompt before the input, for when the hint has scrolled away."""
         ask = self.ask
         if ask.approval is not None:
-            return f"allow? a {''.join(f'{key} ' for key in _keys(ask.approval))}d r > "
+            keys = " ".join(("a", *_keys(ask.approval), "d", "r"))
+            return tr("allow? {keys} > ").format(keys=keys)
         if ask.limit is not None and self._is_raising_limit:
             return tr("new limit in {kind} > ").format(kind=limit_unit(ask.limit.kind))
-        return f"go on? {_range(ask)} > " if ask.kind == "limit" else "answer > "
+        return tr("go on? {numbers} > ").format(numbers=_range(ask)) if ask.kind == "limit" else tr("answer > ")
 
     def read(self, line: str) -> Reply:
         """Parse a typed line into an answer, or into a text that says what to type next."""
@@ -144,7 +171,7 @@ def read_reply(ask: Ask, line: str) -> Reply:
         return _limit_reply(ask, text)
     listed = _choices_by_label(ask)
     if ask.unknown is not None and text == "v":
-        return InvalidReply("\n".join(_labelled(tr("ran"), subject_text(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
+        return InvalidReply("\n".join(_labelled(_RAN, subject_text(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
     if ask.kind == "unknown":
         if text not in listed:
             return InvalidReply(tr("Nothing was decided. Type one of: {ask}").format(ask=hint(ask)))
@@ -164,28 +191,28 @@ def outcome_text(ask: Ask) -> str:
     if ask.kind == "unknown":
         return f"{uncapitalised(choice_text(ask, ask.answer or ''))}{by}"
     if not ask.allowed:
-        reason = f": {plain(ask.answer)}" if ask.answer else ""
+        reason = f": {plain(ask.answer)}" if ask.answer and ask.answer != NOBODY else ""
         return f"{tr('stopped here') if ask.kind == 'limit' else tr('denied')}{by}{reason}"
     if ask.amount is not None and ask.limit is not None:
         return tr("raised to {kind}{by}").format(kind=limit_amount_text(ask.limit.kind, ask.amount), by=by)
     if ask.kind == "limit":
         return tr("continued{by}").format(by=by)
-    return tr("allowed {scope}{by}").format(scope=REMEMBERED[ask.remember], by=by)
+    return tr("allowed {how_long}").format(how_long=REMEMBERED[ask.remember]) + by
 
 
 def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
     risk = _RISKS[approval.risk]
     painted = style.paint("1;31", risk) if approval.risk == "high" else style.amber(risk)
-    head = f"{style.amber(style.sign('warn'))} {style.bold(tr('approval needed'))}{style.sign('sep')}{painted}"
+    head = f"{style.amber(style.sign('warn'))} {style.bold(tr('Approval needed'))}{style.sign('sep')}{painted}"
     lines = [head, *_excerpt(_action_lines(approval, style, width), style)]
     if approval.working_dir:
-        lines.append(_line(tr("in"), escape_hidden_line(short_path(approval.working_dir))))
-    lines += _path_lines(tr("reads"), _reads(approval)) + _path_lines(tr("writes"), approval.writes)
-    lines.append(_line(tr("why"), style.dim(escape_hidden_line(approval.rule))))
+        lines.append(_line_of(_IN, escape_hidden_line(short_path(approval.working_dir))))
+    lines += _path_lines(_READS, _reads(approval)) + _path_lines(_WRITES, approval.writes)
+    lines += _prose(_WHY, approval.rule, style, width)
     if approval.sandbox:
-        lines.append(_line(tr("bounds"), style.dim(escape_hidden_line(approval.sandbox))))
+        lines += _prose(_SAFETY, approval.sandbox, style, width)
     for number, offer in enumerate(approval.offers, start=1):
-        lines += _offer_lines(number, offer, style)
+        lines += _offer_lines(number, offer, style, width)
     return lines + _excerpt(_change_lines(approval, style, width), style, _MOST_OF_CHANGE)
 
 
@@ -194,39 +221,49 @@ def _change_lines(approval: Approval, style: Style, width: int) -> list[str]:
     return [] if effect_of(approval).details else whole_diff_lines(approval.preview, style, width)
 
 
-def _offer_lines(number: int, offer: GrantOffer, style: Style) -> list[str]:
-    """What may be allowed from now on, with an example for it and one against it."""
-    lines = [_line(tr("or {number}").format(number=number), escape_hidden_line(offer.covers))]
+def _offer_lines(number: int, offer: GrantOffer, style: Style, width: int) -> list[str]:
+    """A rule that may be allowed from now on, with an example for it and one against it."""
+    lines = _prose(_RULE.format(number=number), offer.covers, PLAIN, width)
     if offer.example and offer.kind != "exact":
-        examples = [tr("like: {example}").format(example=offer.example)]
-        if offer.not_covered:
-            examples.append(tr("not: {example}").format(example=offer.not_covered))
-        lines.append(_INDENT + style.dim(escape_hidden_line("   ".join(examples))))
+        examples = [tr("for example: {call}").format(call=offer.example)]
+        examples += [tr("but not: {call}").format(call=offer.not_covered)] if offer.not_covered else []
+        lines += [line for example in examples for line in _prose("", example, style, width)]
     return lines
 
 
 def _approval_hint(approval: Approval) -> str:
-    deny = tr("d deny · r REASON deny and say why · v all of it, and why it was asked")
-    once = tr("a allow once")
-    if not approval.offers:
-        return f"{once} · {deny}"
-    texts = {
-        "c": tr("c offer 1 {scope}").format(scope=REMEMBERED["conversation"]),
-        "w": f"w {REMEMBERED['workspace']}",
-        "p": tr("p this kind {scope}").format(scope=REMEMBERED["workspace"]),
-        "u": tr("u this kind {scope}").format(scope=REMEMBERED["user"]),
-    }
-    keys = " · ".join(texts[key] for key in _keys(approval))
-    second = f"{tr('w 2 the second offer')} · " if len(approval.offers) > 1 else ""
-    return f"{once} · {keys}\n  {second}{tr('w 8h for a time (m, h, d)')}\n  {deny}"
+    texts = [("a", tr("allow once"))]
+    for key in _keys(approval):
+        number = _offer_number(approval, key, None)
+        texts.append((key, tr("allow rule {number} {how_long}").format(number=number, how_long=_how_long(key))))
+    texts += [
+        ("d", tr("deny")),
+        (tr("r REASON"), tr("deny and say why")),
+        ("v", tr("show everything, and why it asks")),
+    ]
+    room = max(columns(key) for key, _ in texts)
+    lines = [f"{key}{' ' * (room - columns(key))}  {text}" for key, text in texts]
+    if len(approval.offers) > 1:
+        lines.append(tr("a number chooses the rule, a time ends it (m, h, d): w 2 8h"))
+    elif approval.offers:
+        lines.append(tr("a time ends the rule (m, h, d): w 8h"))
+    return "\n  ".join(lines)
+
+
+def _how_long(key: str) -> str:
+    return REMEMBERED[_SCOPES[key]]
+
+
+def _keys_text(approval: Approval) -> str:
+    return ", ".join(("a", *_keys(approval), "d", tr("r REASON"), "v"))
 
 
 def _keys(approval: Approval) -> tuple[str, ...]:
     """The letters that allow more than this call."""
     if not approval.offers:
         return ()
-    kind = _offer_number(approval, "p", None)
-    return ("c", "w", *(("p",) if kind else ()), *(("u",) if _offer_number(approval, "u", None) else ()))
+    has_kind = _offer_number(approval, "p", None) > 1  # else `w` is the same
+    return ("c", "w", *(("p",) if has_kind else ()), *(("u",) if _offer_number(approval, "u", None) else ()))
 
 
 def _offer_number(approval: Approval, key: str, given: str | None) -> int:
@@ -252,20 +289,20 @@ def _action_lines(approval: Approval, style: Style, width: int) -> list[str]:
     lines = _labelled(_VERBS[effect.kind], effect.text, style, width)
     if effect.kind == "address":
         start, end = effect.host_at
-        lines += [_line(tr("host"), style.bold(effect.text[start:end]))]
+        lines.append(_line_of(_HOST, style.bold(effect.text[start:end])))
     if effect.does:
-        lines += _labelled(tr("does"), effect.does, PLAIN, width)
+        lines += _labelled(_DOES, effect.does, PLAIN, width)
     if effect.remark:
-        lines += [_line(tr("note"), style.amber(effect.remark))]
+        lines.append(_line_of(_NOTE, style.amber(effect.remark)))
     if effect.details:
-        lines += _labelled(tr("with"), effect.details, PLAIN, width)
+        lines += _labelled(_WITH, effect.details, PLAIN, width)
     return lines
 
 
 def _full_text(approval: Approval, style: Style, width: int) -> str:
     """The full text of everything that was shown in excerpts."""
     lines = [*_action_lines(approval, style, width), *_change_lines(approval, style, width)]
-    paths = [*_all_path_lines(tr("reads"), _reads(approval)), *_all_path_lines(tr("writes"), approval.writes)]
+    paths = [*_all_path_lines(_READS, _reads(approval)), *_all_path_lines(_WRITES, approval.writes)]
     why = [f"  {escape_hidden(line)}" for line in approval.explained.splitlines()]
     return "\n".join([*lines, *paths, *why]).lstrip()
 
@@ -275,7 +312,7 @@ def _excerpt(lines: list[str], style: Style, most: int = _MOST_LINES) -> list[st
     left_out = len(lines) - most
     if left_out <= 1:
         return lines
-    mark = style.amber(f"{_INDENT}{tr('… {number} more lines (v shows all)').format(number=grouped(left_out))}")
+    mark = style.amber(_INDENT + trn("… {n} more line (v shows all)", "… {n} more lines (v shows all)", left_out))
     return [*lines[: most - _LAST_LINES], mark, *lines[-_LAST_LINES:]]
 
 
@@ -283,12 +320,19 @@ def _labelled(label: str, text: str, style: Style, width: int) -> list[str]:
     """A text of any length after its label; continuation lines are indented, so that they cannot imitate a label."""
     room = max(20, width - len(_INDENT) - 1)
     pieces = [piece for line in text.split("\n") for piece in _pieces(line, room)]
-    return [_line(label, style.bold(pieces[0])), *(_INDENT + style.bold(piece) for piece in pieces[1:])]
+    return [_line_of(label, style.bold(pieces[0])), *(_INDENT + style.bold(piece) for piece in pieces[1:])]
 
 
-def _line(label: str, text: str) -> str:
-    """A text after its label; the labels of English have at most six letters."""
-    return f"  {label:<6} {text}"
+def _prose(label: str, text: str, style: Style, width: int) -> list[str]:
+    """A sentence after its label, wrapped at blanks and indented as `_labelled` does."""
+    room = max(20, width - len(_INDENT) - 1)
+    rows = [row for line in wrapped(escape_hidden_line(text), room).split("\n") for row in _pieces(line, room)]
+    first, *more = (style.dim(row) for row in rows)
+    return [_line_of(label, first), *(_INDENT + row for row in more)]
+
+
+def _line_of(label: str, text: str) -> str:
+    return f"  {label}{' ' * (_LABEL_WIDTH - columns(label))} {text}"
 
 
 def _pieces(line: str, room: int) -> list[str]:
@@ -297,21 +341,21 @@ def _pieces(line: str, room: int) -> list[str]:
 
 def _unknown_lines(ask: Ask, call: UnknownCall, style: Style, width: int) -> list[str]:
     return [
-        f"{style.amber(style.sign('warn'))} {style.bold(tr('outcome unknown'))}",
-        *_excerpt(_labelled(tr("ran"), subject_text(call), style, width), style),
-        _line(tr("since"), f"{call.started_at.astimezone():%H:%M:%S}"),
-        _line(tr("why"), style.dim(asked_text(ask))),
+        f"{style.amber(style.sign('warn'))} {style.bold(tr('Outcome unknown'))}",
+        *_excerpt(_labelled(_RAN, subject_text(call), style, width), style),
+        _line_of(_SINCE, f"{call.started_at.astimezone():%H:%M:%S}"),
+        *_prose(_WHY, asked_text(ask), style, width),
     ]
 
 
 def _path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
     lines = _all_path_lines(verb, paths[:_MOST_PATHS])
     more = len(paths) - _MOST_PATHS
-    return [*lines, f"{_INDENT}{tr('… {number} more (v shows all)').format(number=more)}"] if more > 0 else lines
+    return [*lines, _INDENT + tr("… {more} more (v shows all)").format(more=more)] if more > 0 else lines
 
 
 def _all_path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
-    return [_line(verb, escape_hidden_line(short_path(path))) for path in paths]
+    return [_line_of(verb, escape_hidden_line(short_path(path))) for path in paths]
 
 
 def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
@@ -325,12 +369,18 @@ def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
             return AskAnswerParams(ask_id=ask.id, allow=False)
         case "r" if rest.strip():
             return AskAnswerParams(ask_id=ask.id, allow=False, text=rest.strip())
+        case "?" if not rest:
+            return InvalidReply(hint(ask))
         case "v" if not rest:
             return InvalidReply(_full_text(approval, PLAIN, _WHOLE_WIDTH))
         case "r":
             return InvalidReply(tr("Say why after the r, for example: r use the test folder instead"))
         case _:
-            return InvalidReply(tr("Nothing was decided. Type one of: {ask}").format(ask=hint(ask)))
+            return InvalidReply(_undecided(approval))
+
+
+def _undecided(approval: Approval) -> str:
+    return tr("Nothing was decided. Type one of {keys}; ? explains them.").format(keys=_keys_text(approval))
 
 
 def _remember_reply(ask: Ask, approval: Approval, given: re.Match[str]) -> Reply:
@@ -338,7 +388,7 @@ def _remember_reply(ask: Ask, approval: Approval, given: re.Match[str]) -> Reply
     key, count = key.lower(), count or "0"
     offer = _offer_number(approval, key, number)
     if not offer or (unit is not None and int(count) == 0):
-        return InvalidReply(tr("Nothing was decided. Type one of: {ask}").format(ask=hint(ask)))
+        return InvalidReply(_undecided(approval))
     seconds = int(count) * _UNITS[unit.lower()] if unit is not None else None
     return AskAnswerParams(ask_id=ask.id, allow=True, remember=_SCOPES[key], offer=offer - 1, expires_s=seconds)
 
@@ -382,10 +432,8 @@ def _question_reply(ask: Ask, text: str, listed: dict[str, str]) -> Reply:
     if text.lower() in listed:
         return AskAnswerParams(ask_id=ask.id, text=listed[text.lower()])
     if listed and _looks_like_a_label(text, listed):
-        return InvalidReply(
-            _unknown_label_text(text)
-            + tr("Type {labels}, or ={text} if {text} is your answer.").format(labels=_range(ask), text=text)
-        )
+        say = tr("{unknown}Type {numbers}, or ={text} if {text} is your answer.")
+        return InvalidReply(say.format(unknown=_unknown_label_text(text), numbers=_range(ask), text=text))
     return AskAnswerParams(ask_id=ask.id, text=text)
 
 

@@ -166,7 +166,8 @@ class TextScreen:
 
     def _statuses(self) -> list[str]:
         working = [(plain(label), t) for label, t in self._transcripts.values() if t.status()]
-        return [f"{label}{t.status()}{_elapsed_text(t.task)}" for label, t in working]
+        join = self._terminal.style.join
+        return [label + join(t.status(), _elapsed_text(t.task), t.unread()) for label, t in working]
 
 
 def _text(transcript: TranscriptRenderer, message: ShownMessage) -> str:
@@ -181,7 +182,7 @@ def _text(transcript: TranscriptRenderer, message: ShownMessage) -> str:
 
 def _elapsed_text(task: Task | None) -> str:
     spent = elapsed(task) if task else 0.0
-    return f" {duration(spent)}" if spent >= 1 else ""
+    return duration(spent) if spent >= 1 else ""
 
 
 def _note_connection(terminal: Output, lost: bool) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.text import cut, escape_hidden, one_line, short_path
+from errand.cli.terminal.text import columns, cut, escape_hidden, one_line, short_path, wrapped
 from errand.client.display_text import todo_text, without_file_names
 from errand.client.number_format import duration
 from errand.client.safe_text import escape_hidden_line, output_text
@@ -14,6 +14,7 @@ from errand.translation import tr
 MOST_LINES = 40
 
 _LAST_LINES = 3
+_MOST_OF_REASON = 400
 _MOST_TODO = 12
 
 
@@ -88,11 +89,14 @@ def format_result(
     was_run = not result.is_error or result.facts is not None
     # A refused call, or one that could not start, was not done.
     verb = escape_hidden_line(tr(display.done if was_run else display.running))
-    outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
+    told = one_line(result.summary or (result.text if result.is_error else ""), _MOST_OF_REASON)
+    is_reason = result.is_error and columns(told) > max(20, width // 2)  # a sentence: below the line, whole
+    outcome = "" if is_reason else cut(told, max(20, width // 2))
     head = _verb_and_target(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
-    below = diff_lines(facts.diff, width, style) if with_diff else []
+    below = [style.red(f"    {row}") for row in wrapped(told, width - 5).splitlines()] if is_reason else []
+    below += diff_lines(facts.diff, width, style) if with_diff else []
     if with_output and result.is_error and was_run and display.shows_output_end:
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text, facts)]
     below += [style.dim(f"    {_picture_line(image)}") for image in result.images]

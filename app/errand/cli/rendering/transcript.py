@@ -54,7 +54,7 @@ from errand.protocol.events import (
 )
 from errand.protocol.notices import LimitReached, TaskFailed
 from errand.protocol.tasks import Task, TodoItem
-from errand.translation import tr
+from errand.translation import tr, trn
 
 
 class TranscriptRenderer:
@@ -168,9 +168,12 @@ class TranscriptRenderer:
         task = self.task
         if task is None or task.ended_at is not None:
             return ""
-        return self._activity(task) + (
-            tr(" · {queue} not read yet").format(queue=len(task.queue)) if task.queue else ""
-        )
+        return self._activity(task)
+
+    def unread(self) -> str:
+        """How many messages to the task the agent has not read yet; empty for none."""
+        waiting = len(self.task.queue) if self.task is not None and self.task.ended_at is None else 0
+        return trn("{n} message not read yet", "{n} messages not read yet", waiting) if waiting else ""
 
     def _activity(self, task: Task) -> str:
         if task.activity and (task.stopping or not self._running):

@@ -27,9 +27,10 @@ _FENCE = re.compile(r" {0,3}(```|~~~)")
 _HEADING = re.compile(r" {0,3}#{1,6} ++(.*+)")
 _RULE = re.compile(r" {0,3}([-*_] *){3,}")
 _ITEM = re.compile(r"( *+)([-*+]|\d{1,9}[.)]) +(?=\S)")
+_BOX = re.compile(r"\[([ xX])\] +(?=\S)")
 _QUOTE = re.compile(r" {0,3}> ?")
 # A beginning that may become one of the above, a table or a fence with more of the line.
-_UNDECIDED = re.compile(r" *+(#{1,6}( .*)?|\|.*|`{1,2}|```.*|~.*|[-*_+ ]*|\d{1,9}[.)]? *|>)")
+_UNDECIDED = re.compile(r" *+(#{1,6}( .*)?|\|.*|`{1,2}|```.*|~.*|[-*_+ ]*|[-*+] +\[[ xX]?\]? *|\d{1,9}[.)]? *|>)")
 
 
 def inline_markdown(text: str, style: Style) -> str:
@@ -82,7 +83,9 @@ def table_lines(rows: list[str], width: int, style: Style) -> list[str]:
     if sum(sizes) + len(_GAP) * (count - 1) > width:
         return rows
     head = [f"**{without_marks(cell)}**" if cell else "" for cell in body[0]]
-    lines = [_line(row, sizes, style) for row in (head, *body[1:])]
+    sides = [(rule.startswith(":"), rule.endswith(":")) for rule in cells[1]]
+    sides += [(False, False)] * (count - len(sides))
+    lines = [_line(row, sizes, sides, style) for row in (head, *body[1:])]
     return [lines[0], style.dim(_GAP.join("-" * size for size in sizes)), *lines[1:]]
 
 
@@ -90,13 +93,16 @@ def _cells(row: str) -> list[str]:
     return [cell.strip() for cell in row.strip().strip("|").split("|")]
 
 
-def _line(row: list[str], sizes: list[int], style: Style) -> str:
-    cells = zip(row, sizes, strict=False)
-    return _GAP.join(inline_markdown(cell, style) + _room(cell, size) for cell, size in cells).rstrip()
+def _line(row: list[str], sizes: list[int], sides: list[tuple[bool, bool]], style: Style) -> str:
+    """`sides` are the colons of the row of dashes: `:-` left, `-:` right, `:-:` in the middle."""
+    cells = zip(row, sizes, sides, strict=False)
+    return _GAP.join(_aligned(cell, size, side, style) for cell, size, side in cells).rstrip()
 
 
-def _room(cell: str, size: int) -> str:
-    return " " * (size - _size(cell))
+def _aligned(cell: str, size: int, side: tuple[bool, bool], style: Style) -> str:
+    room = size - _size(cell)
+    before = {(False, True): room, (True, True): room // 2}.get(side, 0)
+    return " " * before + inline_markdown(cell, style) + " " * (room - before)
 
 
 def _size(cell: str) -> int:
@@ -172,8 +178,11 @@ class MarkdownStream:
         rest = text.lstrip(" ")
         sign = text[: len(text) - len(rest)]
         if item := _ITEM.match(text):
+            rest = text[item.end() :]
             bullet = item[2] if item[2][0].isdigit() else self._style.sign("bullet")
-            sign, rest = f"{item[1]}{bullet} ", text[item.end() :]
+            if not item[2][0].isdigit() and (box := _BOX.match(rest)):
+                bullet, rest = self._style.sign("open" if box[1] == " " else "tick"), rest[box.end() :]
+            sign = f"{item[1]}{bullet} "
         elif quote := _QUOTE.match(text):
             sign, rest = f"{self._style.sign('bar')} ", text[quote.end() :]
         self._column = self._indent = columns(sign)

@@ -135,7 +135,7 @@ class LivePrompt:
 
     def note(self, text: str) -> None:
         """On a separate line, after a reply that is streaming."""
-        self._below_reply(self.style.dim(text))
+        self._below_reply("\n".join(map(self.style.dim, wrapped(text, self.width).split("\n"))))
 
     def status(self, text: str) -> None:
         self._status = text

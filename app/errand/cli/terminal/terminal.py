@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO, cast
 
 from errand.cli.terminal.style import style_for
-from errand.cli.terminal.text import cut
+from errand.cli.terminal.text import cut, wrapped
 from errand.printable import printable
 from errand.translation import tr
 
@@ -74,12 +74,13 @@ class Terminal:
         self.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """One line for the person on standard error, not part of the output."""
+        """A remark for the person on standard error, not part of the output."""
         self.clear_status()
         if self._above is not None:
-            self.line(text)
+            self.line(wrapped(text, self.width))
             return
-        _write(self._errors, self.style.printable(text) + "\n")
+        shown = wrapped(text, self.width) if self._errors.isatty() else text
+        _write(self._errors, self.style.printable(shown) + "\n")
 
     def status(self, text: str) -> None:
         """Rewrite the status line; does nothing if lines cannot be rewritten or one is open."""
@@ -94,10 +95,11 @@ class Terminal:
             self._put("", clears=True)
             self._status = ""
 
-    async def ask(self, prompt: str, default: str = "", *, hidden: bool = False) -> str:
+    async def ask(self, prompt: str, default: str = "", *, hidden: bool = False, discards_typed: bool = False) -> str:
         """Read a line at the prompt while other output continues above it; `hidden` shows nothing of what is typed.
 
-        `default` stands there already, to be changed.
+        `default` stands there already, to be changed. `discards_typed` forgets what was typed before the prompt: it
+        cannot be meant for a question that nobody had seen.
 
         Raises KeyboardInterrupt for Ctrl+C and EOFError for Ctrl+D.
         """
@@ -108,6 +110,8 @@ class Terminal:
         from errand.cli.terminal.prompt import OutputAbovePrompt
 
         self.clear_status()
+        if discards_typed and self.interactive:
+            _discard_typed(self._source)
         session: PromptSession[str] = PromptSession(input_processors=[PasswordProcessor(char="")] if hidden else None)
         self._above = OutputAbovePrompt(session.app)
         try:
@@ -135,6 +139,13 @@ def _write(stream: TextIO, text: str) -> None:
         raise OutputClosed(
             tr("the output cannot be written: {strerror}; a running task continues").format(strerror=error.strerror)
         ) from error
+
+
+def _discard_typed(source: TextIO) -> None:
+    if sys.platform != "win32":
+        import termios
+
+        termios.tcflush(source, termios.TCIFLUSH)
 
 
 def standard_terminal() -> Terminal:

@@ -30,6 +30,11 @@ def indent(depth: int) -> str:
     return "  " * min(depth, _DEEPEST_INDENT)
 
 
+def padded(text: str, width: int) -> str:
+    """The text with blanks after it, up to `width` columns."""
+    return text + " " * (width - columns(text))
+
+
 def cut(text: str, width: int) -> str:
     if columns(text) <= width:
         return text

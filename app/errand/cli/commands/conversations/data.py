@@ -50,6 +50,8 @@ class ExportOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> int:
+    if options.to == "-":
+        raise UsageError(tr("An export goes to a file: --to FILE. To read a conversation here: errand show ID"))
     path = absolute_path(options.to)
     async with await connect(paths, "errand export") as connection:
         found = [await find_conversation(connection, part) for part in options.conversation_ids]
@@ -204,7 +206,7 @@ def format_orphan(orphan: Orphan, style: Style) -> str:
 
 def _orphans_text(found: OrphansResult) -> str:
     if not found.count:
-        return tr("every conversation has an agent")
+        return tr("Every conversation has an agent.")
     more = tr("; the {_MOST} largest are shown").format(_MOST=_MOST) if found.count > _MOST else ""
     return tr("{conversations} without an agent, {bytes} in total{more}").format(
         conversations=trn("{n} conversation", "{n} conversations", found.count), bytes=file_size(found.bytes), more=more

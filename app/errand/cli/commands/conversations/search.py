@@ -9,7 +9,7 @@ from errand.cli.command import Command
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import one_line
+from errand.cli.terminal.text import one_line, short_id, wrapped
 from errand.client.launch import connect
 from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_SEARCH, ConversationSearchParams, SearchHit
@@ -37,26 +37,29 @@ async def search(options: SearchOptions, paths: Paths, terminal: Terminal) -> in
     if found.advice:
         raise UsageError(found.advice)
     if not found.hits and not options.json:
-        terminal.note(tr("errand: no results for {text!r}").format(text=options.text))
+        terminal.note(tr("No results for {text!r}.").format(text=options.text))
     for hit in found.hits:
-        terminal.line(msgspec.json.encode(hit).decode() if options.json else hit_lines(hit, terminal.style))
+        terminal.line(
+            msgspec.json.encode(hit).decode() if options.json else hit_lines(hit, terminal.style, terminal.width)
+        )
     return 0
 
 
 SEARCH = Command(SearchOptions, search, epilog=_OPERATORS)
 
 
-def hit_lines(hit: SearchHit, style: Style) -> str:
-    """Day, conversation, position and snippet with the matching words in bold, then the adjacent messages."""
+def hit_lines(hit: SearchHit, style: Style, width: int) -> str:
+    """The conversation with its id, position and day; below it the snippet, then the adjacent messages."""
     day = hit.created_at.astimezone().strftime("%Y-%m-%d %H:%M")
-    title, place = (
-        one_line(hit.conversation_title, 40),
-        style.dim(tr("{place:,} of {of:,}").format(place=hit.place, of=hit.of)),
-    )
-    lines = [style.join(f"{style.dim(day)}  {style.bold(title)}  {place}", highlight_hits(hit.snippet, style))]
-    around = (("before", hit.before), ("after", hit.after))
-    lines += [style.dim(f"    {word}: {one_line(text, 100)}") for word, text in around if text]
-    return "\n".join(lines)
+    place = tr("{place:,} of {of:,}").format(place=hit.place, of=hit.of)
+    head = f"{short_id(hit.conversation_id)}  {style.bold(one_line(hit.conversation_title, 40))}"
+    snippet = wrapped(highlight_hits(hit.snippet, style), width - 2).split("\n")
+    around = [style.dim(f"  {word}: {one_line(text, width - 12)}") for word, text in _around(hit) if text]
+    return "\n".join([f"{head}  {style.dim(style.join(place, day))}", *(f"  {row}" for row in snippet), *around])
+
+
+def _around(hit: SearchHit) -> tuple[tuple[str, str], ...]:
+    return ((tr("before"), hit.before), (tr("after"), hit.after))
 
 
 def highlight_hits(snippet: str, style: Style) -> str:

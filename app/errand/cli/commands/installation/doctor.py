@@ -21,6 +21,7 @@ from errand.cli.recovery.database_server import check_server, server_url
 from errand.cli.recovery.repair import RepairOptions, repair
 from errand.cli.terminal.style import PLAIN
 from errand.cli.terminal.terminal import Terminal
+from errand.cli.terminal.text import wrapped
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from errand.client.launch import connect, has_engine
@@ -41,6 +42,7 @@ from errand.translation import tr, trn
 
 _STALL_REPORTED_S = 7 * 86_400
 _LONGEST_LINE = 500
+_INDENT = 15
 
 FindingState: TypeAlias = Literal["good", "could_be_better", "bad"]
 
@@ -78,8 +80,20 @@ async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> in
     if options.json:
         return 1 if bad else 0
     terminal.line()
-    terminal.line(tr("Everything is set up.") if not bad else tr("{bad} of these must be fixed.").format(bad=bad))
+    terminal.line(_verdict(bad, sum(finding.state == "could_be_better" for finding in findings)))
     return 1 if bad else 0
+
+
+def _verdict(bad: int, could_be_better: int) -> str:
+    if bad:
+        return trn("{n} of these must be fixed.", "{n} of these must be fixed.", bad)
+    if could_be_better:
+        return trn(
+            "Errand works. {n} line with ! could be better.",
+            "Errand works. {n} lines with ! could be better.",
+            could_be_better,
+        )
+    return tr("Everything is set up.")
 
 
 DOCTOR = Command(DoctorOptions, doctor)
@@ -95,9 +109,10 @@ def _print(finding: Finding, terminal: Terminal, *, as_json: bool) -> None:
         "could_be_better": style.amber(style.sign("warn")),
         "bad": style.red(style.sign("cross")),
     }[finding.state]
-    terminal.line(f"{sign} {finding.subject:<12} {finding.text}")
-    for line in finding.advice.splitlines():
-        terminal.line(f"{'':<15}{style.dim(line)}")
+    first, *more = wrapped(finding.text, terminal.width - _INDENT).splitlines()
+    terminal.line(f"{sign} {finding.subject:<{_INDENT - 3}} {first}")
+    for line in [*more, *(style.dim(line) for line in finding.advice.splitlines())]:
+        terminal.line(f"{'':<{_INDENT}}{line}")
 
 
 def _local_findings(paths: Paths) -> Iterator[Finding]:
@@ -165,6 +180,10 @@ def _folder(home: Path) -> Finding:
         return Finding(
             "bad", "data", f"{home}: {error.strerror}", tr("Make it writable, or set ERRAND_HOME to a folder.")
         )
+    free = shutil.disk_usage(home).free
+    text = tr("{home}, {free} free").format(home=home, free=file_size(free))
+    if free < 500_000_000:
+        return Finding("could_be_better", "data", text, tr("Free up disk space: less than 0.5 GB is left."))
     if sys.platform != "win32" and home.stat().st_mode & 0o077:
         return Finding(
             "could_be_better",
@@ -172,10 +191,6 @@ def _folder(home: Path) -> Finding:
             tr("{home} can be read by other users").format(home=home),
             tr("Run: chmod 700 {home}").format(home=home),
         )
-    free = shutil.disk_usage(home).free
-    text = tr("{home}, {free:.1f} GB free").format(home=home, free=free / 1e9)
-    if free < 500_000_000:
-        return Finding("could_be_better", "data", text, tr("Free up disk space: less than 0.5 GB is left."))
     return Finding("good", "data", text)
 
 

@@ -12,6 +12,8 @@ from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.model_lists import ModelListCache
 from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider, addable, find
 
+# Of a misspelt name to the one that is suggested: `nope` is not `openai`.
+_LEAST_LIKENESS = 0.7
 _SCRIPT_NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -50,7 +52,7 @@ class ProviderDirectory:
             keys, ids = (f"{name.upper()}_API_KEY",), "gemini" if name.startswith("vertex") else "plain"
             return Provider(name, name, "litellm", keys, price_prefix=name, key_optional=True, call_ids=ids)
         names = [row.name for row in self.all()]
-        near = difflib.get_close_matches(name, names, 1)
+        near = difflib.get_close_matches(name, names, 1, _LEAST_LIKENESS)
         hint = f"Did you mean {near[0]}/{model}?" if near else f"Providers are: {', '.join(names)}."
         raise ConfigurationError(f"There is no provider named {name!r}. {hint}")
 

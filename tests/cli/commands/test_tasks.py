@@ -1,0 +1,25 @@
+"""The list of tasks, in columns."""
+
+import msgspec
+
+from errand.cli.commands.tasks import status_text, task_lines
+from errand.cli.terminal.style import PLAIN
+from tests.support.protocol_events import task
+
+
+def test_tasks_stand_in_columns_and_lose_their_usage_where_it_has_no_room() -> None:
+    tasks = [
+        msgspec.structs.replace(
+            task("completed", stop_reason="completed"), prompt="tidy up the whole module of strings"
+        ),
+        msgspec.structs.replace(task("waiting_user"), prompt="short"),
+    ]
+    wide, narrow = task_lines(tasks, 120, PLAIN), task_lines(tasks, 64, PLAIN)
+    assert len({line.index("tokens") for line in wide}) == 1
+    assert wide[0].index("tidy up") == wide[1].index("short") == narrow[1].index("short")
+    assert "waiting for you  " in narrow[1] and not any("tokens" in line for line in narrow)
+
+
+def test_the_state_of_a_task_is_said_in_words_for_people() -> None:
+    tasks = [task("tool_executing"), task("cancelled", stop_reason="manual_stop"), task("error", stop_reason="error")]
+    assert [status_text(one) for one in tasks] == ["running", "stopped", "failed"]
