@@ -251,7 +251,7 @@ _OVER = Reply(status=400, error="the test's script has no further reply")
 class ModelServer:
     """Serves `/v1/chat/completions`, `/v1/responses`, `/v1/messages`, Gemini's streams and `/v1/models` here.
 
-    `url` is the API base.
+    `url` is the base URL.
     """
 
     def __init__(

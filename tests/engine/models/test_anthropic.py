@@ -229,7 +229,7 @@ async def test_a_wrong_address_is_named(server: AnthropicServer) -> None:
     message = await final(model, request_for(NAME))
     await connections.close()
     said = "Anthropic does not know this model or address (404): 404: Not Found. "
-    assert message.error == f"{said}Check the model's name and the API base."
+    assert message.error == f"{said}Check the model's name and the base URL."
 
 
 def body(name: str, options: ModelOptions, *messages: ModelMessage) -> JsonObject:

@@ -176,7 +176,7 @@ async def test_refusal_is_quoted_as_the_provider_wrote_it() -> None:
     async with library([Reply(status=404, body='{"error": {"message": "no such model"}}')], row=gemini()) as opened:
         message = await final(opened.model, GEMINI)
     said = "Google Gemini does not know this model or address (404): no such model. "
-    assert message.error == f"{said}Check the model's name and the API base."
+    assert message.error == f"{said}Check the model's name and the base URL."
 
 
 async def test_a_limit_of_gemini_is_kept_with_its_wait() -> None:
@@ -193,7 +193,7 @@ async def test_a_limit_of_gemini_is_kept_with_its_wait() -> None:
 async def test_a_server_that_is_not_there_is_said_with_its_address() -> None:
     async with library([], row=gemini(), url="http://127.0.0.1:9") as opened:
         message = await final(opened.model, GEMINI)
-    assert message.error == ("Cannot reach Google Gemini at http://127.0.0.1:9: check the network and the API base.")
+    assert message.error == ("Cannot reach Google Gemini at http://127.0.0.1:9: check the network and the base URL.")
 
 
 async def test_without_the_library_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,6 +239,6 @@ async def test_the_proxy_and_the_authority_of_a_company_hold_and_no_key_is_shown
             assert b"library_child" in shown
             assert b"test-key-1234" not in shown
     assert refused.error == (
-        f"No secure connection to Google Gemini at https://{HOST}/v1. Check the API base. {CERTIFICATE_HELP}"
+        f"No secure connection to Google Gemini at https://{HOST}/v1. Check the base URL. {CERTIFICATE_HELP}"
     )
     assert network.seen == [f"CONNECT {HOST}:443 HTTP/1.1"] * 2

@@ -73,7 +73,7 @@ def _line(row_view: RowView[Row]) -> DisclosureButton:
             tool("shell", {"command": "make deploy"}, state="unknown"),
             "make deploy · interrupted · outcome unknown",
         ),
-        (tool("shell", {"command": "ls"}, state="interrupted"), "running ls · task interrupted"),
+        (tool("shell", {"command": "ls"}, state="interrupted"), "ls · task interrupted"),
         (tool("shell", {"command": "make test"}, state="pending"), "make test · waiting"),
         (tool("weather", {}, state="pending"), "using weather · waiting"),
         (tool("shell", {"command": "ls"}, state="dropped"), "ls · not run"),

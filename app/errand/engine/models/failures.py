@@ -157,14 +157,14 @@ def failure_from_response(
         text = f"{title} does not allow this (403){quoted} {key_help}".strip()
         return AttemptFailure(text, "not allowed", FailureKind.NOT_AUTHORISED)
     if status in (404, 405):
-        advice = "Check the model's name and the API base."
+        advice = "Check the model's name and the base URL."
         text = f"{title} does not know this model or address ({status}){quoted} {advice}"
         return AttemptFailure(text, "not found", FailureKind.NOT_FOUND)
     if status == 429:
         return _rate_limited(title, wait, quoted, said)
     if 300 <= status < 400:
         where = headers.get("Location", "another address")
-        text = f"{title} answered with a redirect to {where} ({status}). Use that as the API base if you trust it."
+        text = f"{title} answered with a redirect to {where} ({status}). Use that as the base URL if you trust it."
         return AttemptFailure(text, "redirect", FailureKind.NOT_USABLE)
     if status >= 500:
         text = f"{title} had an error of its own ({status}){quoted} Try again later."

@@ -139,15 +139,15 @@ def transport_failure(error: Exception, provider: Provider, base_url: str) -> At
         case ConfigurationError():
             return AttemptFailure(str(error), "key not readable", FailureKind.NOT_AUTHORISED)
         case aiohttp.InvalidURL():
-            text = f"{base_url} is not a web address. Check the API base."
+            text = f"{base_url} is not a web address. Check the base URL."
             return AttemptFailure(text, "bad address", FailureKind.NOT_USABLE)
         case ssl.SSLError() | aiohttp.ClientSSLError():
-            text = f"No secure connection to {base_url}: {error}. Check the API base. {CERTIFICATE_HELP}"
+            text = f"No secure connection to {base_url}: {error}. Check the base URL. {CERTIFICATE_HELP}"
             return AttemptFailure(text, "no secure connection", FailureKind.NOT_USABLE)
         case UnusableRoute():
             return AttemptFailure(str(error), "no way to the network", FailureKind.NOT_USABLE)
         case aiohttp.ClientConnectorError():
-            hint = provider.start_hint or "check the network and the API base"
+            hint = provider.start_hint or "check the network and the base URL"
             text = f"Cannot reach {provider.title} at {base_url}: {hint}."
             return AttemptFailure(text, "cannot connect", FailureKind.UNAVAILABLE)
         case Stalled():

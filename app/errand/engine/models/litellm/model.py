@@ -180,12 +180,12 @@ class LiteLLMModel:
                 body = redact.hide(report.text).encode("utf-8", "replace")
                 return failure_from_response(title, report.status, report.headers, body, self._endpoint.key_help)
             case FailureReport(kind="CannotConnect", text="certificate"):
-                text = f"No secure connection to {title} at {where}. Check the API base. {CERTIFICATE_HELP}"
+                text = f"No secure connection to {title} at {where}. Check the base URL. {CERTIFICATE_HELP}"
                 return AttemptFailure(text, "no secure connection", FailureKind.NOT_USABLE)
             case FailureReport(kind="UnusableRoute"):
                 return AttemptFailure(report.text, "no way to the network", FailureKind.NOT_USABLE)
             case FailureReport(kind="CannotConnect"):
-                text = f"Cannot reach {title} at {where}: check the network and the API base."
+                text = f"Cannot reach {title} at {where}: check the network and the base URL."
                 return AttemptFailure(text, "cannot connect", FailureKind.UNAVAILABLE)
             case FailureReport(kind="PackageMissing"):
                 text = f"{title} needs the package {report.text}, which is not installed in Errand's own Python."

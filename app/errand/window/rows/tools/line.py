@@ -71,7 +71,7 @@ def _unfinished_line(
     not_begun = target or running
     match row.state:
         case "interrupted":
-            return icon, "muted", [*running, *_separated(tr("task interrupted"), "muted")]
+            return icon, "muted", [*not_begun, *_separated(tr("task interrupted"), "muted"), *settled]
         case "dropped":
             return icon, "muted", [*not_begun, *_separated(tr("not run"), "muted")]
         case "pending":
