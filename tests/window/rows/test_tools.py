@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from typing import get_args
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -25,7 +26,7 @@ from errand.window.transcript.view import TranscriptView
 from errand.window.widgets.buttons import CopyButton
 from errand.window.widgets.labels import one_line
 from tests.support.row_actions import KeptActions
-from tests.support.rows import RowList, end, reply, tool
+from tests.support.rows import APPROVAL, RowList, end, reply, tool
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 _DIFF = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new\n"
@@ -39,6 +40,16 @@ def _progress(began_s_ago: float, *, ended_s_ago: float | None = None) -> CallPr
 
 def _line(row_view: RowView[Row]) -> DisclosureButton:
     return row_view.findChildren(DisclosureButton)[0]
+
+
+def test_a_narrow_line_leaves_out_who_approved_before_it_shortens_the_command(show: MakeRowView) -> None:
+    call = tool("shell", {"command": "python3 -m unittest -q shop.test_basket"}, "ok", details={"duration_ms": 1210})
+    line = _line(show(replace(call, settled=(msgspec.structs.replace(APPROVAL, status="answered", allowed=True),))))
+    line.resize(900, line.height())
+    assert line.drawn[-1] == "approved by you"
+    line.resize(420, line.height())
+    assert line.drawn[-1] == "1.2 s"
+    assert "approved by you" in line.accessibleName()
 
 
 @pytest.mark.parametrize(

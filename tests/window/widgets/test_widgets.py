@@ -116,6 +116,9 @@ def test_an_elided_label_keeps_the_whole_text_for_its_tool_tip(theme: Theme, qtb
     label.show()
     assert label.text().endswith("…")
     assert label.toolTip() == label.accessibleName() == label.full_text == "a long title that has\nno room at all"
+    label.set_text("· 12 s")
+    label.resize(label.fontMetrics().horizontalAdvance("· 1"), 20)
+    assert (label.text(), label.toolTip()) == ("", "· 12 s"), "a dot alone says nothing"
 
 
 def test_search_is_debounced_emits_each_text_once_and_escape_clears(theme: Theme, qtbot: QtBot) -> None:

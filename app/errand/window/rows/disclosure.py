@@ -12,15 +12,22 @@ from errand.window.rows.base import R, RowActions, RowView
 from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded, set_tool_tip
 from errand.window.theme.theme import Theme
 
+_LEAST = 220
+"""Pixels of a part that elides before others are left out: some thirty characters."""
+
 
 @dataclass(frozen=True, slots=True)
 class LinePart:
-    """A part of the line; `colour` is a token. A part with `elides` is elided if the line is too narrow."""
+    """A part of the line; `colour` is a token. A part with `elides` is elided if the line is too narrow.
+
+    A part with `drops` is left out before the others are elided to fewer than some thirty characters.
+    """
 
     text: str
     colour: str = "muted"
     mono: bool = False
     elides: bool = False
+    drops: bool = False
 
 
 def hit_count_parts(count: int) -> list[LinePart]:
@@ -74,9 +81,9 @@ class DisclosureButton(QAbstractButton):
             paint_focus_ring(painter, self.rect(), tokens, tokens.radius_control)
         left = self._paint_icon(painter, self._icon, self._icon_colour, tokens.space_close)
         left += tokens.space_close
-        widths = self._widths(self.width() - left - tokens.icon_small - 2 * tokens.space_close)
-        for piece, width in zip(self._pieces, widths, strict=True):
-            left = self._paint_piece(painter, piece, left, width)
+        for piece, width in zip(self._pieces, self._widths(), strict=True):
+            if width:
+                left = self._paint_piece(painter, piece, left, width)
         if self._has_chevron and self._can_open and (self.underMouse() or self.hasFocus() or self.isChecked()):
             self._paint_icon(painter, "chevron-down" if self.isChecked() else "chevron-right", "muted", left)
 
@@ -94,12 +101,36 @@ class DisclosureButton(QAbstractButton):
         painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, text)
         return left + width + self._theme.tokens.space_close
 
-    def _widths(self, available: int) -> list[int]:
+    @property
+    def drawn(self) -> list[str]:
+        """The texts of the parts that are drawn, each elided to its width."""
+        return [
+            QFontMetrics(self._font(piece)).elidedText(piece.text, Qt.TextElideMode.ElideRight, width)
+            for piece, width in zip(self._pieces, self._widths(), strict=True)
+            if width
+        ]
+
+    def _widths(self) -> list[int]:
+        """The width of each part, 0 for one that is left out."""
+        tokens = self._theme.tokens
+        available = self.width() - 2 * tokens.icon_small - 4 * tokens.space_close
+        widths = self._shares(self._pieces, available)
+        least = self._theme.pixels(_LEAST)
+        is_narrow = any(
+            piece.elides and not piece.drops and width < min(least, self._advance(piece))
+            for piece, width in zip(self._pieces, widths, strict=True)
+        )
+        if not is_narrow:
+            return widths
+        kept = iter(self._shares([piece for piece in self._pieces if not piece.drops], available))
+        return [0 if piece.drops else next(kept) for piece in self._pieces]
+
+    def _shares(self, pieces: Sequence[LinePart], available: int) -> list[int]:
         """The width of each part; of parts with `elides` the longest give way, to the same width."""
-        wanted = [QFontMetrics(self._font(piece)).horizontalAdvance(piece.text) + 1 for piece in self._pieces]
+        wanted = [self._advance(piece) for piece in pieces]
         room = available - self._theme.tokens.space_close * len(wanted)
-        room -= sum(width for piece, width in zip(self._pieces, wanted, strict=True) if not piece.elides)
-        elided = sorted(width for piece, width in zip(self._pieces, wanted, strict=True) if piece.elides)
+        room -= sum(width for piece, width in zip(pieces, wanted, strict=True) if not piece.elides)
+        elided = sorted(width for piece, width in zip(pieces, wanted, strict=True) if piece.elides)
         most = elided[-1] if elided else 0
         for number, width in enumerate(elided):
             share = room // (len(elided) - number)
@@ -107,7 +138,10 @@ class DisclosureButton(QAbstractButton):
                 most = max(share, self._theme.tokens.space_far)
                 break
             room -= width
-        return [min(width, most) if piece.elides else width for piece, width in zip(self._pieces, wanted, strict=True)]
+        return [min(width, most) if piece.elides else width for piece, width in zip(pieces, wanted, strict=True)]
+
+    def _advance(self, piece: LinePart) -> int:
+        return QFontMetrics(self._font(piece)).horizontalAdvance(piece.text) + 1
 
     def _font(self, piece: LinePart) -> QFont:
         return self._theme.font(self._theme.tokens.size_base, mono=piece.mono)

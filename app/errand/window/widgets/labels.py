@@ -42,8 +42,14 @@ class TextLabel(QLabel):
         set_style(self, "tone", tone)
 
 
+_EMPTY = " ·…"
+
+
 class ElidedLabel(TextLabel):
-    """Use `set_text` instead of `setText`: the visible text may be shorter than the text."""
+    """Use `set_text` instead of `setText`: the visible text may be shorter than the text.
+
+    It is empty if no character fits.
+    """
 
     def __init__(
         self,
@@ -90,7 +96,7 @@ class ElidedLabel(TextLabel):
 
     def _elide(self) -> None:
         shown = self.fontMetrics().elidedText(self._one_line(), self._mode, self.width())
-        self.setText(shown)
+        self.setText(shown if shown.strip(_EMPTY) else "")
         set_tool_tip(self, "" if shown == self._full_text else self._full_text)
 
     def _one_line(self) -> str:

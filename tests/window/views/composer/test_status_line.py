@@ -19,6 +19,7 @@ from errand.window.views.composer.status_line import StatusLineView
 from errand.window.views.usage.context_bar import ContextBarView
 from errand.window.views.usage.context_popover import ContextPopoverView
 from errand.window.views.usage.mode_switch import ModeSwitchView
+from errand.window.widgets.labels import ElidedLabel
 from tests.support import records
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply
@@ -112,7 +113,8 @@ async def test_an_elided_activity_has_its_full_text_in_the_tool_tip(tmp_path: Pa
         line.show()
         shown = [label.text() for label in line.findChildren(QLabel) if label.isVisible()]
         assert shown[0] == line.text.split(" · ")[0]
-        assert shown[1].endswith("…")
+        figures = next(label for label in line.findChildren(ElidedLabel) if label.full_text.startswith("· 1 h"))
+        assert (figures.text(), figures.toolTip()) == ("", figures.full_text)
 
 
 async def test_a_rate_limit_wait_counts_down_while_visible_and_can_be_ended(
