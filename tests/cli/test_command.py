@@ -159,3 +159,18 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(
         _read(*given)
     assert end.value.code == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [one for one in TABLE.entries if one.load().actions and not one.load().takes_others],
+    ids=lambda entry: entry.name,
+)
+def test_an_unknown_action_is_answered_with_each_known_one_once(
+    entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse([entry.name, "q9"], TABLE)
+    said = capsys.readouterr().err
+    names = said.partition("There is: ")[2].partition(".")[0].split(", ")
+    assert names == list(dict.fromkeys(names)) and len(names) > 1, said

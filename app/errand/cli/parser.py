@@ -82,7 +82,7 @@ def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[s
         values[rest] = following
     words = cast("list[str]", values.get("words") or [])
     if command.actions and not command.takes_others and words:
-        names = [name for action in command.actions for name in action.names]
+        names = list(dict.fromkeys(name for action in command.actions for name in action.names))
         if (word := words[0]) not in names:
             near = did_you_mean(word, names) or tr(" There is: {names}.").format(names=", ".join(names))
             parser.error(tr("there is no {name} {word!r}.{near}").format(name=entry.name, word=word, near=near))

@@ -171,12 +171,15 @@ class ChangeUndoParams(Wire, frozen=True, kw_only=True):
 
 
 class ChangeConflict(Wire, frozen=True, kw_only=True):
-    """Why a file was left as it is, in words. `can_overwrite`: the command works with `overwrite`."""
+    """Why a file was left as it is, in words. `can_overwrite`: the command works with `overwrite`, and makes the file
+    again if it `is_gone`.
+    """
 
     path: str
     name: str
     text: str
     can_overwrite: bool = False
+    is_gone: bool = False
 
 
 class ChangeUndoResult(Wire, frozen=True, kw_only=True):

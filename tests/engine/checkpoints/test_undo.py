@@ -216,6 +216,48 @@ async def test_a_hunk_whose_lines_somebody_changed_since_is_only_overwritten_on_
     assert work.read("a") == with_lines(l20="second")
 
 
+async def test_a_file_that_is_gone_is_made_again_only_on_demand(work: Work) -> None:
+    work.put("a", LINES)
+    (work.folder / "a").chmod(0o755)
+    await work.write(1, "a", with_lines(l3="first", l20="second"))
+    (diff,) = await work.diff("a")
+    (work.folder / "a").unlink()
+    for result in (await work.undo("a", hunk=diff.hunks[0].id), await work.undo("a"), await work.undo()):
+        assert [(one.text, one.can_overwrite, one.is_gone) for one in result.conflicts] == [
+            ("a is gone: somebody else deleted or moved it.", True, True)
+        ]
+    assert not (work.folder / "a").exists()
+    await work.undo("a", hunk=diff.hunks[0].id, overwrite=True)
+    assert work.read("a") == with_lines(l20="second")
+    assert (work.folder / "a").stat().st_mode & 0o777 == 0o755
+    (work.folder / "a").unlink()
+    await work.undo("a", overwrite=True)
+    assert work.read("a") == LINES
+    await work.redo("a")
+    assert not (work.folder / "a").exists(), "as it was before the undo"
+
+
+async def test_of_a_new_file_that_is_gone_there_is_nothing_to_undo(work: Work) -> None:
+    await work.write(1, "a", LINES)
+    (diff,) = await work.diff("a")
+    (work.folder / "a").unlink()
+    with pytest.raises(NotFound, match="nothing to undo"):
+        await work.undo("a")
+    (conflict,) = (await work.undo("a", hunk=diff.hunks[0].id)).conflicts
+    assert (conflict.text, conflict.can_overwrite) == ("a was left as it is: it is gone already.", False)
+
+
+async def test_a_hunk_of_a_file_that_another_task_deleted_names_that_task(work: Work) -> None:
+    work.put("a", LINES)
+    await work.write(1, "a", with_lines(l3="first"))
+    (diff,) = await work.diff("a")
+    other = await work.parts.start()
+    second = Work(work.parts, await work.parts.watcher.end(other.id))
+    await second.shell(1, "rm a")
+    result = await work.undo("a", hunk=diff.hunks[0].id)
+    assert result.conflicts[0].text == "a is gone: another task deleted or moved it."
+
+
 async def test_a_hunk_at_the_end_never_joins_the_line_that_somebody_left_without_an_end(work: Work) -> None:
     work.put("a", f"{LINES}last\n")
     await work.write(1, "a", LINES)

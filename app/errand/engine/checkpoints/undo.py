@@ -198,6 +198,12 @@ class Checkpoints:
                 name = name_of(history.path, task.workspace)
                 text = f"{name} was changed since by {error}."
                 conflicts.append(ChangeConflict(path=history.path, name=name, text=text, can_overwrite=True))
+            except _Gone as error:
+                name = name_of(history.path, task.workspace)
+                text = f"{name} is gone: {error} deleted or moved it."
+                conflicts.append(
+                    ChangeConflict(path=history.path, name=name, text=text, can_overwrite=True, is_gone=True)
+                )
             else:
                 plans += [plan] if plan is not None else []
         if not plans and not conflicts:
@@ -220,21 +226,29 @@ class Checkpoints:
         now = read_version(Path(history.path))
         if now.content != history.current:
             raise CannotRestore("it was changed at this moment; look at it again")
+        is_gone = history.is_changed_since and now.content == NOTHING
         is_kept = history.is_changed_since and not params.overwrite
         who = "another task" if history.changed_by else "somebody else"
-        if is_kept and params.hunk is None:
+        if is_kept and params.hunk is None and not is_gone:
             raise _ChangedSince(who)
-        start = Version(history.head, mode=now.mode)
+        mode = history.own[-1].mode_after if is_gone else now.mode
+        start = Version(history.head, mode=mode)
         kind: ChangeKind = direction
         if is_hunk:
             assert params.hunk is not None
-            kind, version = "hunk", hunk_undone(history, params.hunk, now.mode)
+            if now.content == NOTHING and not history.own:  # nothing of the task is left
+                raise CannotRestore("it is gone already")
+            kind, version = "hunk", hunk_undone(history, params.hunk, mode)
         elif all(unit.kind == "hunk" for unit in units):
             kind, version = "undo", history.without(units, start)
         elif direction == "undo":
             version = history.without(units, start)
         else:
             version = history.with_again(units, start)
+        if is_gone and version.content == NOTHING:
+            raise CannotRestore("it is gone already")
+        if is_gone and is_kept:
+            raise _Gone(who)
         if is_kept:
             both = history.with_changes_since(version, now)
             if both is None:
@@ -271,6 +285,10 @@ def _order(plan: _Plan) -> int:
 
 class _ChangedSince(Exception):
     """Somebody else changed the file; the text says who."""
+
+
+class _Gone(Exception):
+    """Somebody else deleted or moved the file; the text says who."""
 
 
 def _units(history: FileHistory, params: ChangeUndoParams, direction: Direction) -> list[Change]:

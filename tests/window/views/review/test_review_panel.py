@@ -91,6 +91,24 @@ async def test_a_conflict_is_explained_and_the_list_says_it_too(
         await until(lambda: not panel.banner.isVisible())
 
 
+async def test_a_file_that_is_gone_is_said_and_restored_by_a_press(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    async with review_in(qapp, theme, tmp_path) as review:
+        review.work.put("a", LINES)
+        await review.work.write(1, "a", with_lines(l3="first", l60="second"))
+        panel = await review.open()
+        (review.work.folder / "a").unlink()
+        panel.diff.setFocus()
+        review.key(Qt.Key.Key_Delete)
+        await until(panel.banner.isVisible)
+        assert panel.banner.accessibleName().startswith("a is gone: somebody else deleted or moved it.")
+        press(panel, "Restore file")
+        await until(lambda: (review.work.folder / "a").exists())
+        assert review.work.read("a") == with_lines(l60="second")
+        await until(lambda: not panel.banner.isVisible())
+
+
 async def test_esc_closes_it_and_the_composer_has_the_focus(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with review_in(qapp, theme, tmp_path) as review:
         await review.work.write(1, "a", "a\n")

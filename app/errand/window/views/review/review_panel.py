@@ -295,9 +295,11 @@ class ReviewPanelView(QWidget):
         first, *others = result.conflicts
         more = " " + trn("And {n} more file.", "And {n} more files.", len(others)) if others else ""
         can_overwrite = all(conflict.can_overwrite for conflict in result.conflicts)
-        kept = " " + tr("Nothing was changed. If you overwrite it, redo brings that version back.")
-        text = f"{escape_hidden_line(first.text)}{more}{kept if can_overwrite else ''}"
-        self.banner.show_message(text, "waiting", tr("Overwrite") if can_overwrite else "")
+        kept, button = tr("Nothing was changed. If you overwrite it, redo brings that version back."), tr("Overwrite")
+        if all(conflict.is_gone for conflict in result.conflicts):
+            kept, button = tr("Nothing was changed. If you restore it, redo removes it again."), tr("Restore file")
+        text = f"{escape_hidden_line(first.text)}{more}{f' {kept}' if can_overwrite else ''}"
+        self.banner.show_message(text, "waiting", button if can_overwrite else "")
 
     def _on_failed(self, text: str) -> None:
         self.banner.show_message(text, "failed")
