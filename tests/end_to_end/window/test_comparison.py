@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -173,6 +173,61 @@ async def test_the_models_are_compared_again_after_a_restart_and_another_one_is_
             again = await offered(person)
             assert again.chosen == ("openai/gpt-5", "openai/o3"), "those that were asked last are ticked"
             again.close()
+
+
+async def test_the_columns_scroll_together_until_they_are_untied(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = Models()
+    models.special["gpt-5"] = Reply(text="\n\n".join(f"Short {number}." for number in range(80)))
+    models.special["o3"] = Reply(text="\n\n".join(f"Long {number}. " * 10 for number in range(60)))
+    async with ModelServer(answer=models.answer) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.theme.set_motion(False)
+            dialog = await asked(person, "gpt-5", "o3")
+            await person.until(lambda: not any(view.side.is_working for view in dialog.views))
+            short, long = (view.transcript for view in dialog.views)
+            await person.until(lambda: "Short 79." in texts(dialog)[0] and "Long 59." in texts(dialog)[1])
+            QTest.keyClick(short, Qt.Key.Key_Home)
+            assert (short.scroll_share, long.scroll_share) == (0, 0)
+            QTest.keyClick(short, Qt.Key.Key_PageDown)
+            assert 0.1 < short.scroll_share < 0.9
+            assert long.scroll_share == pytest.approx(short.scroll_share, abs=0.02)
+            long.verticalScrollBar().setValue(long.verticalScrollBar().maximum() // 2)
+            assert short.scroll_share == pytest.approx(long.scroll_share, abs=0.02)
+            QTest.keyClick(long, Qt.Key.Key_End)
+            assert short.is_at_end and long.is_at_end
+            long.setFocus()
+            QTest.keyClick(long, Qt.Key.Key_S)
+            assert not dialog.columns.together.isChecked()
+            QTest.keyClick(long, Qt.Key.Key_Home)
+            assert (short.is_at_end, long.scroll_share) == (True, 0)
+            QTest.mouseClick(dialog.columns.together, Qt.MouseButton.LeftButton, pos=QPoint(10, 10))
+            assert (short.scroll_share, long.scroll_share) == (0, 0), "they meet where it was scrolled last"
+            QTest.keyClick(long, Qt.Key.Key_S)
+            dialog.close()
+            person.window.commands.trigger("compare")
+            dialog = await comparison(person)
+            assert not dialog.columns.together.isChecked(), "as it was left"
+
+
+async def test_a_column_that_is_being_written_stays_at_its_end(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = Models()
+    whole = "\n\n".join(f"Line {number}." for number in range(80))
+    models.special["gpt-5"] = Reply(text=whole)
+    models.special["o3"] = Reply(text=whole, piece_length=200, stall_after=3, rest=asyncio.Event())
+    async with ModelServer(answer=models.answer) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.theme.set_motion(False)
+            dialog = await asked(person, "gpt-5", "o3")
+            ended, written = dialog.views
+            await person.until(lambda: not ended.side.is_working and "Line 20" in said(written.side))
+            QTest.keyClick(ended.transcript, Qt.Key.Key_Home)
+            assert (ended.transcript.scroll_share, written.transcript.is_at_end) == (0, True)
 
 
 async def test_a_narrow_comparison_shows_one_model_at_a_time(

@@ -84,6 +84,15 @@ class ModelStore(QObject):
     def set_compared(self, models: Sequence[str]) -> None:
         self._state.set_compared_models(models)
 
+    @property
+    def scrolls_together(self) -> bool:
+        """Whether the columns of compared models scroll together."""
+        return self._state.settings.scrolls_together
+
+    def set_scrolls_together(self, scrolls_together: bool) -> None:
+        self._state.settings.scrolls_together = scrolls_together
+        self._state.save_soon()
+
     def set_favourite(self, model: str, is_favourite: bool) -> None:
         self._state.set_favourite_model(model, is_favourite=is_favourite)
         self.changed.emit()

@@ -47,7 +47,7 @@ class WindowSettings(msgspec.Struct):
     unread ones. `quick_key` is
     true once the desktop has assigned a key for quick tasks: it is requested again at each start. `favourite_models`
     and `recent_models` have model ids, `recent_folders` the folders that tasks were started in; the newest first.
-    `compared_models` were last asked together.
+    `compared_models` were last asked together, `scrolls_together` says whether their columns scroll together.
     """
 
     tabs: list[str] = []
@@ -82,6 +82,7 @@ class WindowSettings(msgspec.Struct):
     recent_folders: list[str] = []
     has_toured: bool = False
     compared_models: list[str] = []
+    scrolls_together: bool = True
     unread: list[str] = []
     read_messages: dict[str, int] = {}
     seen_at: datetime = datetime.fromtimestamp(0, UTC)

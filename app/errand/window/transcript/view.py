@@ -35,13 +35,18 @@ _HIDDEN_MS = 10_000
 _TRIM_AFTER_MS = 1_000
 _MANY_ROWS = 20
 _KEY_REASONS = (_REASON.TabFocusReason, _REASON.BacktabFocusReason, _REASON.ShortcutFocusReason)
+# Rows that come into sight are measured, and change what a share of all is.
+_MEASURES = 3
 
 
 class TranscriptView(QAbstractScrollArea):
     """Shows `rows` and follows their signals. Stays at the end only if it is there.
 
-    Changes are collected and laid out before the next paint, or at once by `lay_out`.
+    Changes are collected and laid out before the next paint, or at once by `lay_out`. `scrolled` says that a person has
+    scrolled.
     """
+
+    scrolled = Signal()
 
     def __init__(self, rows: RowSource, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -112,6 +117,24 @@ class TranscriptView(QAbstractScrollArea):
         """The top row and the pixels of it above the view, for `to_row`; None at the end."""
         return None if self._anchor.is_end else (self._anchor.index, self._anchor.offset)
 
+    @property
+    def scroll_share(self) -> float:
+        """How far it is scrolled, from 0 at the start to 1 at the end."""
+        bar = self.verticalScrollBar()
+        return 1.0 if self.is_at_end or not bar.maximum() else bar.value() / bar.maximum()
+
+    def to_share(self, share: float) -> None:
+        """Scroll to a `scroll_share`; at 1 it stays at the end."""
+        if share >= 1:
+            self.to_end()
+            return
+        bar, wanted = self.verticalScrollBar(), -1
+        for _ in range(_MEASURES):
+            before, wanted = wanted, round(share * bar.maximum())
+            if wanted == before:
+                break
+            self._on_bar_moved(wanted)
+
     def to_row(self, index: int, offset: int = 0) -> None:
         """Scroll a row to the top of the view, with `offset` pixels of it above."""
         self._smooth_scroll.stop()
@@ -145,6 +168,7 @@ class TranscriptView(QAbstractScrollArea):
         self._placement.postpone_formulas()
         self._anchor.move_by(pixels)
         self.lay_out()
+        self.scrolled.emit()
 
     def scroll_page(self, pages: int) -> None:
         """Scroll down by so many pages, up if negative, less a little that stays visible."""
@@ -200,8 +224,9 @@ class TranscriptView(QAbstractScrollArea):
             self._smooth_scroll.scroll_by(distance)
         elif key == Qt.Key.Key_Home:
             self.to_start()
+            self.scrolled.emit()
         elif key == Qt.Key.Key_End:
-            self.to_end()
+            self._on_jumped_to_end()
         else:
             event.ignore()
 
@@ -257,12 +282,13 @@ class TranscriptView(QAbstractScrollArea):
         self._recycler.part_opened.connect(self._reveal)
         self._smooth_scroll.moved.connect(self.scroll_by)
         self.selection.scrolled.connect(self.scroll_by)
-        self._jump_to_end.clicked.connect(self.to_end)
+        self._jump_to_end.clicked.connect(self._on_jumped_to_end)
         self._layout_timer.timeout.connect(self.lay_out)
         self._hidden_timer.timeout.connect(self._on_hidden)
         self._trim_timer.timeout.connect(trim_memory)
         as_signal(self._rows.inserted).connect(self._on_inserted)
         self._placement.bar.moved.connect(self._on_bar_moved)
+        self._placement.bar.moved.connect(self.scrolled)
         self._placement.filled.connect(self.lay_out)
 
     # Slots.
@@ -276,6 +302,10 @@ class TranscriptView(QAbstractScrollArea):
         self._placement.postpone_idle()
         self._recycler.delete_views()
         self._trim_timer.start()
+
+    def _on_jumped_to_end(self) -> None:
+        self.to_end()
+        self.scrolled.emit()
 
     def _on_bar_moved(self, value: int) -> None:
         self._smooth_scroll.stop()

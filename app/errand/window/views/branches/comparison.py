@@ -4,12 +4,12 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QClipboard, QHideEvent, QKeyEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QFrame, QHBoxLayout, QScrollArea, QTabBar, QVBoxLayout, QWidget
 
 from errand.translation import tr, trn
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.comparison import ComparisonStore
-from errand.window.theme.style import push_button, set_style
+from errand.window.theme.style import focus_by_keys, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.branches.compared_branch import (
     LEAST_WIDTH,
@@ -19,6 +19,7 @@ from errand.window.views.branches.compared_branch import (
 )
 from errand.window.views.shared.row_actions import ConversationRowActions
 from errand.window.widgets.banner import BannerView
+from errand.window.widgets.buttons import native_keys
 from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import ElidedLabel
 from errand.window.widgets.pulse import PulseTimer
@@ -31,17 +32,26 @@ _TICK_MS = 1000
 
 
 class ComparisonColumns(QWidget):
-    """The branches side by side, with a scroll bar if they do not fit; one at a time, with tabs, in a narrow window."""
+    """The branches side by side, with a scroll bar if they do not fit; one at a time, with tabs, in a narrow window.
+
+    With `together` ticked they scroll together: each is at the same share of its length, so that all begin and end
+    together. A reply that is being written, and followed, stays at its end.
+    """
 
     def __init__(self, views: tuple[ComparedBranchView, ...], theme: Theme) -> None:
         super().__init__()
         self._views = views
-        self._current = 0
+        self._current = self._scrolled = 0
         self.tabs = QTabBar()
         self.tabs.setAccessibleName(tr("Models"))
         self.tabs.setDrawBase(False)
         self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
         self.tabs.setExpanding(True)
+        self.together = QCheckBox(tr("Scroll together"))
+        self.together.setAccessibleName(tr("Scroll together"))
+        set_tool_tip(self.together, native_keys("S"))
+        focus_by_keys(self.together)
+        self.together.toggled.connect(self._scroll_others)
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)
         self._area.setFrameShape(QFrame.Shape.NoFrame)
@@ -63,6 +73,7 @@ class ComparisonColumns(QWidget):
             self.tabs.addTab("")
             view.setMinimumWidth(LEAST_WIDTH)
             view.transcript.installEventFilter(self)
+            view.transcript.scrolled.connect(partial(self._on_scrolled, number))
         self._area.setWidget(inside)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -98,8 +109,8 @@ class ComparisonColumns(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The column whose transcript gets the focus is the current one.
 
-        Its keys: Left and Right go from column to column, Enter continues with it. A key that comes by way of a control
-        in a row is not for the column, and the scroll area would scroll at it.
+        Its keys: Left and Right go from column to column, S ticks `together`, Enter continues with it. A key that comes
+        by way of a control in a row is not for the column, and the scroll area would scroll at it.
         """
         number = next((number for number, view in enumerate(self._views) if watched is view.transcript), None)
         if number is None:
@@ -125,14 +136,31 @@ class ComparisonColumns(QWidget):
                 self.go_to(number - 1)
             case Qt.Key.Key_Right:
                 self.go_to(number + 1)
+            case Qt.Key.Key_S:
+                self.together.toggle()
             case Qt.Key.Key_Return | Qt.Key.Key_Enter:
                 self._views[number].continue_here()
             case _:
                 return False
         return True
 
+    def _on_scrolled(self, number: int) -> None:
+        self._scrolled = number
+        self._scroll_others()
+
+    def _scroll_others(self) -> None:
+        """To where the column is that was scrolled last."""
+        if not self.together.isChecked() or self.is_narrow:
+            return
+        share = self._views[self._scrolled].transcript.scroll_share
+        for number, view in enumerate(self._views):
+            is_followed = view.side.is_working and view.transcript.is_at_end
+            if number != self._scrolled and not is_followed:
+                view.transcript.to_share(share)
+
     def _lay_out(self, *, is_narrow: bool) -> None:
         self.tabs.setVisible(is_narrow)
+        self.together.setVisible(not is_narrow)
         for line in self._lines:
             line.setVisible(not is_narrow)
         for number, view in enumerate(self._views):
@@ -166,6 +194,8 @@ class ComparisonDialog(QDialog):
             ComparedBranchView(comparison, side, theme, pulse, self._actions) for side in comparison.sides
         )
         self.columns = ComparisonColumns(self.views, theme)
+        self.columns.together.setChecked(models.scrolls_together)
+        self.columns.together.toggled.connect(models.set_scrolls_together)
         self._clock = QTimer(self, interval=_TICK_MS)
         self._clock.timeout.connect(self._on_tick)
         self._lay_out()
@@ -197,6 +227,7 @@ class ComparisonDialog(QDialog):
         head = QHBoxLayout()
         head.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_normal, tokens.space_close)
         head.addWidget(self._common_history, 1)
+        head.addWidget(self.columns.together)
         head.addWidget(self._stop_all)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
