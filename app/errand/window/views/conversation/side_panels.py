@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QWidget
 
 from errand.window.stores.changes import ChangesStore
@@ -31,7 +32,7 @@ class SidePanel(QObject, Generic[P]):
     closed_with_focus = Signal()
 
     def __init__(self, splitter: QSplitter, make: Callable[[], P], width: int, share: float = 0) -> None:
-        """`width` is its first width, or `share` of the splitter if that is more."""
+        """Until a person moves its edge it is `width` wide, or has `share` of the splitter if that is more."""
         super().__init__(splitter)
         self._splitter = splitter
         self._make = make
@@ -60,8 +61,10 @@ class SidePanel(QObject, Generic[P]):
 
     @property
     def open_width(self) -> int:
-        """The width in pixels; 0 while it is closed."""
-        return self._panel.width() if self._panel is not None and self.is_open else 0
+        """The width to open it with again, in pixels; 0 while it is closed. A narrow window does not reduce it."""
+        if self._panel is None or not self.is_open:
+            return 0
+        return self._width or max(self._panel.width(), self._least)
 
     @property
     def has_focus(self) -> bool:
@@ -71,20 +74,30 @@ class SidePanel(QObject, Generic[P]):
         """Show it without taking the focus; `width` is 0 for the last one."""
         if self.is_open:
             return
-        first = max(self._least, round(self._splitter.width() * self._share))
-        panel, width = self.panel, width or self._width or first
+        panel, self._width = self.panel, width or self._width
         self.is_open = True
         panel.show()
-        place = self._splitter.indexOf(panel)
+        self.fit()
+        self.changed.emit()
+
+    def fit(self) -> None:
+        """Give it its width; what stands beside it has the rest."""
+        if self._panel is None or not self.is_open:
+            return
+        width = self._width or max(self._least, round(self._splitter.width() * self._share))
+        place = self._splitter.indexOf(self._panel)
         rest = max(self._splitter.width() - width, width)
         self._splitter.setSizes([rest if not at else width if at == place else 0 for at in range(place + 1)])
-        self.changed.emit()
+
+    def keep_width(self) -> None:
+        """A person moved its edge."""
+        if self.open_width and self._panel is not None:
+            self._width = self._panel.width()
 
     def close(self) -> None:
         if self._panel is None or not self.is_open:
             return
         had_keyboard = self.has_focus
-        self._width = self._panel.width() or self._width
         self.is_open = False
         self._panel.hide()
         self.changed.emit()
@@ -138,11 +151,17 @@ class SidePanelsView(QSplitter):
         self.setChildrenCollapsible(False)
         self.addWidget(content)
         self.setStretchFactor(0, 1)
-        self.splitterMoved.connect(self.changed)
+        self.splitterMoved.connect(self._on_moved)
         for panel in (self.tree, self.review):
             panel.closed_with_focus.connect(self.closed_with_focus)
         self.tree.changed.connect(self._on_tree_changed)
         self.review.changed.connect(self._on_review_changed)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A panel that was squeezed has its width again in a wider window."""
+        super().resizeEvent(event)
+        for panel in (self.tree, self.review):
+            panel.fit()
 
     @property
     def panes(self) -> tuple[QWidget, ...]:
@@ -176,6 +195,11 @@ class SidePanelsView(QSplitter):
         panel.layout_chosen.connect(self.layout_chosen)
         panel.maximized.connect(self._on_maximized)
         return panel
+
+    def _on_moved(self) -> None:
+        for panel in (self.tree, self.review):
+            panel.keep_width()
+        self.changed.emit()
 
     def _on_tree_changed(self) -> None:
         if self.tree.is_open:
