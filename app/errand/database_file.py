@@ -218,13 +218,13 @@ def find_loss(database: Path, copies: Path) -> Loss | None:
         return _missing_file(database, copies, is_known=bool(note)) if note != [_EMPTY_ACCEPTED] else None
     if len(note) != 2 or _has_log(database) or not database.is_file():
         return None
-    there = newest_event(database)
-    if there is None or there[0] != note[0] or there[1] >= int(note[1]):
+    newest = newest_event(database)
+    if newest is None or newest[0] != note[0] or newest[1] >= int(note[1]):
         return None
     log = log_files(database)[0].name
     return Loss(
         "changes",
-        f"{database} is older than what was stored last: it ends at event {there[1]:,} of {int(note[1]):,}. "
+        f"{database} is older than what was stored last: it ends at event {newest[1]:,} of {int(note[1]):,}. "
         f"Its log {log} was deleted, or an older copy was put in its place.",
     )
 

@@ -306,20 +306,22 @@ class Redactor:
             if (escape := _ESCAPE.match(text, at)) is not None:
                 meant = _meant(escape)
                 for offset in self._offsets.get(meant, ()):
-                    begun = text[at - offset : at] + meant
-                    if at >= offset and begun in self._beginnings and self._goes_on(begun, text, escape.end()):
+                    beginning = text[at - offset : at] + meant
+                    if at >= offset and beginning in self._beginnings and self._goes_on(beginning, text, escape.end()):
                         starts.append(at - offset)
             if len(text) - at <= _LONGEST_ESCAPE and _UNFINISHED.match(text, at) is not None:
                 near = range(max(at - _SHORTEST + 1, 0), at)
                 starts += [start for start in near if text[start:at] in self._beginnings] + [at]
         return starts
 
-    def _goes_on(self, begun: str, text: str, at: int) -> bool:
+    def _goes_on(self, beginning: str, text: str, at: int) -> bool:
         """True if the next character is that of a secret, or may become it."""
-        if len(begun) == _SHORTEST or at == len(text) or begun + text[at] in self._beginnings:
+        if len(beginning) == _SHORTEST or at == len(text) or beginning + text[at] in self._beginnings:
             return True
         escape = _ESCAPE.match(text, at)
-        return (escape is not None and begun + _meant(escape) in self._beginnings) or bool(_UNFINISHED.match(text, at))
+        return (escape is not None and beginning + _meant(escape) in self._beginnings) or bool(
+            _UNFINISHED.match(text, at)
+        )
 
     def _longest(self, text: str, start: int) -> tuple[int | None, float]:
         """The end of the secret that begins here, or None; and the present share of a partial secret.
@@ -391,7 +393,7 @@ class RedactedBytes:
         data, secrets = self._held + data, self._redactor.encoded
         for secret in secrets:
             data = data.replace(secret, REMOVED.encode())
-        held = max((_begun(data, secret) for secret in secrets), default=0)
+        held = max((_begun_length(data, secret) for secret in secrets), default=0)
         self._held = data[len(data) - held :]
         return data[: len(data) - held]
 
@@ -401,7 +403,7 @@ class RedactedBytes:
         return self._redactor.hide_bytes(held) if held else b""
 
 
-def _begun(data: bytes, secret: bytes) -> int:
+def _begun_length(data: bytes, secret: bytes) -> int:
     """The length of the longest beginning of the secret at the end of the data."""
     end = data[1 - len(secret) :]
     at = end.find(secret[:1])

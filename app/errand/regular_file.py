@@ -105,12 +105,12 @@ def check_write_path(path: Path, paths: Paths, *, overwrite: bool) -> None:
 def check_replaceable(path: Path, *, overwrite: bool, folder: int | None = None) -> None:
     """Raises OSError if the path exists; with `overwrite` only if it is not a regular file."""
     try:
-        there = os.lstat(path, dir_fd=folder)
+        status = os.lstat(path, dir_fd=folder)
     except FileNotFoundError:
         return
     except ValueError as error:
         raise OSError(errno.EINVAL, "this is no name of a file", repr(path)) from error
-    _check(there, path)
+    _check(status, path)
     if not overwrite:
         raise FileExistsError(errno.EEXIST, "it is there already", str(path))
 

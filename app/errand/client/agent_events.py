@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from errand.protocol import events as told
+from errand.protocol import events
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
@@ -102,22 +102,22 @@ class AgentView:
     def listed(self, agents: Iterable[Agent]) -> AgentList:
         return AgentList(agents=tuple(self.data(agent).agent for agent in agents))
 
-    def record(self, event: told.Event) -> tuple[AgentEvent, ...]:
+    def record(self, event: events.Event) -> tuple[AgentEvent, ...]:
         match event:
-            case told.AgentUpdate(agent=agent):
+            case events.AgentUpdate(agent=agent):
                 return self._agent(agent)
-            case told.AgentDeleted(agent_id=agent_id):
+            case events.AgentDeleted(agent_id=agent_id):
                 self._heads.pop(agent_id, None)
                 return (AgentDeleted(agent_id=agent_id),)
-            case told.TaskMessage(node=node):
+            case events.TaskMessage(node=node):
                 return self._node(node)
-            case told.TaskUpdate(task=task):
+            case events.TaskUpdate(task=task):
                 return self._task(task)
             case _:
                 return ()
 
-    def delta(self, delta: told.Delta) -> tuple[AgentEvent, ...]:
-        if not isinstance(delta, told.TextDelta) or delta.kind != "text" or delta.node_id in self._finished_nodes:
+    def delta(self, delta: events.Delta) -> tuple[AgentEvent, ...]:
+        if not isinstance(delta, events.TextDelta) or delta.kind != "text" or delta.node_id in self._finished_nodes:
             return ()
         agent_id = self._agents.get(delta.task_id)
         place = (delta.node_id, delta.block)
@@ -152,8 +152,8 @@ class AgentView:
         """The parts of a finished reply that did not arrive as deltas."""
         for index, block in enumerate(node.blocks):
             if isinstance(block, TextBlock):
-                said = self._streamed_text.pop((node.id, index), "")
-                rest = block.text[len(said) :] if block.text.startswith(said) else block.text
+                streamed = self._streamed_text.pop((node.id, index), "")
+                rest = block.text[len(streamed) :] if block.text.startswith(streamed) else block.text
                 if rest:
                     yield ChatContent(agent_id=agent_id, content=rest)
 

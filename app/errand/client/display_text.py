@@ -256,8 +256,8 @@ def refused_text(task: Task) -> str:
 
 
 def engine_message_text(node: Node) -> str:
-    said = " ".join(block.text.strip() for block in node.blocks if isinstance(block, TextBlock))
-    return tr("Errand told the agent: “{text}”").format(text=said)
+    text = " ".join(block.text.strip() for block in node.blocks if isinstance(block, TextBlock))
+    return tr("Errand told the agent: “{text}”").format(text=text)
 
 
 def import_text(done: DataImportResult) -> tuple[str, ...]:

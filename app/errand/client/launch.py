@@ -51,9 +51,9 @@ class EngineProcess:
     def output_tail(self) -> str:
         """The end of its output, for people."""
         text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_MOST_OUTPUT:]
-        said = f"It said:\n{text}" if text else "It said nothing."
+        shown = f"It said:\n{text}" if text else "It said nothing."
         return (
-            f"{said}\nIts exit code was {self._process.returncode}; {self._output} and engine.log beside it have more."
+            f"{shown}\nIts exit code was {self._process.returncode}; {self._output} and engine.log beside it have more."
         )
 
 

@@ -66,7 +66,7 @@ def test_a_chat_is_not_called_complete() -> None:
 def test_engine_messages_are_shown_and_typed_user_messages_are_not_repeated() -> None:
     shown = transcript()
     said = node("user", TextBlock(text="Go on."))
-    shown.said("Go on. ")
+    shown.mark_typed("Go on. ")
     assert shown.event(TaskMessage(node=said)) == ""
     told = msgspec.structs.replace(said, id="node_2", author="engine")
     assert shown.event(TaskMessage(node=told)) == "Errand told the agent: “Go on.”\n"

@@ -169,7 +169,7 @@ class Chat:
         elif task is None:
             await self._start(line)
         else:
-            self._screen.said(task.conversation_id, line)
+            self._screen.mark_typed(task.conversation_id, line)
             await self._lines.say(task.id, line, queued=queued)
 
     async def _start(self, prompt: str) -> None:
@@ -178,13 +178,13 @@ class Chat:
         params = _next_params(self._first, prompt, self._conversation, model)
         params = msgspec.structs.replace(params, approve=self._approve if self._task_id is None else None)
         if self._conversation is not None:
-            self._screen.said(self._conversation, prompt)
+            self._screen.mark_typed(self._conversation, prompt)
         task = (await self._connection.call(TASK_START, params)).task
         self._task_id = task.id
         if task.conversation_id != self._conversation:
             self._conversation = task.conversation_id
             self._screen.add(task.conversation_id)
-            self._screen.said(task.conversation_id, prompt)
+            self._screen.mark_typed(task.conversation_id, prompt)
             await self._watch.follow(task.conversation_id, after=before.head, epoch=before.epoch)
 
     async def _command(self, line: str) -> None:

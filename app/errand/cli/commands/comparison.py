@@ -52,12 +52,13 @@ async def compare(options: CompareOptions, paths: Paths, terminal: Terminal) -> 
     async with await connect(paths, "errand compare") as connection:
         one, other = await _ends(connection, options.words)
         params = ConversationCompareParams(a_node_id=one, b_node_id=other)
-        told = await connection.call(CONVERSATION_COMPARE, params)
+        compared = await connection.call(CONVERSATION_COMPARE, params)
     if options.json:
-        terminal.line(msgspec.json.encode(told).decode())
+        terminal.line(msgspec.json.encode(compared).decode())
         return 0
     sides = [
-        (_heading(side, node_id), _text(side), _side_usage(side)) for side, node_id in ((told.a, one), (told.b, other))
+        (_heading(side, node_id), _text(side), _side_usage(side))
+        for side, node_id in ((compared.a, one), (compared.b, other))
     ]
     for line in side_by_side(sides, terminal.width, terminal.style):
         terminal.line(line)
@@ -99,8 +100,8 @@ def _node_text(node: Node) -> str:
         for block in node.blocks
         if isinstance(block, TextBlock | ToolCallBlock)
     ]
-    said = "\n".join(line for line in lines if line)
-    return f"> {said}" if said and node.is_from_person else said
+    text = "\n".join(line for line in lines if line)
+    return f"> {text}" if text and node.is_from_person else text
 
 
 def _side_usage(side: BranchSide) -> str:
@@ -201,8 +202,8 @@ async def _ask(
 
 def _answer_columns(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
     style = terminal.style
-    told = [(f"{task.model} · {short_id(task.id)}", _answer(task), usage_line(task, style)) for task in tasks]
-    return side_by_side(told, terminal.width, style)
+    columns = [(f"{task.model} · {short_id(task.id)}", _answer(task), usage_line(task, style)) for task in tasks]
+    return side_by_side(columns, terminal.width, style)
 
 
 def _answer(task: Task) -> str:

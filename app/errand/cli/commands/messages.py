@@ -57,11 +57,13 @@ async def steer(options: SteerOptions, paths: Paths, terminal: Terminal) -> int:
             )
         method = TASK_FOLLOW_UP if options.later else TASK_STEER
         params = TaskMessageParams(task_id=task.id, text=text, attachments=files)
-        told = (await connection.call(method, params)).task
+        changed = (await connection.call(method, params)).task
     if options.json:
-        terminal.line(msgspec.json.encode(told).decode())
+        terminal.line(msgspec.json.encode(changed).decode())
     else:
-        terminal.line(tr("Task {id} {told}").format(id=short_id(task.id), told=_reads_text(told, later=options.later)))
+        terminal.line(
+            tr("Task {id} {told}").format(id=short_id(task.id), told=_reads_text(changed, later=options.later))
+        )
     return 0
 
 

@@ -122,8 +122,8 @@ async def _new(connection: Connection, name: str, options: PersonalitiesOptions,
         raise UsageError(
             tr("The personality {name!r} already exists. Change it: errand personalities edit {name}").format(name=name)
         )
-    begun = Personality(id=uuid4().hex, name=name, system_prompt="")
-    await _write_and_save(connection, begun, found.tools, options, terminal)
+    draft = Personality(id=uuid4().hex, name=name, system_prompt="")
+    await _write_and_save(connection, draft, found.tools, options, terminal)
 
 
 async def _edit(connection: Connection, before: Personality, options: PersonalitiesOptions, terminal: Terminal) -> None:

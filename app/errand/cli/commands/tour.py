@@ -68,7 +68,7 @@ async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
                 task = (await connection.call(TASK_START, story.start_in(workspace))).task
                 stopper.add(task.id)
                 screen.add(task.conversation_id, _label(story, terminal), streams=False)
-                screen.said(task.conversation_id, story.prompt)
+                screen.mark_typed(task.conversation_id, story.prompt)
                 await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
             await watch.until_ended(stopper.task_ids)
         finally:

@@ -178,7 +178,7 @@ class TaskFollower:
     def _text_screen(self, task: Task, output: Output) -> TextScreen:
         screen = TextScreen(output, thinking=self._thinking)
         screen.add(task.conversation_id)
-        screen.said(task.conversation_id, task.prompt)  # as the line below
+        screen.mark_typed(task.conversation_id, task.prompt)  # as the line below
         self._terminal.line(prompt_line(task, self._terminal.style, self._terminal.width))
         return screen
 

@@ -45,9 +45,9 @@ class ServerLogin:
         unsubscribe = self._connection.subscribe(self._on_message)
         await self._connection.subscribe_scope()
         try:
-            begun = await self._connection.call(MCP_LOGIN, self._named)
-            self._show_address(begun.server.name, begun.address)
-            server = await self._ended(begun.server.id)
+            login = await self._connection.call(MCP_LOGIN, self._named)
+            self._show_address(login.server.name, login.address)
+            server = await self._ended(login.server.id)
         except asyncio.CancelledError:
             with suppress(CallError, ConnectionLost, TimeoutError):
                 async with asyncio.timeout(_CANCEL_S):

@@ -175,7 +175,7 @@ class AttachedPrompt:
         elif self.answers.ask is not None:
             self.answers.take(line)
         elif line:
-            self._screen.said(self._conversation_id, line)
+            self._screen.mark_typed(self._conversation_id, line)
             await self._lines.say(self.task_id, line, queued=how == "alt_enter")
 
     async def _command(self, name: str, rest: str) -> None:

@@ -203,8 +203,8 @@ def _records(snapshot: Snapshot, epoch: str, task_id: str | None, at_work: Colle
             shown.add(task.id)
             tasks.append(task)
     messages = tuple(history([node for node in snapshot.nodes if task_id in (None, node.task_id)], tasks))
-    told = {event.task.id for event in messages if isinstance(event, TaskUpdate)}
-    others = [task for task in tasks if task.ended_at is not None and task.id not in told]
+    reported = {event.task.id for event in messages if isinstance(event, TaskUpdate)}
+    others = [task for task in tasks if task.ended_at is not None and task.id not in reported]
     events = (
         *(AgentUpdate(agent=agent) for agent in snapshot.agents),
         *(TaskUpdate(task=task) for task in tasks if task.ended_at is None),

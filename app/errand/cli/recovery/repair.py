@@ -91,8 +91,8 @@ async def _replace_lost(loss: Loss, options: RepairOptions, paths: Paths, termin
 
 def _is_newer(copy: Path, database: Path) -> bool:
     """True if the copy has events that the database lacks."""
-    there, copied = newest_event(database), newest_event(copy)
-    return there is None or (copied is not None and copied[0] == there[0] and copied[1] > there[1])
+    newest, copied = newest_event(database), newest_event(copy)
+    return newest is None or (copied is not None and copied[0] == newest[0] and copied[1] > newest[1])
 
 
 async def _is_confirmed(terminal: Terminal, question: str, command: str, options: RepairOptions) -> bool:
@@ -177,11 +177,11 @@ def _recovery_advice(copy: Path | None, paths: Paths) -> str:
 
 
 def _saved_lines(pieces: tuple[SalvagedTable, ...], copy: Path | None) -> list[str]:
-    told = [piece for piece in pieces if piece.table in _WORDS]
+    listed = [piece for piece in pieces if piece.table in _WORDS]
     lines = [
-        tr("Recovered: {names}.").format(names=", ".join(f"{piece.read:,} {_WORDS[piece.table]}" for piece in told))
+        tr("Recovered: {names}.").format(names=", ".join(f"{piece.read:,} {_WORDS[piece.table]}" for piece in listed))
     ]
-    filled = [f"{piece.from_copy:,} {_WORDS[piece.table]}" for piece in told if piece.from_copy]
+    filled = [f"{piece.from_copy:,} {_WORDS[piece.table]}" for piece in listed if piece.from_copy]
     if copy is not None and filled:
         lines.append(tr("From the copy of {copy}: {names}.").format(copy=date_text(copy), names=", ".join(filled)))
     return lines
@@ -204,11 +204,11 @@ def _missing_lines(new: Path, known: dict[str, set[int]] | None) -> list[str]:
     """One line per conversation with missing data."""
     with closing(open_to_read(new)) as connection:
         titles = {str(key): str(title) for key, title in connection.execute("SELECT id, title FROM conversations")}
-        there = {int(row[0]) for row in connection.execute("SELECT number FROM nodes")}
+        present = {int(row[0]) for row in connection.execute("SELECT number FROM nodes")}
     if known is None:
-        gaps = max(there, default=0) - len(there)
+        gaps = max(present, default=0) - len(present)
         return [tr("About {gaps:,} messages are missing; it is unknown which ones.").format(gaps=gaps)] if gaps else []
-    lost = {key: len(numbers - there) for key, numbers in known.items() if numbers - there}
+    lost = {key: len(numbers - present) for key, numbers in known.items() if numbers - present}
     lines = [
         tr("Missing: {count} of {key}.").format(count=_messages_text(count), key=_quoted_title(key, titles))
         for key, count in lost.items()

@@ -141,10 +141,10 @@ class TextScreen:
         )
         self._transcripts[conversation_id] = (label, transcript)
 
-    def said(self, conversation_id: str, text: str) -> None:
+    def mark_typed(self, conversation_id: str, text: str) -> None:
         """The person has typed this here: it is not shown again."""
         if (entry := self._transcripts.get(conversation_id)) is not None:
-            entry[1].said(text)
+            entry[1].mark_typed(text)
 
     def show(self, conversation_id: str, message: ShownMessage) -> None:
         entry = self._transcripts.get(conversation_id)

@@ -75,7 +75,7 @@ class TranscriptRenderer:
         self._streams = streams
         self._shows_thinking = thinking
         self._has_heads = heads
-        self._said: list[str] = []  # messages that are on the screen already
+        self._typed: list[str] = []  # messages that are on the screen already
         self._is_empty = True
         self._stream = StreamedText(style, width)
         self._streamed: dict[tuple[str, int], str] = {}
@@ -129,9 +129,9 @@ class TranscriptRenderer:
             case _:
                 assert_never(event)
 
-    def said(self, text: str) -> None:
+    def mark_typed(self, text: str) -> None:
         """The person has typed this here: the message that it becomes is not shown again."""
-        self._said.append(text.strip())
+        self._typed.append(text.strip())
 
     def delta(self, delta: TextDelta) -> str:
         """The text that a delta of a streaming reply adds."""
@@ -237,8 +237,8 @@ class TranscriptRenderer:
                 one_line(escape_hidden_line(tr("Task from {task_from}").format(task_from=node.task_from)), self.width)
                 + ":"
             )
-            said = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
-            return f"{self._stream.end()}{head}\n{self._complete_text(said)}\n"
+            content = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
+            return f"{self._stream.end()}{head}\n{self._complete_text(content)}\n"
         if node.role == "user" and not node.is_from_person:
             return self._stream.end() + self.style.dim(self._wrapped(plain(engine_message_text(node)))) + "\n"
         if node.role == "user":
@@ -281,8 +281,8 @@ class TranscriptRenderer:
         """What a person said, unless they have typed it here."""
         text = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock)).strip()
         self._speaker = ""
-        if text in self._said:
-            self._said.remove(text)
+        if text in self._typed:
+            self._typed.remove(text)
             return ""
         names = [block.name for block in node.blocks if isinstance(block, ImageBlock | FileBlock)]
         lines = wrapped(plain(text), max(20, self.width - 2)).splitlines()

@@ -53,10 +53,10 @@ class _CommandCompleter(Completer):
         name, blank, word = typed[1:].partition(" ")
         if not typed.startswith("/") or " " in word:
             return
-        begun = word if blank else name
+        prefix = word if blank else name
         for one in self._commands.get(name, ()) if blank else self._commands:
-            if one.startswith(begun):
-                yield Completion(one if blank else f"{one} ", -len(begun), display=one)
+            if one.startswith(prefix):
+                yield Completion(one if blank else f"{one} ", -len(prefix), display=one)
 
 
 class LivePrompt:

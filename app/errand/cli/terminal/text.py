@@ -126,8 +126,8 @@ def side_by_side(texts: Sequence[tuple[str, str, str]], width: int, style: Style
 
 
 def _column(text: tuple[str, str, str], width: int, style: Style) -> list[str]:
-    heading, said, below = text
-    body = [cut(line, width) for line in wrapped(plain(said).strip(), width).splitlines()]
+    heading, content, below = text
+    body = [cut(line, width) for line in wrapped(plain(content).strip(), width).splitlines()]
     return [style.bold(cut(plain(heading), width)), *body, *(style.dim(cut(part, width)) for part in (below,) if part)]
 
 

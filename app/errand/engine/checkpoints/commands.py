@@ -100,21 +100,21 @@ class KeptFiles:
 
     def _found(self, path: Path, bounds: _Bounds, *, with_content: bool) -> Iterator[_Kept]:
         try:
-            there = path.lstat()
+            status = path.lstat()
         except FileNotFoundError:
             yield _Kept(path, None, Version(NOTHING, made_folders=missing_folders(path)))
             return
         except (OSError, ValueError):  # no usable path: something in a command only looked like one
             return
-        if stat.S_ISREG(there.st_mode):
-            is_kept = bounds.take(there.st_size)
-            yield _Kept(path, _identity(there), _read(path) if is_kept else Version(UNKEPT))
-        elif stat.S_ISDIR(there.st_mode) and with_content:
+        if stat.S_ISREG(status.st_mode):
+            is_kept = bounds.take(status.st_size)
+            yield _Kept(path, _identity(status), _read(path) if is_kept else Version(UNKEPT))
+        elif stat.S_ISDIR(status.st_mode) and with_content:
             below = _below(path, bounds)
             if below is None:
-                yield _Kept(path, _identity(there), Version(UNKEPT))
+                yield _Kept(path, _identity(status), Version(UNKEPT))
                 return
-            yield _Kept(path, _identity(there), Version(FOLDER))
+            yield _Kept(path, _identity(status), Version(FOLDER))
             for inner, found in below:
                 version = Version(FOLDER) if stat.S_ISDIR(found.st_mode) else _read(inner)
                 yield _Kept(inner, _identity(found), version)
@@ -130,16 +130,16 @@ class KeptFiles:
     def _changes(self, one: _Kept, bounds: _Bounds) -> Iterator[tuple[Change, bytes | None]]:
         """The change of a path, and the content that it has now."""
         try:
-            there = one.path.lstat()
+            status = one.path.lstat()
         except OSError:
-            there = None
-        if (_identity(there) if there is not None else None) == one.identity:
+            status = None
+        if (_identity(status) if status is not None else None) == one.identity:
             return
-        if there is not None and stat.S_ISDIR(there.st_mode):
+        if status is not None and stat.S_ISDIR(status.st_mode):
             if one.identity is None:
                 yield from self._made_folder(one, bounds)
             return
-        now = read_version(one.path) if there is not None else Version(NOTHING)
+        now = read_version(one.path) if status is not None else Version(NOTHING)
         if now.content != one.version.content:
             is_kept = one.version.content != UNKEPT
             yield self._completed(self._change(one), now), now.data if is_kept else None
@@ -198,22 +198,22 @@ def _below(folder: Path, bounds: _Bounds) -> list[tuple[Path, os.stat_result]] |
         try:
             with os.scandir(left.pop()) as entries:
                 for entry in entries:
-                    there = entry.stat(follow_symlinks=False)
-                    is_folder = stat.S_ISDIR(there.st_mode)
-                    if entry.name in _NOT_OURS or not rest.take(0 if is_folder else there.st_size):
+                    status = entry.stat(follow_symlinks=False)
+                    is_folder = stat.S_ISDIR(status.st_mode)
+                    if entry.name in _NOT_OURS or not rest.take(0 if is_folder else status.st_size):
                         return None
                     if is_folder:
                         left.append(Path(entry.path))
-                    if is_folder or stat.S_ISREG(there.st_mode):
-                        found.append((Path(entry.path), there))
+                    if is_folder or stat.S_ISREG(status.st_mode):
+                        found.append((Path(entry.path), status))
         except OSError:
             return None
     bounds.files, bounds.size = rest.files, rest.size
     return found
 
 
-def _identity(there: os.stat_result) -> _Identity:
+def _identity(status: os.stat_result) -> _Identity:
     """Of a folder only that it is one: what is in it is looked at by itself."""
-    if stat.S_ISDIR(there.st_mode):
-        return (there.st_dev, there.st_ino)
-    return (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns, there.st_ctime_ns)
+    if stat.S_ISDIR(status.st_mode):
+        return (status.st_dev, status.st_ino)
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -106,8 +106,8 @@ class FileHistory:
         """The file without these changes. Raises `CannotRestore` if that cannot be said for sure."""
         version = start
         for unit in reversed(units):
-            there = Version(unit.before, mode=unit.mode, made_folders=unit.made_folders)
-            version = self._step(version, unit.after, there, "undo")
+            target = Version(unit.before, mode=unit.mode, made_folders=unit.made_folders)
+            version = self._step(version, unit.after, target, "undo")
         return self._whole(version)
 
     def with_again(self, units: Sequence[Change], start: Version) -> Version:
@@ -139,15 +139,15 @@ class FileHistory:
             return None
         return Version(last.before, mode=last.mode)
 
-    def _step(self, version: Version, known: str, there: Version, direction: Direction) -> Version:
+    def _step(self, version: Version, known: str, target: Version, direction: Direction) -> Version:
         if version.content == known:
-            return there
-        if version.content == there.content:
+            return target
+        if version.content == target.content:
             return version
-        ids = (version.content, known, there.content)
+        ids = (version.content, known, target.content)
         if any(content in (NOTHING, FOLDER) for content in ids):
-            raise CannotRestore("other changes need it" if there.content == NOTHING else "it is not there any more")
-        result = _merged_texts(self.data(known), self.data(version.content), self.data(there.content))
+            raise CannotRestore("other changes need it" if target.content == NOTHING else "it is not there any more")
+        result = _merged_texts(self.data(known), self.data(version.content), self.data(target.content))
         if result is None:
             order = "later" if direction == "undo" else "other"
             raise CannotRestore(f"{order} changes touch the same lines: {direction} those first")

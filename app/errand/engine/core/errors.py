@@ -83,9 +83,9 @@ class FolderNotAnswering(EngineError):
     code = "folder_not_answering"
 
     def __init__(self, folder: str, waited_s: float) -> None:
-        said = f"did not answer within {waited_s:g} s" if waited_s else "still does not answer"
+        state = f"did not answer within {waited_s:g} s" if waited_s else "still does not answer"
         super().__init__(
-            f"{folder} {said}: the disk or network drive it is on hangs. Check it and try again, or choose another."
+            f"{folder} {state}: the disk or network drive it is on hangs. Check it and try again, or choose another."
         )
 
 

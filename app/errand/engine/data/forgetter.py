@@ -122,8 +122,8 @@ class Forgetter:
         """Also completes what was begun before in the same conversations."""
         concerned = {node.conversation_id for node in requested}
         earlier = [one for one in await self._database.forgets.pending() if one.conversation_id in concerned]
-        begun = [node_id for one in earlier for node_id in one.node_ids]
-        requested = (*requested, *await self._database.forgets.nodes(begun))
+        unfinished = [node_id for one in earlier for node_id in one.node_ids]
+        requested = (*requested, *await self._database.forgets.nodes(unfinished))
         async with AsyncExitStack() as stack:
             locked: set[str] = set()
             plan = await forget_plan(self._database, self._paths, requested)

@@ -188,12 +188,12 @@ TAIL = "</main></body></html>\n"
 
 
 def _entry(node: Node, names: Mapping[str, str], read: Picture) -> str:
-    said = "\n".join(_block_html(block, read) for block in node.blocks)
+    body = "\n".join(_block_html(block, read) for block in node.blocks)
     error = f'<p class="mark">{escape(node.error)}</p>' if node.error else ""
     kind = "system" if node.role == "user" and not node.is_from_person else node.role
     return (
         f'<article class="{kind}" id="{_anchor(node.id)}">\n{_speaker(node, names)}'
-        f"<div class=said>\n{said}\n{error}</div></article>\n"
+        f"<div class=said>\n{body}\n{error}</div></article>\n"
     )
 
 

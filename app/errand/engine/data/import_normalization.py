@@ -61,8 +61,8 @@ def check(bundle: Bundle) -> None:
     _require(
         all(node.task_id is None or node.task_id in task_ids for node in bundle.nodes), "a message of another task"
     )
-    begun = {(one.execution_id, one.task_id) for one in bundle.executions if isinstance(one, ExecutionStart)}
-    _require(begun.issuperset(results) and len(begun) == len(executions), "a result of a call that is not there")
+    started = {(one.execution_id, one.task_id) for one in bundle.executions if isinstance(one, ExecutionStart)}
+    _require(started.issuperset(results) and len(started) == len(executions), "a result of a call that is not there")
     _require(all(map(_is_count, _numbers(bundle))), "a number that counts nothing")
     _require(all(map(_is_timestamp, _timestamps(bundle))), "a time that is none")
 

@@ -204,10 +204,10 @@ class _Pages:
         if all(task.parent_id is None for task in tasks.values()):
             return {}
         outline = await self._database.trees.outline(conversation.id, tasks.values())
-        begun = ((node, tasks.get(node.task_id or "")) for node in outline.nodes if node.task_from)
+        sub_agents = ((node, tasks.get(node.task_id or "")) for node in outline.nodes if node.task_from)
         return {
             node.id: SubAgentCall(node.parent_id, names.get(task.agent_id, task.title))
-            for node, task in begun
+            for node, task in sub_agents
             if task is not None
         }
 

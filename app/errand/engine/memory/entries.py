@@ -40,14 +40,14 @@ def entry_of(
 
     `folder` is the workspace of the conversation. Secrets are redacted.
     """
-    role, speaker, text = _said(node, names)
+    role, speaker, text = _role_speaker_text(node, names)
     clean = redact(text.replace("\0", " ").encode("utf-8", "replace").decode()).strip()
     if not clean:
         return None
     return MemoryEntry(number, node.id, node.conversation_id, speaker, role, node.created_at, _shortened(clean), folder)
 
 
-def _said(node: Node, names: Mapping[str, str]) -> tuple[MemoryRole, str, str]:
+def _role_speaker_text(node: Node, names: Mapping[str, str]) -> tuple[MemoryRole, str, str]:
     result = next((block for block in node.blocks if isinstance(block, ToolResultBlock)), None)
     if result is not None:
         return "tool", result.tool, "" if result.tool in _NOT_REMEMBERED or "forgotten" in result.marks else result.text

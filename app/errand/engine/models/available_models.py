@@ -42,14 +42,14 @@ _PATIENCE_S = 15.0
 
 async def try_model(model: ChatModel, model_id: str, longest_s: float = LONGEST_S) -> ModelTestResult:
     """Send a short prompt to the model. Cancelling this ends the request."""
-    begun = time.monotonic()
+    started_at = time.monotonic()
     cancel = CancelSignal()
     timer = asyncio.get_running_loop().call_later(longest_s, cancel.set)
     try:
         reply = await _reply(model, model_id, cancel)
     finally:
         timer.cancel()
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started_at
     if cancel.is_set:
         text = f"There was no complete answer within {longest_s:g} s. It may be overloaded; try again later."
     else:

@@ -78,9 +78,9 @@ class CustomServers:
             server = ModelServer(id=server_id, name=name, address=address, kind=kind)
             answer = await self._available_models.probe(_probed(server), key)
             server = msgspec.structs.replace(server, address=_found_address(server, answer))
-            told = await self._store(before, server, params.key)
+            notices = await self._store(before, server, params.key)
             self._available_models.store_answer(server.id, answer)
-        text = " ".join(("Saved.", answer.text, *told))
+        text = " ".join(("Saved.", answer.text, *notices))
         return ModelServerSaveResult(id=server.id, ok=answer.models is not None, text=text)
 
     async def remove(self, params: ModelServerRemoveParams) -> ModelServerRemoveResult:
@@ -111,11 +111,11 @@ class CustomServers:
             raise InvalidParams(f"Enter the key for {row.title}.")
         if row.kind == "proxy":
             self._settings.set("proxy_url", address)
-        told = await self._keys.set(row.name, key) if key.strip() else ""
+        notice = await self._keys.set(row.name, key) if key.strip() else ""
         key = key.strip() or (stored.value if stored is not None else "")
         answer = await self._available_models.probe(row, key)
         self._available_models.store_answer(row.name, answer)
-        text = f"Saved. {answer.text} {told}".rstrip()
+        text = f"Saved. {answer.text} {notice}".rstrip()
         return ModelServerSaveResult(id=row.name, ok=answer.models is not None, text=text)
 
     @property
@@ -140,21 +140,21 @@ class CustomServers:
 
     async def _store(self, before: ModelServer | None, server: ModelServer, key: str | None) -> list[str]:
         """Write in an order in which no key is ever stored with an address that it was not given for."""
-        told: list[str] = []
+        notices: list[str] = []
         has_moved = before is not None and origin(before.address) != origin(server.address)
         if has_moved and await self._keys.get(server.id, ()) is not None:
             await self._keys.remove(server.id)
-            told += [_KEY_REMOVED] if key is None else []
+            notices += [_KEY_REMOVED] if key is None else []
         others = tuple(other for other in self._servers if other is not before)
         if before is None and len(others) >= _MOST:
             raise InvalidParams(f"There are {_MOST} model servers already. Remove one first.")
         place = self._servers.index(before) if before is not None else len(others)
         self._settings.set_model_servers((*others[:place], server, *others[place:]))
         if key is not None and key.strip():
-            told.append(await self._keys.set(server.id, key))
+            notices.append(await self._keys.set(server.id, key))
         elif key is not None:
             await self._keys.remove(server.id)
-        return told
+        return notices
 
 
 def _address(kind: str, typed: str) -> str:

@@ -138,18 +138,18 @@ def failure_from_response(
     title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = ""
 ) -> AttemptFailure:
     """Classify an HTTP status other than 200. `key_help` says where to set the key."""
-    said = error_text(body)
-    quoted = f": {said}{_full_stop(said)}" if said else "."
-    if (failure := _request_failure(title, status, said, quoted)) is not None:
+    message = error_text(body)
+    quoted = f": {message}{_full_stop(message)}" if message else "."
+    if (failure := _request_failure(title, status, message, quoted)) is not None:
         return failure
     if status == 401 or (
-        status == 400 and _BAD_KEY.search(said)
+        status == 400 and _BAD_KEY.search(message)
     ):  # without the body: providers quote a part of the key in it
         text = f"{title} refused the key ({status}). {key_help}".strip()
         return AttemptFailure(text, "key refused", FailureKind.NOT_AUTHORISED)
     wait = seconds_to_reset(headers, body) if status == 429 else asked_wait(headers, body)
     # A quota per minute mentions billing too, but names its end.
-    is_unpaid = _NO_MONEY.search(said) or (wait is None and _ABOUT_MONEY.search(said))
+    is_unpaid = _NO_MONEY.search(message) or (wait is None and _ABOUT_MONEY.search(message))
     if status == 402 or (status == 429 and is_unpaid):
         text = f"{title} says that the account has no credit left ({status}){quoted} Check its billing page."
         return AttemptFailure(text, "no credit left", FailureKind.NO_CREDIT)
@@ -161,7 +161,7 @@ def failure_from_response(
         text = f"{title} does not know this model or address ({status}){quoted} {advice}"
         return AttemptFailure(text, "not found", FailureKind.NOT_FOUND)
     if status == 429:
-        return _rate_limited(title, wait, quoted, said)
+        return _rate_limited(title, wait, quoted, message)
     if 300 <= status < 400:
         where = headers.get("Location", "another address")
         text = f"{title} answered with a redirect to {where} ({status}). Use that as the base URL if you trust it."
@@ -175,34 +175,34 @@ def failure_from_response(
     return AttemptFailure(text, f"refused ({status})", kind, wait)
 
 
-def _full_stop(said: str) -> str:
-    return "" if said.endswith((".", "!", "?", "…")) else "."
+def _full_stop(message: str) -> str:
+    return "" if message.endswith((".", "!", "?", "…")) else "."
 
 
-def _request_failure(title: str, status: int, said: str, quoted: str) -> AttemptFailure | None:
+def _request_failure(title: str, status: int, message: str, quoted: str) -> AttemptFailure | None:
     """Failures caused by a part of the request: its length, tools, images or temperature."""
-    if _TOO_LONG.search(said) or status == 413:
+    if _TOO_LONG.search(message) or status == 413:
         text = (
             f"The conversation is longer than this model can read{quoted} "
             "Start a new conversation, or choose a model with a larger context window."
         )
         return AttemptFailure(text, "conversation too long", FailureKind.TOO_LONG)
-    if status < 600 and _NO_TOOLS.search(said):
+    if status < 600 and _NO_TOOLS.search(message):
         text = f"This model of {title} does not call tools{quoted} Choose a model that does."
         return AttemptFailure(text, "no tool calls", FailureKind.NO_TOOLS)
-    if status < 600 and _NO_PICTURES.search(said):
+    if status < 600 and _NO_PICTURES.search(message):
         text = (
             f"This model of {title} does not take pictures{quoted} "
             "Choose a model that sees, or edit the message and send it again without the picture."
         )
         return AttemptFailure(text, "no pictures", FailureKind.NO_PICTURES)
-    if status in (400, 422) and _NO_TEMPERATURE.search(said):
+    if status in (400, 422) and _NO_TEMPERATURE.search(message):
         text = f"This model of {title} does not take the temperature{quoted} Change it in the personality."
         return AttemptFailure(text, "no temperature", FailureKind.NO_TEMPERATURE)
-    if status in (400, 403, 404) and _NO_SUMMARY.search(said):
+    if status in (400, 403, 404) and _NO_SUMMARY.search(message):
         text = f"{title} gives no summaries of thoughts here{quoted}"
         return AttemptFailure(text, "no summary of thoughts", FailureKind.NO_SUMMARY)
-    if status in (400, 404) and _NO_THOUGHTS.search(said):
+    if status in (400, 404) and _NO_THOUGHTS.search(message):
         text = f"{title} does not take the earlier thoughts of this conversation back{quoted}"
         return AttemptFailure(text, "thoughts refused", FailureKind.NO_THOUGHTS)
     return None
@@ -215,8 +215,8 @@ def error_text(body: bytes) -> str:
     return line if len(line) <= 300 else line[:299] + "…"
 
 
-def _rate_limited(title: str, wait: float | None, quoted: str, said: str) -> AttemptFailure:
-    of_use = (wait or 0.0) > _LONG_S or _USAGE_LIMIT.search(said) is not None
+def _rate_limited(title: str, wait: float | None, quoted: str, message: str) -> AttemptFailure:
+    of_use = (wait or 0.0) > _LONG_S or _USAGE_LIMIT.search(message) is not None
     when = f"in {_wait_text(wait)}" if wait is not None else "in a minute"
     text = f"{title} limits how much can be asked (429){quoted} Try again {when}, or run fewer tasks at once."
     return AttemptFailure(text, "usage limit" if of_use else "rate limit", FailureKind.RATE_LIMITED, wait)

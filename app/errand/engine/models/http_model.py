@@ -233,8 +233,8 @@ class _ReplyStream:
 
     def _no_model_server(self) -> AttemptFailure:
         url = self._response.url
-        said = error_text(self._builder.redactor.hide_bytes(self._stream.stray[:BODY_START]))
-        text = f"There is no model server at {url}; it answered: {said} Check the base URL."
+        excerpt = error_text(self._builder.redactor.hide_bytes(self._stream.stray[:BODY_START]))
+        text = f"There is no model server at {url}; it answered: {excerpt} Check the base URL."
         return AttemptFailure(text, "no model server", FailureKind.NOT_USABLE)
 
     async def _drain(self) -> None:

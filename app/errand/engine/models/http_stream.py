@@ -47,7 +47,7 @@ class EventStream:
     """
 
     def __init__(self) -> None:
-        self._begun = False
+        self._has_begun = False
         self._line: list[bytes] = []  # pieces of the unfinished line, joined at its end
         self._line_size = 0
         self._after_return = False  # a leading \n now belongs to the previous \r
@@ -61,13 +61,13 @@ class EventStream:
         return b"".join(self._stray)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        if not self._begun:
+        if not self._has_begun:
             chunk = b"".join((*self._line, chunk))
             self._line, self._line_size = [], 0
             if _BOM.startswith(chunk):
                 self._add(chunk)
                 return []
-            chunk, self._begun = chunk.removeprefix(_BOM), True
+            chunk, self._has_begun = chunk.removeprefix(_BOM), True
         if b"\r" in chunk or self._after_return:
             if self._after_return:
                 chunk = chunk.removeprefix(b"\n")

@@ -83,8 +83,8 @@ def _from_body(body: bytes) -> float | None:
         return _from_text(body[:_LONGEST_SENTENCES].decode("utf-8", "replace"))
     if (named := _from_fields(value)) is not None:
         return named
-    said = (_from_text(text) for text in _texts(value))
-    return next((wait for wait in said if wait is not None), None)
+    waits = (_from_text(text) for text in _texts(value))
+    return next((wait for wait in waits if wait is not None), None)
 
 
 def _decoded(body: bytes) -> JsonValue:

@@ -68,15 +68,15 @@ class RecordedModel:
 
     async def _summary(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
         """The recorded summary, or its recorded failure."""
-        said = self._script.next_summary()
-        if isinstance(said, str):
-            return ReplyEnd(AssistantMessage((Text(said),), model=request.model))
-        if said.ended:
+        outcome = self._script.next_summary()
+        if isinstance(outcome, str):
+            return ReplyEnd(AssistantMessage((Text(outcome),), model=request.model))
+        if outcome.ended:
             self._script.end_task()
             await cancel.wait()
             return ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
-        later = RetryLater(said.why) if said.is_temporary else None
-        return ReplyEnd(AssistantMessage((), "error", said.why, request.model), later)
+        later = RetryLater(outcome.why) if outcome.is_temporary else None
+        return ReplyEnd(AssistantMessage((), "error", outcome.why, request.model), later)
 
 
 def _reply(node: Node, *, is_aborted: bool) -> AssistantMessage:

@@ -56,9 +56,9 @@ class RecordedTurn:
 
     def stopped_call(self) -> str | None:
         """The call during which the task was stopped: the first that started and failed, else the last that started."""
-        begun = [call_id for call_id, result in self.results.items() if result.execution_id]
-        failed = [call_id for call_id in begun if self.results[call_id].is_error]
-        return next(iter((*failed, *reversed(begun), *(call.call_id for call in self.calls))), None)
+        executed = [call_id for call_id, result in self.results.items() if result.execution_id]
+        failed = [call_id for call_id in executed if self.results[call_id].is_error]
+        return next(iter((*failed, *reversed(executed), *(call.call_id for call in self.calls))), None)
 
     def _was_skipped(self, call_id: str) -> bool:
         result = self.results.get(call_id)
@@ -117,12 +117,12 @@ class ReplayScript:
         """The outcome of the current summary call."""
         assert self.run is not None
         number = self.run.task.step_count
-        said = self._summaries.get(number)
-        if said is not None:
+        summary = self._summaries.get(number)
+        if summary is not None:
             words, self._first_messages = self._first_messages, ()
             for text in words:
                 self._send(text)
-            return said
+            return summary
         why = self._failures[0] if self._failures else NO_SUMMARY
         is_last_try = number + 1 not in self._summaries and not self._had_no_reply(number + 1)
         if is_last_try and self._failures:

@@ -182,13 +182,13 @@ class HttpProxy:
         if login is not None and not login.admits(request.headers):
             raise _Refused(HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, "This is the network of another command.")
         proxy = _next_proxy(request)
-        there, out = await self._connected(request, proxy)
+        upstream, out = await self._connected(request, proxy)
         try:
             if request.is_tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
                 out.write(request.head if proxy is None else request.head_for(proxy))
-            await _relay(reader, writer, there, out)
+            await _relay(reader, writer, upstream, out)
         finally:
             out.close()
 
@@ -246,8 +246,8 @@ async def _connected_through(proxy: SplitResult, request: _Request) -> Connectio
         raise _Refused(HTTPStatus.BAD_GATEWAY, f"{place} does not answer.", "unreachable") from error
     if status[:1] != [b"200"]:
         writer.close()
-        said = b" ".join(status).decode("ascii", "replace")[:200]
-        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{place} refuses: {said}", "unreachable")
+        status_line = b" ".join(status).decode("ascii", "replace")[:200]
+        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{place} refuses: {status_line}", "unreachable")
     return connection
 
 
@@ -306,12 +306,15 @@ def _refusal(refused: _Refused) -> bytes:
 
 
 async def _relay(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, there: asyncio.StreamReader, out: asyncio.StreamWriter
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    upstream: asyncio.StreamReader,
+    out: asyncio.StreamWriter,
 ) -> None:
     """Copy both ways until the server has said all, or either side is gone."""
     upwards = asyncio.create_task(_copy(reader, out), name="request through a proxy")
     try:
-        await _copy(there, writer)
+        await _copy(upstream, writer)
     finally:
         upwards.cancel()
         await asyncio.gather(upwards, return_exceptions=True)

@@ -127,6 +127,6 @@ def _result(ended: Task) -> ToolResult:
     if ended.status == "completed":
         return text_result(report or "(It ended without a report.)", steps, details)
     why = _ENDS.get(ended.stop_reason or "error", "It did not end") + (f": {ended.error}" if ended.error else "")
-    said = f"\nIts last words:\n{report}" if report else ""
+    words = f"\nIts last words:\n{report}" if report else ""
     summary = "stopped by you" if ended.stop_reason == "manual_stop" else why[:1].lower() + why[1:120]
-    return ToolResult((Text(f"{why}.{said}"),), details, summary, is_error=True)
+    return ToolResult((Text(f"{why}.{words}"),), details, summary, is_error=True)

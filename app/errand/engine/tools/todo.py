@@ -76,8 +76,8 @@ class Todo:
         _check(items)
         self._publish(items)
         done = sum(item.status == "done" for item in items)
-        told = f"{done} of {len(items)} done" if items else "no items"
-        return ToolResult((Text(f"The list is shown: {told}."),), summary=told)
+        summary = f"{done} of {len(items)} done" if items else "no items"
+        return ToolResult((Text(f"The list is shown: {summary}."),), summary=summary)
 
 
 def _prepared(item: JsonValue) -> JsonValue:

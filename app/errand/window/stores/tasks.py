@@ -263,21 +263,21 @@ class UnreadStore(QObject):
 
     def _count(self, task: Task, *, is_active: bool) -> bool:
         """Count its unread messages. What was read of a task at work is stored: it goes on without the window."""
-        settings, said = self._state.settings, _messages(task)
+        settings, written = self._state.settings, _messages(task)
         read = settings.read_messages.get(task.id)
         if read is None:
             is_news = task.started_at > self._since or (task.ended_at is not None and task.ended_at > self._since)
-            read = 0 if is_news else said
+            read = 0 if is_news else written
         if is_active:
-            read = said
-        if task.ended_at is not None and read >= said:
+            read = written
+        if task.ended_at is not None and read >= written:
             settings.read_messages.pop(task.id, None)
         elif settings.read_messages.get(task.id) != read:
             settings.read_messages[task.id] = read
             for old in tuple(settings.read_messages)[:-_MAX_ENDED]:
                 del settings.read_messages[old]
             self._state.save_soon()
-        before, unread = self._unread.pop(task.id, None), max(0, said - read)
+        before, unread = self._unread.pop(task.id, None), max(0, written - read)
         if unread:
             self._unread[task.id] = (task.conversation_id, unread)
         return before != self._unread.get(task.id)

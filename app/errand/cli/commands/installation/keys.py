@@ -129,8 +129,8 @@ async def _set(connection: Connection, provider: Provider | str, terminal: Termi
         raise UsageError(tr("No key was given, so nothing was stored."))
     if len(key) > _LONGEST_KEY:
         raise UsageError(tr("That is too long for a key; nothing was stored."))
-    told = await connection.call(KEY_SET, KeySetParams(provider=name, key=key.strip()))
-    terminal.line(plain(told.notice))
+    result = await connection.call(KEY_SET, KeySetParams(provider=name, key=key.strip()))
+    terminal.line(plain(result.notice))
     if isinstance(provider, Provider) and provider.key_source == "environment":
         terminal.note(
             tr("errand: {key_variable} is set in your environment and takes precedence over the stored key.").format(
@@ -141,11 +141,11 @@ async def _set(connection: Connection, provider: Provider | str, terminal: Termi
 
 
 async def _remove(connection: Connection, provider: Provider | str, terminal: Terminal) -> None:
-    told = await connection.call(KEY_SET, KeySetParams(provider=_name_of(provider), key=""))
+    result = await connection.call(KEY_SET, KeySetParams(provider=_name_of(provider), key=""))
     if isinstance(provider, Provider) and provider.key_source == "none":
         terminal.line(tr("There was no stored key for {name}.").format(name=plain(provider.name)))
         return
-    terminal.line(plain(told.notice))
+    terminal.line(plain(result.notice))
     if isinstance(provider, Provider) and provider.key_source == "environment":
         terminal.note(
             tr("errand: the key in {key_variable} stays in use until the engine ends.").format(

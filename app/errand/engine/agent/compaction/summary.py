@@ -73,19 +73,19 @@ def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, word
 
 def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
     messages = [(node, message) for node in nodes if (message := message_of(node)) is not None]
-    told: list[str] = []
+    entries: list[str] = []
     for longest in _LONGEST:
-        told = [_describe(node, message, longest) for node, message in messages]
-        if len(earlier) + sum(map(len, told)) <= room:
+        entries = [_describe(node, message, longest) for node, message in messages]
+        if len(earlier) + sum(map(len, entries)) <= room:
             break
     begin, left_out = [f"# Earlier summary\n\n{earlier}"] if earlier else [], 0
-    left = room - sum(map(len, begin)) - sum(map(len, told))
-    while left < 0 and left_out < len(told) - 1:
-        left += len(told[left_out])
+    left = room - sum(map(len, begin)) - sum(map(len, entries))
+    while left < 0 and left_out < len(entries) - 1:
+        left += len(entries[left_out])
         left_out += 1
     if left_out:
         begin.append(f"[{left_out} entries are left out here.]")
-    return "\n\n".join((*begin, *told[left_out:]))
+    return "\n\n".join((*begin, *entries[left_out:]))
 
 
 def _describe(node: Node, message: ModelMessage, longest: int) -> str:
@@ -97,17 +97,17 @@ def _describe(node: Node, message: ModelMessage, longest: int) -> str:
         case "tool_result":
             assert isinstance(message, ToolResultMessage)
             heading = f"# {'Error' if message.is_error else 'Result'} of {message.tool_name}"
-            said = "\n\n".join(_block_text(block, longest) for block in message.content)
-            return f"{heading}\n\n{in_tags(said)}"
+            text = "\n\n".join(_block_text(block, longest) for block in message.content)
+            return f"{heading}\n\n{in_tags(text)}"
         case _:
             assert_never(message.role)
-    return "\n\n".join((heading, *(said for block in message.content if (said := _block_text(block, longest)))))
+    return "\n\n".join((heading, *(text for block in message.content if (text := _block_text(block, longest)))))
 
 
 def _block_text(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
     match block:
-        case Text(text=said):
-            return shorten(said, longest)
+        case Text(text=text):
+            return shorten(text, longest)
         case Image():
             return "[a picture]"
         case Thinking():
@@ -192,14 +192,14 @@ class Summarizer:
         return ReplyEnd(AssistantMessage(stop_reason="error", error="The model's stream ended without an end."))
 
     async def _store(self, message: AssistantMessage, older: SummaryInput, measure: TokenEstimate) -> SummaryBlock:
-        said = message.text.strip()
+        text = message.text.strip()
         earlier = older.earlier.nodes if older.earlier is not None else 0
         block = SummaryBlock(
-            text=said,
+            text=text,
             until_id=older.nodes[-1].id,
             nodes=earlier + sum(node.role != "system" for node in older.nodes),
             tokens_before=measure.tokens_of(older.characters),
-            tokens_after=measure.tokens_of(len(said)),
+            tokens_after=measure.tokens_of(len(text)),
         )
         self._record.summarised(message, block)
         await self._branch.save()

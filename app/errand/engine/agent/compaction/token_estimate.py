@@ -34,7 +34,7 @@ _FEWEST, _MOST = 1 / 16, 2.0
 
 # Cached, since a request is measured for fitting, for the record, and for calibration, and has most of the one before.
 _measured: MessageCache[tuple[PartSize, ...]] = MessageCache()
-_said: "BeginningCache[_Said]" = BeginningCache()
+_message_sizes: "BeginningCache[_MessageSize]" = BeginningCache()
 _tools: MessageCache[int] = MessageCache()
 
 _LONGEST = 80
@@ -69,20 +69,20 @@ def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:
     first = request.messages[0] if request.messages else None
     summary = (first,) if isinstance(first, SummaryMessage) else ()
     after = len(summary) + (first.kept if isinstance(first, SummaryMessage) else 0)
-    said = _size_of_said(request.messages, after)
+    size = _size_of_messages(request.messages, after)
     parts = (
         PartSize("system", len(request.system_prompt), 1),
         _part("tools", map(_size_of_tool, request.tools)),
         _part("summary", map(characters_of, summary)),
         _part("kept", map(characters_of, request.messages[len(summary) : after])),
-        PartSize("history", said.history, said.entries),
-        PartSize("results", said.results, said.calls),
+        PartSize("history", size.history, size.entries),
+        PartSize("results", size.results, size.calls),
     )
     return tuple(part for part in parts if part.characters)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _MessageSize:
     """The characters and numbers of the messages from `after` on, without and with results of tools."""
 
     after: int
@@ -92,21 +92,21 @@ class _Said:
     calls: int = 0
 
 
-def _size_of_said(messages: tuple[ModelMessage, ...], after: int) -> _Said:
-    found = _said.find(messages)
-    count, before = found if found is not None and found[1].after == after else (after, _Said(after))
+def _size_of_messages(messages: tuple[ModelMessage, ...], after: int) -> _MessageSize:
+    found = _message_sizes.find(messages)
+    count, before = found if found is not None and found[1].after == after else (after, _MessageSize(after))
     new = messages[count:]
     results = [characters_of(one) for one in new if isinstance(one, ToolResultMessage)]
     history = sum(map(characters_of, new)) - sum(results)
-    said = _Said(
+    size = _MessageSize(
         after,
         before.history + history,
         before.entries + len(new) - len(results),
         before.results + sum(results),
         before.calls + len(results),
     )
-    _said.put(messages, said)
-    return said
+    _message_sizes.put(messages, size)
+    return size
 
 
 def _size_of_tool(tool: ToolDefinition) -> int:
@@ -152,8 +152,8 @@ def _part_of_node(node: Node, kept: Collection[str]) -> ContextPart:
 
 
 def _beginning(node: Node) -> str:
-    said = " ".join(" ".join(_block_text(block) for block in node.blocks).split())
-    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
+    text = " ".join(" ".join(_block_text(block) for block in node.blocks).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _block_text(

@@ -46,9 +46,9 @@ def truncate(history: VisibleHistory, kept: Collection[str], room: int, most: in
 
 
 def _always_included(steps: Sequence[tuple[Node, ...]], kept: Collection[str]) -> set[int]:
-    said = [place for place, step in enumerate(steps) if step[0].role == "user"]
+    user_steps = [place for place, step in enumerate(steps) if step[0].role == "user"]
     held = {place for place, step in enumerate(steps) if any(node.id in kept for node in step)}
-    return held | set(said[-1:]) | ({len(steps) - 1} if steps else set())
+    return held | set(user_steps[-1:]) | ({len(steps) - 1} if steps else set())
 
 
 def _shortened(step: tuple[Node, ...], over: int) -> tuple[Node, ...]:

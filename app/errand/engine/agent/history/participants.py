@@ -110,9 +110,9 @@ class Participants:
         if not self._others:
             return personality
         others = ", ".join(f"@{name}" for name in self._others)
-        told = prompt_text("company").replace("${name}", self._agent.name).replace("${others}", others)
+        company = prompt_text("company").replace("${name}", self._agent.name).replace("${others}", others)
         own = personality.system_prompt or prompt_text("assistant")
-        return msgspec.structs.replace(personality, system_prompt=f"{own}\n\n{told}")
+        return msgspec.structs.replace(personality, system_prompt=f"{own}\n\n{company}")
 
     def as_messages(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         """The nodes as this agent reads them: the same number, some of them empty.

@@ -43,13 +43,13 @@ class VisibleHistory:
     is_cut: bool = False
 
     def messages(self, to_messages: ToModelMessages) -> tuple[ModelMessage, ...]:
-        told = (user_text(prompt_text("left_out")),) if self.is_cut else ()
-        rest = (*told, *messages_of(to_messages(self.rest)))
+        notice = (user_text(prompt_text("left_out")),) if self.is_cut else ()
+        rest = (*notice, *messages_of(to_messages(self.rest)))
         if self.summary is None:
             return rest
         kept = messages_of(to_messages(self.kept))
-        said = Text(f"{prompt_text('summarised')}\n\n{self.summary.text}")
-        return (SummaryMessage((said,), kept=len(kept)), *kept, *rest)
+        summary = Text(f"{prompt_text('summarised')}\n\n{self.summary.text}")
+        return (SummaryMessage((summary,), kept=len(kept)), *kept, *rest)
 
 
 async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[str]) -> tuple[Node, ...]:

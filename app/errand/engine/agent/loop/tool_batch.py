@@ -68,8 +68,8 @@ async def _refuse_cut(caller: ToolCaller, calls: tuple[ToolCall, ...], cut: str)
     results: list[ToolResultMessage] = []
     for call in calls:
         name = call.name[:_LONGEST_NAME]
-        told = CUT_BY_APP.format(name, cut) if cut else CUT.format(name)
-        results.append(await caller.answer(call, await caller.refuse(call, told, "not run: the reply was cut short")))
+        reason = CUT_BY_APP.format(name, cut) if cut else CUT.format(name)
+        results.append(await caller.answer(call, await caller.refuse(call, reason, "not run: the reply was cut short")))
     return ToolBatch(tuple(results), must_continue=True)
 
 
@@ -92,15 +92,15 @@ async def _sequential(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, .
 async def _parallel(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...]) -> ToolBatch:
     """Begin in order, then run parallel-safe calls concurrently; results are published in the order of the calls."""
     watch = _StartGuard(run)
-    begun: list[PendingCall | ToolResult] = []
+    entries: list[PendingCall | ToolResult] = []
     for call in calls:
-        if begun:
+        if entries:
             watch.check()
         if watch.refusal is None:
-            begun.append(await caller.begin(call))
+            entries.append(await caller.begin(call))
         else:
-            begun.append(await caller.refuse(call, watch.refusal, watch.summary, *watch.marks))
-    results = await _finish_all(caller, begun)
+            entries.append(await caller.refuse(call, watch.refusal, watch.summary, *watch.marks))
+    results = await _finish_all(caller, entries)
     messages = [await caller.answer(call, result) for call, result in zip(calls, results, strict=True)]
     return ToolBatch(tuple(messages), _must_continue(results), watch.steering)
 
@@ -133,17 +133,17 @@ class _StartGuard:
             self.refusal = _SKIPPED if self.steering else None
 
 
-async def _finish_all(caller: ToolCaller, begun: list[PendingCall | ToolResult]) -> list[ToolResult]:
-    """Results in the order of `begun`. All tasks have ended on return."""
-    waiting = {index: entry for index, entry in enumerate(begun) if isinstance(entry, PendingCall)}
+async def _finish_all(caller: ToolCaller, entries: list[PendingCall | ToolResult]) -> list[ToolResult]:
+    """Results in the order of `entries`. All tasks have ended on return."""
+    waiting = {index: entry for index, entry in enumerate(entries) if isinstance(entry, PendingCall)}
     if len(waiting) <= 1:
-        return [await caller.finish(entry) if isinstance(entry, PendingCall) else entry for entry in begun]
+        return [await caller.finish(entry) if isinstance(entry, PendingCall) else entry for entry in entries]
     try:
         async with asyncio.TaskGroup() as group:
             tasks = {index: group.create_task(caller.finish(pending)) for index, pending in waiting.items()}
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from failures  # raised by a listener: tools do not raise here
-    return [entry if isinstance(entry, ToolResult) else tasks[index].result() for index, entry in enumerate(begun)]
+    return [entry if isinstance(entry, ToolResult) else tasks[index].result() for index, entry in enumerate(entries)]
 
 
 def _must_continue(results: list[ToolResult]) -> bool:

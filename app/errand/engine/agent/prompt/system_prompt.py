@@ -62,7 +62,7 @@ def instructions_part(context: PromptContext) -> PromptPart | None:
             room -= len(found[:room])
     if not shown and not remarks:
         return None
-    files = "\n\n".join(f"### {file}\n\n{said}" for file, said in shown)
+    files = "\n\n".join(f"### {file}\n\n{content}" for file, content in shown)
     return PromptPart(
         name="instructions",
         text=Template(prompt_text("instructions")).safe_substitute(files=files) if shown else "",
@@ -79,21 +79,21 @@ def _unread_remarks(file: Path, found: bytes | None) -> tuple[PromptRemark, ...]
 
 def facts_part(context: PromptContext) -> PromptPart | None:
     """Those that a person pinned; over the limit without the oldest."""
-    room, told = MOST_FACT_TOKENS * CHARACTERS_A_TOKEN, list[Fact]()
+    room, chosen = MOST_FACT_TOKENS * CHARACTERS_A_TOKEN, list[Fact]()
     for fact in reversed(context.facts):
         room -= len(fact.text)
         if room < 0:
             break
-        told.insert(0, fact)
-    if not told:
+        chosen.insert(0, fact)
+    if not chosen:
         return None
     headings = {"always": "Always:", "me": "About the person:"}
     groups: dict[str, list[str]] = {heading: [] for heading in headings.values()}
-    for fact in told:
+    for fact in chosen:
         heading = headings.get(fact.scope, f"About the folder `{clean_name(fact.folder)}` and what is below it:")
         groups.setdefault(heading, []).append(f"- {fact.text}")
     texts = ["\n".join((heading, *lines)) for heading, lines in groups.items() if lines]
-    left_out = len(context.facts) - len(told)
+    left_out = len(context.facts) - len(chosen)
     remark = PromptRemark(code="too_many_facts", path="", count=left_out, most=MOST_FACT_TOKENS)
     return PromptPart(
         name="facts",

@@ -94,8 +94,8 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
     The user sees the calls of the stored reply, which are the ones that would run again.
     """
     unfinished = [one.started for one in await database.executions.unfinished(task.id)]
-    begun = {one.call_id: one for one in unfinished if one.turn == task.step_count}
-    agent = await database.agents.get(task.agent_id) if begun else None
+    started_calls = {one.call_id: one for one in unfinished if one.turn == task.step_count}
+    agent = await database.agents.get(task.agent_id) if started_calls else None
     if agent is None or agent.head_id is None:
         return
     asks = await database.asks.page(task_ids=(task.id,))
@@ -108,7 +108,7 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
     context = ToolContext(task.id, workspace, output, {}, processes, sessions, working_dir=task.working_dir)
     tools = {tool.name: tool for tool in bind(context)}
     for block in newest[at].blocks if at is not None else ():
-        started = begun.get(block.call_id) if isinstance(block, ToolCallBlock) else None
+        started = started_calls.get(block.call_id) if isinstance(block, ToolCallBlock) else None
         if not isinstance(block, ToolCallBlock) or started is None or started.execution_id in asked:
             continue
         try:

@@ -113,11 +113,11 @@ class ConversationTitles:
     async def _ask(self, name: str, found: _Unnamed, ended: Task) -> str:
         """The title; empty if the model gave none."""
         model = self._models.open_alone(name)
-        said = f"# First message\n\n{shorten(found.prompt, _LONGEST_PROMPT)}"
+        outline = f"# First message\n\n{shorten(found.prompt, _LONGEST_PROMPT)}"
         if ended.summary:
-            said += f"\n\n# How the work ended\n\n{shorten(ended.summary, _LONGEST_SUMMARY)}"
+            outline += f"\n\n# How the work ended\n\n{shorten(ended.summary, _LONGEST_SUMMARY)}"
         options = ModelOptions(max_tokens=_MOST_TOKENS)
-        request = ModelRequest(name, prompt_text("title"), (user_text(said),), options=options, purpose="title")
+        request = ModelRequest(name, prompt_text("title"), (user_text(outline),), options=options, purpose="title")
         number = turns.FIRST_OF_TOOLS + random.getrandbits(_BITS)
         self._database.journal.put(turns.started(ended.conversation_id, ended.id, number, name, datetime.now(UTC)))
         await self._log.flush()

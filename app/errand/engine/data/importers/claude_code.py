@@ -353,8 +353,8 @@ def _remark_of(text: str) -> _Remark | None:
     if beginning.startswith("<local-command-caveat>"):
         return _Remark()
     if beginning.startswith(tuple(f"<{tag}>" for tag in _OUTPUTS)):
-        said = [_inside(tag, text) for tag in _OUTPUTS]
-        output = "\n".join(part for part in said if part)
+        outputs = [_inside(tag, text) for tag in _OUTPUTS]
+        output = "\n".join(part for part in outputs if part)
         return _Remark(f"Output of the person's command:\n{output}" if output else "")
     return None
 

@@ -248,8 +248,8 @@ class _Session:
             self._chain.agent(blocks, moment(timestamp), self._model)
         elif item.role == "user" and not first.lstrip().startswith(_PREAMBLES):
             is_task = self._is_called
-            said = (_as_task(block) for block in blocks) if is_task else blocks
-            self._chain.user(tuple(said), moment(timestamp), is_task=is_task)
+            content = (_as_task(block) for block in blocks) if is_task else blocks
+            self._chain.user(tuple(content), moment(timestamp), is_task=is_task)
         elif blocks:
             self._context.skip("instructions to the model")
 

@@ -161,7 +161,7 @@ class _Session:
                 if text.lstrip().startswith(_SUMMARY):
                     chain.summary(text, at)
                 else:
-                    chain.user(tuple(self._said(message)), at, is_task=self._head.kind == "subagent")
+                    chain.user(tuple(self._blocks(message)), at, is_task=self._head.kind == "subagent")
             case "gemini":
                 self._reply(message, chain)
             case "error":
@@ -191,7 +191,7 @@ class _Session:
             if call.result is not None or call.status in ("error", "cancelled"):
                 chain.result(self._result(call), moment(call.timestamp) or at)
 
-    def _said(self, message: _Message) -> Iterator[Block]:
+    def _blocks(self, message: _Message) -> Iterator[Block]:
         """What a person typed. Files they named are in `content` alone, between lines of the program."""
         parts = _parts(message.content)
         if any(part.function_response is not None for part in parts):

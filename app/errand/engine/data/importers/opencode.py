@@ -126,7 +126,7 @@ class Session:
     def add_message(self, info: Info, parts: list[Part]) -> None:
         at, model = moment(info.time.created), info.model_id or ""
         if info.role == "user":
-            self._chain.user(tuple(self._said(parts)), at, is_task=self._is_called)
+            self._chain.user(tuple(self._blocks(parts)), at, is_task=self._is_called)
             return
         self._chain.end_reply()
         if info.summary is True:
@@ -144,7 +144,7 @@ class Session:
         if (end := _end(info)) is not None:
             self._chain.fail(*end, at, model)
 
-    def _said(self, parts: list[Part]) -> Iterator[Block]:
+    def _blocks(self, parts: list[Part]) -> Iterator[Block]:
         for part in parts:
             for block in _blocks(part, self._context):
                 is_task = self._is_called and isinstance(block, TextBlock)

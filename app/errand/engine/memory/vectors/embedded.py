@@ -211,7 +211,7 @@ class _Process:
         self,
         child: spawn.Child,
         owner: str,
-        said: deque[bytes],
+        stderr: deque[bytes],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
@@ -219,7 +219,7 @@ class _Process:
         self._is_ending = False
         self._child = child
         self._owner = owner
-        self._said = said
+        self._stderr = stderr
         self._reader = reader
         self._writer = writer
         self._waiting: deque[asyncio.Future[_Answer]] = deque()
@@ -287,7 +287,7 @@ class _Process:
         ended = self._child.exit.result() if self._child.exit.done() else 0
         for answered in self._waiting:
             if not answered.done():
-                answered.set_exception(_crash(ended, b"".join(self._said).decode(errors="replace")[-300:].strip()))
+                answered.set_exception(_crash(ended, b"".join(self._stderr).decode(errors="replace")[-300:].strip()))
         self._waiting.clear()
 
 
@@ -305,10 +305,10 @@ async def _started(folder: Path) -> _Process:
     launch = await prepare_launch(command, folder, without_secrets(os.environ), None)
     owner = new_id("vectors")
     mark = marks.new_mark(owner)
-    said: deque[bytes] = deque(maxlen=4)
+    stderr: deque[bytes] = deque(maxlen=4)
     ours, theirs = socket.socketpair()
     try:
-        child = spawn.start(launch, mark, _ignore, said.append, theirs.fileno())
+        child = spawn.start(launch, mark, _ignore, stderr.append, theirs.fileno())
     except (OSError, ValueError) as error:
         ours.close()
         marks.forget((mark,))
@@ -317,7 +317,7 @@ async def _started(folder: Path) -> _Process:
         theirs.close()
         launch.close()
     reader, writer = await asyncio.open_connection(sock=ours)
-    return _Process(child, owner, said, reader, writer)
+    return _Process(child, owner, stderr, reader, writer)
 
 
 def _check_folder(folder: Path) -> None:
@@ -358,9 +358,9 @@ def _refusal(answer: _Answer) -> VectorsError:
             return VectorsDamaged(f"The index of vectors cannot be read: {answer.error}. Rebuild it.")
 
 
-def _crash(code: int, said: str) -> VectorsError:
-    """`said` is the end of what the process wrote on its standard error."""
-    how = f"its process ended with {code}{f', {said}' if said else ''}"
+def _crash(code: int, stderr: str) -> VectorsError:
+    """`stderr` is the end of what the process wrote on its standard error."""
+    how = f"its process ended with {code}{f', {stderr}' if stderr else ''}"
     if code in _CRASHES:
         return VectorsDamaged(f"The index of vectors cannot be read: {how}. Rebuild it.")
     return VectorsUnavailable(f"The index of vectors does not answer: {how}. Try again.")

@@ -132,8 +132,8 @@ class _Conversation:
     def _result(self, message: ToolResultMessage) -> list[JsonObject]:
         call_id = self._ids.of_result(message)
         if call_id is None:  # its call is not in the request, so it would be refused as a result
-            said = in_tags(text_of(message))
-            return [_text(f"Result of an earlier call of {message.tool_name}:\n{said}")]
+            quoted = in_tags(text_of(message))
+            return [_text(f"Result of an earlier call of {message.tool_name}:\n{quoted}")]
         content = self._content(message.content)
         result = _result(call_id, "(no output)")
         if content:

@@ -148,8 +148,8 @@ async def _ask(pool: "HttpPool", source: ListSource) -> ModelList | str:
             whole = await read_body(response, _MOST_BYTES)
             body = await asyncio.to_thread(Redactor(source.key).hide_bytes, whole)
             if response.status != 200:
-                said = error_text(body)
-                return f"{source.provider.title} gave no list ({response.status}): {said}"
+                reason = error_text(body)
+                return f"{source.provider.title} gave no list ({response.status}): {reason}"
             models = only_chat_models(models_of(msgspec.json.decode(body)))
     except UnusableRoute as error:
         return f"{error} The list from before is kept."

@@ -92,7 +92,7 @@ class _Conversation:
                     thought = reasoning_of(block) if is_own else None
                     thoughts += [thought] if thought is not None else []
                 case Text():
-                    item = self._said(block.text, is_final=not sent) if block.text.strip() else None
+                    item = self._output_message(block.text, is_final=not sent) if block.text.strip() else None
                 case ToolCall() if any(block is call for call, _ in sent):
                     item = _call(block, next(names)[1])
                 case _:
@@ -102,7 +102,7 @@ class _Conversation:
                 thoughts = []
                 yield item
 
-    def _said(self, text: str, *, is_final: bool) -> JsonObject:
+    def _output_message(self, text: str, *, is_final: bool) -> JsonObject:
         item: JsonObject = {"role": "assistant", "content": text}
         return item | {"phase": "final_answer" if is_final else "commentary"} if self._with_phases else item
 

@@ -126,8 +126,8 @@ class ResponseReader:
             case "response.completed" | "response.incomplete" | "response.failed" if event.response is not None:
                 return self._end(event.response)
             case "error":
-                said: JsonObject = {"code": event.code, "message": event.message}
-                raise self._error(event.error or (said if event.code or event.message else None))
+                details: JsonObject = {"code": event.code, "message": event.message}
+                raise self._error(event.error or (details if event.code or event.message else None))
             case "" if event.output is not None or event.error or event.status:
                 return self._end(event)
             case _:
@@ -181,8 +181,8 @@ class ResponseReader:
             case "function_call":
                 given = item.arguments or ""
                 arguments = msgspec.json.encode(given).decode() if isinstance(given, dict) else given
-                begun = [] if index in self._begun_calls else self._begin(index, item)
-                return [*begun, *([] if has_come else self._builder.tool_call(index, "", "", arguments))]
+                events = [] if index in self._begun_calls else self._begin(index, item)
+                return [*events, *([] if has_come else self._builder.tool_call(index, "", "", arguments))]
             case "reasoning":
                 parts = item.summary or item.content or ()
                 text = "" if has_come else "\n\n".join(part.text or "" for part in parts)

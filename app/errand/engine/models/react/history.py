@@ -62,11 +62,11 @@ def to_text_history(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...
             case UserMessage():
                 _add_user(made, message.content)
             case AssistantMessage():
-                for said in _turns(message, _results(messages, at)):
-                    if isinstance(said, str):
-                        _add_reply(made, said)
+                for turn in _turns(message, _results(messages, at)):
+                    if isinstance(turn, str):
+                        _add_reply(made, turn)
                     else:
-                        _add_user(made, said)
+                        _add_user(made, turn)
             case ToolResultMessage():
                 pass  # already placed after its call
     return tuple(made)
@@ -89,12 +89,12 @@ def _turns(
 ) -> Iterator[str | tuple[UserContent, ...]]:
     """The model's text, and after each call its result."""
     failed = message.stop_reason in ("error", "aborted")
-    said: list[str] = []
+    parts: list[str] = []
     after: list[UserContent] = []
     for block in message.content:
         if isinstance(block, Text):
             if block.text.strip():
-                said.append(block.text)
+                parts.append(block.text)
         elif isinstance(block, Thinking):
             if after and block.text.startswith(INVENTED):
                 after.append(Text(text("one_call")))
@@ -103,13 +103,13 @@ def _turns(
             if result is None and failed:
                 continue
             if after:
-                yield "\n\n".join(said)
+                yield "\n\n".join(parts)
                 yield tuple(after)
-                said, after = [], []
-            said.append(_call(block))
+                parts, after = [], []
+            parts.append(_call(block))
             after += _observation(block, result)
-    if said:
-        yield "\n\n".join(said)
+    if parts:
+        yield "\n\n".join(parts)
     if after:
         yield tuple(after)
 
@@ -137,9 +137,9 @@ def _add_user(made: list[ModelMessage], content: tuple[UserContent, ...]) -> Non
         made.append(UserMessage(content))
 
 
-def _add_reply(made: list[ModelMessage], said: str) -> None:
+def _add_reply(made: list[ModelMessage], text: str) -> None:
     last = made[-1] if made else None
     if isinstance(last, AssistantMessage):
-        made[-1] = AssistantMessage((Text(f"{last.text}\n\n{said}"),))
+        made[-1] = AssistantMessage((Text(f"{last.text}\n\n{text}"),))
     else:
-        made.append(AssistantMessage((Text(said),)))
+        made.append(AssistantMessage((Text(text),)))

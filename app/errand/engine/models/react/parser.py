@@ -159,8 +159,8 @@ class ReActParser:
         found = _TAG.search(self._buffer)
         if found is not None:
             before = self._cut(found.start())
-            said = [self._show_text(before)] if before else []
-            return [*said, *self._tag(self._cut(len(found["lead"])), self._cut(len(found["tag"])))]
+            events = [self._show_text(before)] if before else []
+            return [*events, *self._tag(self._cut(len(found["lead"])), self._cut(len(found["tag"])))]
         tail = max(0, len(self._buffer) - _LONGEST)
         held = None if is_end else _HELD.search(self._buffer, tail)
         text = self._cut(held.start() if held else len(self._buffer))

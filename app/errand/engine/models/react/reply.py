@@ -106,8 +106,8 @@ class ReActReply:
         if cut := message.cut or assembly.limit_error:
             return [*events, *assembly.cut(cut)]
         if self._is_done_by_answer and self._pieces.has_answer and not assembly.has_calls:
-            said = "".join(block.text for block in assembly.message.content if isinstance(block, Text))
-            events += assembly.tool_call(self._next_index, "", TASK_COMPLETE, encode({"summary": said}).decode())
+            text = "".join(block.text for block in assembly.message.content if isinstance(block, Text))
+            events += assembly.tool_call(self._next_index, "", TASK_COMPLETE, encode({"summary": text}).decode())
         *blocks, last = assembly.end("stop" if message.stop_reason == "tool_use" else message.stop_reason)
         assert isinstance(last, ReplyEnd), "an assembly ends with its message"
         return [*events, *blocks, replace(event, message=last.message)]

@@ -82,8 +82,8 @@ def fallback_notice(request: ModelRequest, failures: list[ReplyEnd], model_id: s
 def all_failed(request: ModelRequest, failures: list[ReplyEnd], usage: Usage) -> ReplyEnd:
     """The failure of the requested model, with the outcome of the others; `usage` covers all attempts."""
     first, *others = sorted(failures, key=lambda end: end.message.model != request.model)
-    told = "".join(f" {end.message.model} was asked instead: {end.message.error}" for end in others)
-    return replace(first, message=replace(first.message, error=f"{first.message.error}{told}", usage=usage))
+    attempts = "".join(f" {end.message.model} was asked instead: {end.message.error}" for end in others)
+    return replace(first, message=replace(first.message, error=f"{first.message.error}{attempts}", usage=usage))
 
 
 def _can_take(model_id: str, request: ModelRequest) -> bool:

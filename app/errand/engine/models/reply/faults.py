@@ -23,8 +23,8 @@ def decode_event(data: bytes, decoder: msgspec.json.Decoder[T], title: str, reda
     try:  # one broken character must not cost the reply
         return decoder.decode(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
-        said = error_text(redactor.hide_bytes(data[:_MOST_ERROR_BYTES]))
-        text = f"{title} sent something that is not a model reply: {said}"
+        excerpt = error_text(redactor.hide_bytes(data[:_MOST_ERROR_BYTES]))
+        text = f"{title} sent something that is not a model reply: {excerpt}"
         raise ProviderError(AttemptFailure(text, "unreadable reply", FailureKind.UNAVAILABLE)) from error
 
 

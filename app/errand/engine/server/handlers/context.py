@@ -83,11 +83,11 @@ def shares(parts: tuple[PartSize, ...], used: int) -> tuple[ContextShare, ...]:
 
 def prompt_shares(parts: tuple[PromptPart, ...], used: int) -> tuple[PromptShare, ...]:
     """The same for the non-empty parts of a system prompt."""
-    said = [part for part in parts if part.text]
-    tokens = _divided(used, [len(part.text) for part in said])
+    shown = [part for part in parts if part.text]
+    tokens = _divided(used, [len(part.text) for part in shown])
     return tuple(
         PromptShare(part=part.name, tokens=share, sources=part.sources)
-        for part, share in zip(said, tokens, strict=True)
+        for part, share in zip(shown, tokens, strict=True)
     )
 
 

@@ -72,8 +72,8 @@ class TextVectorIndex:
         return sql.text(_NODES.format(also=also)).bindparams(*_NUMBERS), parameters
 
     def snippet(self, row: Row[Any], words: QueryWords) -> str:
-        said: str = row.snippet or ""
-        return marked_snippet(said, words.phrases, words.unfinished) if words.phrases else said[:160]
+        snippet: str = row.snippet or ""
+        return marked_snippet(snippet, words.phrases, words.unfinished) if words.phrases else snippet[:160]
 
 
 class TextVectorTitles:
@@ -118,9 +118,9 @@ class _Folding(dict[int, int]):
 _folding = _Folding()
 
 
-def marked_snippet(said: str, phrases: Sequence[str], unfinished: bool) -> str:
+def marked_snippet(text: str, phrases: Sequence[str], unfinished: bool) -> str:
     """Sixteen words where most of the phrases stand together, with marks around these, like FTS5's `snippet`."""
-    folded = said.lower() if said.isascii() else said.translate(_folding)
+    folded = text.lower() if text.isascii() else text.translate(_folding)
     patterns = [_pattern(phrase, unfinished and phrase is phrases[-1]) for phrase in phrases]
     found = sorted(
         (match.start(), match.end(), number)
@@ -128,7 +128,7 @@ def marked_snippet(said: str, phrases: Sequence[str], unfinished: bool) -> str:
         for match in islice(pattern.finditer(folded), _MOST)
     )
     if not found:
-        return said[:160]
+        return text[:160]
     starts = [begin for begin, _, _ in found]
     ends = (bisect_left(starts, begin + _NEAR) for begin in starts)
     near = [{number for _, _, number in found[first:end]} for first, end in enumerate(ends)]
@@ -140,18 +140,18 @@ def marked_snippet(said: str, phrases: Sequence[str], unfinished: bool) -> str:
     first = max(0, last - _LENGTH)
     start, lead = (0, "") if first == 0 and origin == 0 else (words[first][0], "…")
     is_end = last == len(words) and _WORD.search(folded, words[-1][1]) is None
-    end, trail = (len(said), "") if is_end else (words[last - 1][1], "…")
-    return lead + _marked(said, start, end, found) + trail
+    end, trail = (len(text), "") if is_end else (words[last - 1][1], "…")
+    return lead + _marked(text, start, end, found) + trail
 
 
-def _marked(said: str, start: int, end: int, found: Iterable[tuple[int, int, int]]) -> str:
+def _marked(text: str, start: int, end: int, found: Iterable[tuple[int, int, int]]) -> str:
     pieces: list[str] = []
     at = start
     for begin, until, _ in found:
         if begin >= at and until <= end:
-            pieces += (said[at:begin], MARK, said[begin:until], UNMARK)
+            pieces += (text[at:begin], MARK, text[begin:until], UNMARK)
             at = until
-    return "".join((*pieces, said[at:end]))
+    return "".join((*pieces, text[at:end]))
 
 
 def _pattern(phrase: str, unfinished: bool) -> re.Pattern[str]:

@@ -55,12 +55,12 @@ def reindented(new: str, old: str, place: str) -> str:
 
     Lines that `new` has in common with `old` stay as they are in the file; others get the indentation of the file.
     """
-    before, after, there = _lines(old), _lines(new), _lines(place)
-    indents = _Indents(before, there)
+    before, after, found = _lines(old), _lines(new), _lines(place)
+    indents = _Indents(before, found)
     lines = [indents.indented(line) for line in after]
     if max(len(before), len(after)) <= _MOST_COMPARED:
         for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
-            lines[block.b : block.b + block.size] = there[block.a : block.a + block.size]
+            lines[block.b : block.b + block.size] = found[block.a : block.a + block.size]
     ends = place.endswith("\n") and bool(after)
     return "\n".join(lines) + ("\n" if ends else "")
 
@@ -68,9 +68,9 @@ def reindented(new: str, old: str, place: str) -> str:
 class _Indents:
     """How the indentation of given lines corresponds to that of the file."""
 
-    def __init__(self, given: Sequence[str], there: Sequence[str]) -> None:
+    def __init__(self, given: Sequence[str], found: Sequence[str]) -> None:
         seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for line, own in zip(given, there, strict=True):
+        for line, own in zip(given, found, strict=True):
             if line.strip():
                 seen[_indent(line)][_indent(own)] += 1
         self._known = {indent: counts.most_common(1)[0][0] for indent, counts in seen.items()}

@@ -78,8 +78,8 @@ async def _checked(server: str, entry: JsonValue) -> ServerTool:
     if not isinstance(name, str) or not re.fullmatch(r"[^*]{1,200}", name) or not name.isprintable():
         raise InvalidParams("A tool without a usable name is left out.")
     description, title = entry.get("description"), entry.get("title")
-    told = description if isinstance(description, str) and description.strip() else title
-    text = without_hidden(clean_output(told.encode("utf-8", "replace"))) if isinstance(told, str) else ""
+    chosen = description if isinstance(description, str) and description.strip() else title
+    text = without_hidden(clean_output(chosen.encode("utf-8", "replace"))) if isinstance(chosen, str) else ""
     if len(text) > _LONGEST_DESCRIPTION:
         raise InvalidParams(f"{_shown(name)} is left out: its description has {len(text):,} characters.")
     schema = entry.get("inputSchema")

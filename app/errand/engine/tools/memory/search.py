@@ -127,5 +127,5 @@ def _day(text: str) -> datetime | None:
 def _hit_text(number: int, hit: MemoryItem) -> str:
     title = " ".join(hit.conversation_title.split())[:_LONGEST_TITLE] or "without a title"
     cut = f"\n(the beginning of {hit.length:,} characters)" if hit.length > len(hit.text) else ""
-    said = in_tags(f"(conversation) {title}\n{hit.text}{cut}", "found")
-    return f"{number}. {hit.at.astimezone():%Y-%m-%d %H:%M}, {hit.speaker}:\n{said}"
+    quoted = in_tags(f"(conversation) {title}\n{hit.text}{cut}", "found")
+    return f"{number}. {hit.at.astimezone():%Y-%m-%d %H:%M}, {hit.speaker}:\n{quoted}"

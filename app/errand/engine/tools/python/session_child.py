@@ -105,7 +105,7 @@ class Session:
             pictures += _figures()
         except BaseException as error:  # noqa: BLE001 -- also SystemExit, and whatever the code derives from it
             self._running = 0
-            answer["error"], answer["trace"] = _told(error, name)
+            answer["error"], answer["trace"] = _error_texts(error, name)
             with contextlib.suppress(Exception):
                 pictures += _figures()
         finally:
@@ -156,7 +156,7 @@ def _cut(text: str, longest: int) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
 
 
-def _told(error: BaseException, name: str) -> tuple[str, str]:
+def _error_texts(error: BaseException, name: str) -> tuple[str, str]:
     """The error in one line, and where it was raised."""
     try:
         line = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[-1]
@@ -168,11 +168,11 @@ def _told(error: BaseException, name: str) -> tuple[str, str]:
 
 def _trace(error: BaseException, name: str, depth: int = 0) -> str:
     """The traceback without frames of this file, and with only the last frames of libraries."""
-    said = ""
+    causes = ""
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if before is not None and depth < 3:
         link = "This was the cause of:" if error.__cause__ is not None else "While it was handled:"
-        said = f"{_trace(before, name, depth + 1)}\n{link}\n\n"
+        causes = f"{_trace(before, name, depth + 1)}\n{link}\n\n"
     here = _trace.__code__.co_filename
     frames = [one for one in traceback.extract_tb(_inside(error.__traceback__, name)) if one.filename != here]
     own = [frame for frame in frames if frame.filename.startswith("<cell ")]
@@ -183,7 +183,7 @@ def _trace(error: BaseException, name: str, depth: int = 0) -> str:
     if len(kept) < len(frames):
         parts.append(f"  [{len(frames) - len(kept)} frames left out]\n")
     parts += traceback.format_list(kept)
-    return said + "".join(parts + traceback.format_exception_only(type(error), error)).rstrip("\n")
+    return causes + "".join(parts + traceback.format_exception_only(type(error), error)).rstrip("\n")
 
 
 def _inside(trace: TracebackType | None, name: str) -> TracebackType | None:

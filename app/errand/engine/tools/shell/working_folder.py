@@ -32,12 +32,12 @@ class FolderReport:
     def close(self) -> Path | None:
         """Where the shell ended; None if it did not say. `descriptor` belongs to the launch by now."""
         try:
-            said = os.read(self._read, _LONGEST + 2)
+            data = os.read(self._read, _LONGEST + 2)
         except OSError:
-            said = b""
+            data = b""
         finally:
             os.close(self._read)
-        name = said.removesuffix(b"\n")
+        name = data.removesuffix(b"\n")
         with suppress(UnicodeDecodeError):
             if name.startswith(b"/") and len(name) <= _LONGEST and b"\0" not in name:
                 return Path(name.decode())

@@ -118,8 +118,8 @@ class TreeStore(QObject):
     def _compared(self, leaf_id: str) -> ComparedBranch:
         """The branch with the agent at its end; the selected agent takes precedence."""
         shown = self._store.agents.shown
-        there = [agent for agent in self._store.agents.all if self._nearest_listed.get(agent.head_id or "") == leaf_id]
-        agent = shown if shown in there else next(iter(there), None)
+        agents = [agent for agent in self._store.agents.all if self._nearest_listed.get(agent.head_id or "") == leaf_id]
+        agent = shown if shown in agents else next(iter(agents), None)
         end = agent.head_id if agent is not None else None
         return ComparedBranch(end or leaf_id, agent.id if agent is not None else None)
 

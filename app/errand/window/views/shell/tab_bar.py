@@ -244,9 +244,9 @@ class TabBarView(QTabBar):
     def shift(self, by: int) -> None:
         """Move the current tab, among the pinned ones or among the others."""
         here = self.currentIndex()
-        there = here + by
-        if 0 <= there < self.count() and self._is_pinned(here) == self._is_pinned(there):
-            self.moveTab(here, there)
+        target = here + by
+        if 0 <= target < self.count() and self._is_pinned(here) == self._is_pinned(target):
+            self.moveTab(here, target)
 
     def minimumTabSizeHint(self, index: int) -> QSize:
         """Many tabs scroll instead of becoming too narrow to read."""

@@ -119,8 +119,8 @@ def code_of(answer: Mapping[str, str], issuer: str, *, names_issuer: bool) -> st
     if (named is not None and named != issuer) or (named is None and names_issuer):
         raise McpError("The answer is not one of the server that was asked, so it was not used. Sign in again.")
     if error := answer.get("error"):
-        said = ": ".join(filter(None, (error, answer.get("error_description", ""))))
-        text = "".join(filter(str.isprintable, said))[:_LONGEST_ERROR]
+        problem = ": ".join(filter(None, (error, answer.get("error_description", ""))))
+        text = "".join(filter(str.isprintable, problem))[:_LONGEST_ERROR]
         raise McpError("You declined it." if error == "access_denied" else f"The server refused: {text}.")
     code = answer.get("code", "")
     if not 0 < len(code) <= _LONGEST_CODE:

@@ -47,8 +47,8 @@ class LoginFlow:
         self._wait_s = wait_s
         self._callback: Callback | None = None
 
-    async def run(self, begun: Callable[[], None]) -> Credentials:
-        """Sign in; `begun` is called when `address` is set. Raises `McpError` or `ConfigurationError`."""
+    async def run(self, started: Callable[[], None]) -> Credentials:
+        """Sign in; `started` is called when `address` is set. Raises `McpError` or `ConfigurationError`."""
         if is_in_the_clear(self._request.server):
             raise McpError(
                 "Its address begins with http://, so a token could be read on the way. Use one with https://."
@@ -64,7 +64,7 @@ class LoginFlow:
                 raise McpError(f"It was not found out within {_BEGIN_S:g} s where to sign in.") from error
             at = self._with_earlier_scope(at)
             self.address = _authorization_address(at, client, callback.redirect_uri, state, verifier)
-            begun()
+            started()
             return await self._wait(callback, at, client, verifier)
         except (McpError, ConfigurationError) as error:
             callback.settle(str(error))

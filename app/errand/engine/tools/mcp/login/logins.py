@@ -39,7 +39,7 @@ class _Running:
     flow: LoginFlow
     task: asyncio.Task[None]
     # Done when the address is known, or the sign-in has failed before.
-    begun: asyncio.Future[None]
+    started: asyncio.Future[None]
 
 
 class Logins:
@@ -113,15 +113,15 @@ class Logins:
             self._problems.pop(name, None)
             held = await self._credentials(spec)
             flow = LoginFlow(replace(request, held=held), self._named(spec))
-            begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             running = self._running.get(name)
             if running is None:
-                work = self._login(spec, flow, begun, done)
+                work = self._login(spec, flow, started, done)
                 task = asyncio.get_running_loop().create_task(work, name=f"sign-in at the MCP server {spec.name}")
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-                running = self._running[name] = _Running(flow, task, begun)
-        await asyncio.wait((running.begun,))
+                running = self._running[name] = _Running(flow, task, started)
+        await asyncio.wait((running.started,))
         if not running.flow.address:
             raise McpError(self._problems.get(name) or "The sign-in was cancelled.")
         return running.flow.address
@@ -167,12 +167,12 @@ class Logins:
             await asyncio.wait(waiting, timeout=_CLOSE_S)
 
     async def _login(
-        self, spec: ServerSpec, flow: LoginFlow, begun: asyncio.Future[None], done: Callable[[], Awaitable[None]]
+        self, spec: ServerSpec, flow: LoginFlow, started: asyncio.Future[None], done: Callable[[], Awaitable[None]]
     ) -> None:
         name, problem = _name(spec), ""
 
         def on_begun() -> None:
-            begun.set_result(None)
+            started.set_result(None)
             self.changed(spec.id)
 
         try:
@@ -188,18 +188,18 @@ class Logins:
             problem = "The sign-in was cancelled."
             raise
         finally:
-            await self._end(name, flow, begun, problem)
+            await self._end(name, flow, started, problem)
             self.changed(spec.id)
         if not problem:
             with suppress(EngineError):  # its state says so
                 await done()
 
-    async def _end(self, name: str, flow: LoginFlow, begun: asyncio.Future[None], problem: str) -> None:
+    async def _end(self, name: str, flow: LoginFlow, started: asyncio.Future[None], problem: str) -> None:
         if problem:
             self._problems[name] = problem
         self._running.pop(name, None)
-        if not begun.done():
-            begun.set_result(None)
+        if not started.done():
+            started.set_result(None)
         await flow.close()
 
     async def _renewed(self, spec: ServerSpec, held: Credentials) -> Credentials | None:

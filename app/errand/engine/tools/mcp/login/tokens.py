@@ -232,6 +232,6 @@ def _reason(answer: Answer) -> str:
     """What the server says about its refusal."""
     if answer.content is None:
         return f"it answered with {answer.status} and {answer.what}."
-    said = [answer.content.get("error"), answer.content.get("error_description")]
-    text = ": ".join("".join(filter(str.isprintable, one)) for one in said if isinstance(one, str) and one)
+    texts = [answer.content.get("error"), answer.content.get("error_description")]
+    text = ": ".join("".join(filter(str.isprintable, one)) for one in texts if isinstance(one, str) and one)
     return text[:_LONGEST_ERROR] or f"it answered with {answer.status}."
