@@ -16,7 +16,7 @@ from errand.engine.agent.tasks.chats import Chats
 from errand.engine.agent.tasks.comparison import ModelComparison
 from errand.engine.agent.tasks.conversation_agents import ConversationAgents
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
-from errand.engine.agent.tasks.locks import AgentLocks
+from errand.engine.agent.tasks.locks import AgentLocks, KeyedLock
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.undo import Checkpoints
 from errand.engine.core.errors import AgentBusy, Conflict, NotFound
@@ -254,7 +254,7 @@ async def engine_server(
         runner=runner,
         running=runner,
         messages=runner,
-        modes=ApprovalModes(log, database, changes, asks, tuple),
+        modes=ApprovalModes(log, database, changes, asks, KeyedLock(), tuple),
         changes=changes,
         asks=runner,
         locks=locks,

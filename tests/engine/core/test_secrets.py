@@ -9,7 +9,7 @@ import keyring.errors
 import pytest
 
 from errand.engine.core.errors import ConfigurationError, InvalidParams
-from errand.engine.core.key_vaults import KeyringVault, Vault, system_vault
+from errand.engine.core.key_vaults import KeyFile, KeyringVault, Vault, system_vault
 from errand.engine.core.secrets import Key, KeyStore
 
 VARIABLES = ("OPENAI_API_KEY",)
@@ -164,3 +164,20 @@ async def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, file: st
 
 def test_repr_of_a_key_does_not_contain_it() -> None:
     assert SECRET not in repr(Key(SECRET, "file"))
+
+
+def test_threads_that_store_keys_at_once_lose_none(tmp_path: Path) -> None:
+    """As when one that waited for the keyring goes on beside the next."""
+    providers = [f"provider{number}" for number in range(12)]
+    file, begin = KeyFile(tmp_path), threading.Barrier(len(providers))
+
+    def put(provider: str) -> None:
+        begin.wait(20)
+        file.put(provider, f"key of {provider}")
+
+    threads = [threading.Thread(target=put, args=(provider,)) for provider in providers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert file.read() == {provider: f"key of {provider}" for provider in providers}

@@ -65,3 +65,16 @@ async def test_invalid_personality_is_refused_with_a_reason(engine: EngineServer
         assert error_of(await client.ask("personality/delete", "d", personalityId="pirate"))[1] == "not_found"
         shipped = error_of(await client.ask("personality/delete", "s", personalityId="assistant"))
         assert shipped[1] == "conflict" and "comes with Errand" in shipped[2]
+
+
+async def test_of_two_that_are_saved_at_once_under_one_name_one_is_refused(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        for number in range(4):  # so that four connections read at once
+            await client.request("personality/list", f"list {number}")
+        await client.answers(4)
+        for number in range(4):
+            await client.request("personality/save", number, personality={**PIRATE, "id": f"pirate{number}"})
+        answers, _ = await client.answers(4)
+        assert sum("result" in answer for answer in answers) == 1
+        assert {error_of(answer)[1] for answer in answers if "error" in answer} == {"conflict"}
+        assert [one.name for one in (await listed(client, 9)).personalities] == [ASSISTANT.name, "Pirate"]

@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,9 +24,14 @@ _BACKENDS = ("keyring.backends.SecretService", "keyring.backends.macOS", "keyrin
 
 
 class KeyFile:
-    """Keys by provider in `keys.bin`. Hides them from backups and searches, not from users who can read the folder."""
+    """Keys by provider in `keys.bin`. Hides them from backups and searches, not from users who can read the folder.
+
+    Hold `lock` from reading to writing in any file of the folder: a thread that waited for a keyring for too long goes
+    on beside the next one.
+    """
 
     def __init__(self, folder: Path) -> None:
+        self.lock = threading.RLock()
         self._folder = folder
         self._encrypted = folder / "keys.bin"
         self._secret = folder / "keys.key"
@@ -47,14 +53,16 @@ class KeyFile:
             ) from error
 
     def put(self, provider: str, value: str) -> None:
-        self._write(self.read() | {provider: value})
+        with self.lock:
+            self._write(self.read() | {provider: value})
 
     def remove(self, provider: str) -> None:
         if not self._encrypted.exists():
             return
-        keys = self.read()
-        if keys.pop(provider, None) is not None:
-            self._write(keys)
+        with self.lock:
+            keys = self.read()
+            if keys.pop(provider, None) is not None:
+                self._write(keys)
 
     def write_private(self, path: Path, data: bytes) -> None:
         """Write a file atomically, readable by its owner only."""

@@ -228,11 +228,12 @@ class KeyStore:
             raise ConfigurationError(f"{self._index} cannot be read; delete it and store the keys again.") from error
 
     def _write_index(self, provider: str, place: KeySource | None) -> None:
-        places = self._read_index()
-        places.pop(provider, None)
-        if place is not None:
-            places[provider] = place
-        self._file.write_private(self._index, msgspec.json.encode(places))
+        with self._file.lock:
+            places = self._read_index()
+            places.pop(provider, None)
+            if place is not None:
+                places[provider] = place
+            self._file.write_private(self._index, msgspec.json.encode(places))
 
 
 def _keys_in(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The dependencies of the handlers, assembled once by the engine's main."""
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -87,7 +88,10 @@ class AskAnswers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """`shutdown` requests an orderly end of the engine and returns at once."""
+    """`shutdown` requests an orderly end of the engine and returns at once.
+
+    `personality_lock` is held from the check of a personality until it is stored.
+    """
 
     log: EventLog
     database: Database
@@ -122,3 +126,4 @@ class Services:
     started_at: datetime
     shutdown: Callable[[], None]
     stalls: LoopLatency
+    personality_lock: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -299,6 +299,14 @@ async def test_rules_are_added_all_or_none_and_once(tmp_path: Path) -> None:
             await add(engine, rule("deny", GrantedCall(), "task_complete"))
 
 
+async def test_rules_that_several_clients_add_at_once_are_one_grant_each(tmp_path: Path) -> None:
+    rules = [rule("allow", GrantedCall(operation="run", prefix=(name,))) for name in ("pytest", "ruff", "make")]
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        several = await asyncio.gather(*(add(engine, *rules) for _ in range(5)))
+        assert len({grant.id for made in several for grant in made}) == len(rules)
+        assert len(engine.services.grants.all()) == len(rules)
+
+
 @pytest.fixture
 def linked(tmp_path: Path) -> tuple[str, str]:
     """A link and the folder that it leads to."""

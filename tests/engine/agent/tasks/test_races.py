@@ -57,6 +57,25 @@ async def test_a_stop_and_a_resume_of_an_interrupted_task_leave_it_stopped(tmp_p
         assert engine.watcher.tasks(started.id)[-1] == after_end
 
 
+@pytest.mark.parametrize("first", ["mode", "stop"])
+async def test_a_stop_and_another_approval_mode_leave_an_interrupted_task_stopped(tmp_path: Path, first: str) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="A long story", stall_after=2)])) as engine:
+        started = await engine.start(approve="ask")
+        await engine.model.request(0)
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        services = engine.services
+        for number in range(6):
+            mode = services.modes.change(started.conversation_id, ("edits", "ask")[number % 2], "me", attended=True)
+            if number < 5:
+                await mode
+                continue
+            stop = services.runner.stop(started.id, "me")
+            await asyncio.gather(*((mode, stop) if first == "mode" else (stop, mode)))
+        stored = await services.database.tasks.get(started.id)
+        assert stored is not None and (stored.status, stored.stop_reason) == ("cancelled", "manual_stop")
+        assert engine.watcher.tasks(started.id)[-1] == stored
+
+
 async def test_task_accepts_messages_and_pause_from_its_start(tmp_path: Path) -> None:
     gate = asyncio.Event()  # else the task may have ended before the words come
     server = ModelServer(answer=lambda request: Reply(text="Read.", gate=gate))

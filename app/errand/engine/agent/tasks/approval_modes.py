@@ -7,6 +7,7 @@ import msgspec
 from errand.engine.agent.run.pending_asks import PendingAsks
 from errand.engine.agent.run.task_run import TaskRun
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
+from errand.engine.agent.tasks.locks import KeyedLock
 from errand.engine.core.errors import NotFound
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
@@ -24,12 +25,15 @@ class ApprovalModes:
         database: Database,
         changes: ConversationChanges,
         asks: PendingAsks,
+        task_locks: KeyedLock,
         runs: Callable[[], Iterable[TaskRun]],
     ) -> None:
+        """`task_locks` are held while a task that does not run is changed."""
         self._log = log
         self._database = database
         self._changes = changes
         self._asks = asks
+        self._task_locks = task_locks
         self._runs = runs
         self._changed: dict[str, ApproveMode] = {}
 
@@ -43,22 +47,28 @@ class ApprovalModes:
         for run in self._running(conversation_id):
             run.set_approve(mode, attended=attended)
         self._asks.settle_in_mode(conversation_id, mode, by)
-        active = await self._database.tasks.active()
         try:
             conversation = await self._changes.change(conversation_id, self._with_newest_mode)
         except NotFound:
             self._changed.pop(conversation_id, None)
             raise
-        running = {run.task.id for run in self._running(conversation_id)}
-        for task in active:
-            is_idle = task.status == "interrupted" and task.id not in running
-            if task.conversation_id == conversation_id and is_idle and task.approve != conversation.approve:
-                changed = msgspec.structs.replace(
-                    task, approve=conversation.approve, attended=attended or task.attended
-                )
-                self._log.publish(TaskUpdate(task=changed))
+        for task in await self._database.tasks.active():
+            if task.conversation_id == conversation_id and task.status == "interrupted":
+                await self._change_idle(task.id, attended=attended)
         await self._log.flush()
         return conversation
+
+    async def _change_idle(self, task_id: str, *, attended: bool) -> None:
+        """Change a task unless it runs again, or was stopped, meanwhile."""
+        async with self._task_locks.lock(task_id):
+            task = await self._database.tasks.get(task_id)
+            if task is None or task.status != "interrupted" or any(run.task.id == task_id for run in self._runs()):
+                return
+            mode = self._changed.get(task.conversation_id, task.approve)
+            if mode != task.approve:
+                changed = msgspec.structs.replace(task, approve=mode, attended=attended or task.attended)
+                self._log.publish(TaskUpdate(task=changed))
+                await self._log.flush()
 
     def _with_newest_mode(self, conversation: Conversation) -> Conversation:
         mode = self._changed.get(conversation.id, conversation.approve)

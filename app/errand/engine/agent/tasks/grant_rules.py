@@ -36,18 +36,20 @@ _NEEDED = ("task_complete", "ask_user")
 
 
 async def made_grants(drafts: Sequence[GrantDraft], by: str, grants: Grants, database: Database) -> tuple[Grant, ...]:
-    """The grants of these rules; a rule that is there already keeps its grant.
+    """The grants of these rules; a rule that is there already keeps its grant. Add the others before the next wait.
 
     Raises `InvalidParams` with the number of the first rule that cannot be.
     """
     if not 0 < len(drafts) <= _MOST_RULES:
         raise InvalidParams(f"rules: {len(drafts)}; from 1 to {_MOST_RULES} at once.")
-    made: list[Grant] = []
+    resolved: list[Grant] = []
     for number, draft in enumerate(drafts, start=1):
         try:
-            grant = await _grant(draft, by, database)
+            resolved.append(await _grant(draft, by, database))
         except (InvalidParams, NotFound) as error:
             raise InvalidParams(f"Rule {number} is not accepted, so none was added: {error}") from error
+    made: list[Grant] = []
+    for grant in resolved:  # after all waits: another client may have added the same rule meanwhile
         made.append(next((one for one in (*grants.all(), *made) if _content(one) == _content(grant)), grant))
     return tuple(made)
 

@@ -52,13 +52,15 @@ class AgentTaskRunner:
         self._locks = locks
         self._background = background
         self.changes = ConversationChanges(builder.log, builder.database)
-        self.modes = ApprovalModes(builder.log, builder.database, self.changes, builder.asks, lambda: self.running.all)
+        self._task_locks = KeyedLock()
+        self.modes = ApprovalModes(
+            builder.log, builder.database, self.changes, builder.asks, self._task_locks, lambda: self.running.all
+        )
         self._factory = TaskFactory(builder, models, self.changes)
         self._titles = ConversationTitles(
             builder.log, builder.database, builder.settings, models, self.changes, builder.daily_budget
         )
         self._rounds = Rounds(builder.log, builder.database, locks)
-        self._task_locks = KeyedLock()
         self.running = RunningTasks(locks, builder.asks, builder.database, background, self._on_ended)
         self.messages = UnreadMessages(builder, self.running, self._task_locks)
         self._restart_resume = RestartResume(builder.log, builder.database, locks, self.resume, background)

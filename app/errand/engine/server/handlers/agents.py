@@ -83,9 +83,10 @@ async def list_all(services: Services, session: ClientSession, params: EmptyPara
 
 async def save(services: Services, session: ClientSession, params: PersonalitySaveParams) -> PersonalitySaveResult:
     _check(params.personality)
-    await _check_name(services, params.personality)
-    services.log.publish(PersonalityUpdate(personality=params.personality))
-    await services.log.flush()
+    async with services.personality_lock:  # until it is stored: the next check reads it
+        await _check_name(services, params.personality)
+        services.log.publish(PersonalityUpdate(personality=params.personality))
+        await services.log.flush()
     return PersonalitySaveResult(personality=params.personality)
 
 
