@@ -175,7 +175,7 @@ async def test_awaited_commit_is_durable_and_others_are_a_moment_later(database:
     """`synchronous` is the level of the newest commit: 2, FULL, flushes the log; 1, NORMAL, does not."""
     path = tmp_path / "levels.db"
     await (await Database.open(sqlite_url(path), tmp_path)).close()
-    engine, writer = await open_engine(path, tmp_path)
+    engine, writer, _ = await open_engine(path, tmp_path)
     await writer.close()
     connection = connect(path)
     levels: list[int] = []
@@ -249,7 +249,7 @@ async def test_a_cancelled_flush_leaves_the_journal_working(database: Database) 
 async def test_full_queue_is_busy_and_keeps_its_entries(tmp_path: Path) -> None:
     full = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
     await full.close()
-    engine, writer = await open_engine(tmp_path / "errand.db", tmp_path)
+    engine, writer, _ = await open_engine(tmp_path / "errand.db", tmp_path)
     journal = Journal(writer, engine, limit=3)
     for number in range(3):
         journal.put(conversations.save(conversation(f"c{number}")))
@@ -365,7 +365,7 @@ class EndingWriter:
 async def test_who_waits_for_a_journal_that_ends_by_a_defect_is_told(
     database: Database, tmp_path: Path, error: BaseException
 ) -> None:
-    engine, writer = await open_engine(tmp_path / "errand.db", tmp_path)
+    engine, writer, _ = await open_engine(tmp_path / "errand.db", tmp_path)
     await writer.close()
     journal = Journal(EndingWriter(error), engine)
 

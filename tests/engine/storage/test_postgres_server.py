@@ -78,7 +78,7 @@ async def _patiently(database: Database) -> str:
 
 
 async def test_a_server_that_hangs_counts_as_away_until_it_answers(database_url: str, postgres: PostgresServer) -> None:
-    engine, writer = await open_server(make_url(database_url), answer_s=0.5)
+    engine, writer, reads = await open_server(make_url(database_url), answer_s=0.5)
     journal = Journal(writer, engine)
     journal.set_waits_saved(True)
     away = asyncio.Event()
@@ -94,7 +94,7 @@ async def test_a_server_that_hangs_counts_as_away_until_it_answers(database_url:
     async with asyncio.timeout(20):
         await flushing
     unsubscribe()
-    assert len(await Reader(engine, journal).rows(select(tables.conversations))) == 1
+    assert len(await Reader(reads, journal, "errand").rows(select(tables.conversations))) == 1
     await journal.close()
     await engine.dispose()
 

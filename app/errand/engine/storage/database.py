@@ -37,7 +37,7 @@ from errand.engine.storage.sqlite.async_engine import AsyncEngine
 from errand.engine.storage.sqlite.engines import open_engine, path_of
 from errand.engine.storage.sqlite.errors import name_of
 from errand.engine.storage.sqlite.journal import Journal
-from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sqlite.reader import Reader, Reads
 from errand.engine.storage.sqlite.remains import clear_remains, mark_secure
 from errand.engine.storage.sqlite.statements import Write, upsert
 from errand.engine.storage.sqlite.tables import meta
@@ -58,9 +58,10 @@ class ServerDatabase:
 class Database:
     """Stores read; `journal` writes. `epoch` identifies the event log in this database."""
 
-    def __init__(self, engine: AsyncEngine, journal: Journal, epoch: str) -> None:
+    def __init__(self, engine: AsyncEngine, journal: Journal, reads: Reads, epoch: str) -> None:
         self._engine = engine
-        self._reader = reader = Reader(engine, journal)
+        self._reads = reads
+        self._reader = reader = Reader(reads, journal, name_of(engine))
         self.journal = journal
         self.health = journal.health
         self.epoch = epoch
@@ -96,17 +97,18 @@ class Database:
         Before a migration a copy of a SQLite file goes into `copies`. Raises `ConfigurationError` for an unusable URL,
         `StorageError` if the database cannot be opened; it is unchanged then.
         """
-        engine, writer = await _open(url, copies)
+        engine, writer, reads = await _open(url, copies)
         journal = Journal(writer, engine)
         try:
-            epoch = await _ensure_epoch(journal, Reader(engine, journal))
+            epoch = await _ensure_epoch(journal, Reader(reads, journal, name_of(engine)))
         except StorageError as error:
+            await reads.close()
             await journal.close()
             raise StorageError(
                 f"The database cannot be used. {error} Nothing was changed. If it is damaged: "
                 "errand doctor --repair, or put a copy from the copies folder in its place: errand restore FILE"
             ) from error
-        return cls(engine, journal, epoch)
+        return cls(engine, journal, reads, epoch)
 
     async def on_server(self) -> ServerDatabase | None:
         """None if the database is a file."""
@@ -121,11 +123,11 @@ class Database:
 
     async def close(self) -> None:
         """Commit queued changes and close all connections."""
-        await self._reader.close()
+        await self._reads.close()
         await self.journal.close()
 
 
-async def _open(url: str, copies: Path) -> tuple[AsyncEngine, Writer]:
+async def _open(url: str, copies: Path) -> tuple[AsyncEngine, Writer, Reads]:
     try:
         parsed = make_url(url)
     except ArgumentError as error:

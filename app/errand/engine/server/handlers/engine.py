@@ -13,7 +13,6 @@ from errand.engine.server.route import Route
 from errand.engine.server.services import Services
 from errand.engine.server.session import ALL, ClientSession, Subscription
 from errand.engine.server.snapshot import snapshot, with_running_tasks
-from errand.engine.storage.sqlite.async_engine import AsyncConnection
 from errand.engine.tools.shell.environment import client_environment
 from errand.protocol.base import EmptyParams, EmptyResult
 from errand.protocol.engine import (
@@ -141,14 +140,14 @@ async def _with_replay(
 async def _with_snapshot(
     services: Services, session: ClientSession, params: SubscribeParams, reason: SnapshotReason
 ) -> SubscribeResult:
-    """The journal works in queue order: our transaction runs when exactly the published events are committed.
+    """The journal works in queue order: our turn comes when exactly the published events are committed.
 
     It is paused for the milliseconds of reading, so that the snapshot is consistent.
     """
     subscription = Subscription(params.scope, params.detail, since=services.log.head, agent_id=params.agent_id)
     session.follow(subscription)
 
-    async def read(_: AsyncConnection) -> Snapshot:
+    async def read() -> Snapshot:
         return await snapshot(services.database, subscription)
 
     try:
@@ -161,10 +160,10 @@ async def _with_snapshot(
 
 
 async def _read_snapshot(
-    services: Services, subscription: Subscription, read: Callable[[AsyncConnection], Awaitable[Snapshot]]
+    services: Services, subscription: Subscription, read: Callable[[], Awaitable[Snapshot]]
 ) -> Snapshot:
     try:
-        return await services.database.journal.transact(read)
+        return await services.database.journal.while_idle(read)
     except CannotSave:
         # Nothing is being committed; later commits follow as events.
         subscription.since = services.log.committed

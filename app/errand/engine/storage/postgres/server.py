@@ -14,6 +14,7 @@ from sqlalchemy.exc import InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from errand.engine.core.errors import CannotSave, ConfigurationError, StorageError
+from errand.engine.storage.postgres.pooled_reads import PooledReads
 from errand.engine.storage.postgres.schema import CREATE
 from errand.engine.storage.postgres.writer import PostgresWriter
 from errand.engine.storage.sqlite import schema
@@ -37,7 +38,7 @@ _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 _SECRETS = ("password", "sslpassword")
 
 
-async def open_server(url: URL, answer_s: float = _ANSWER_S) -> tuple[AsyncEngine, PostgresWriter]:
+async def open_server(url: URL, answer_s: float = _ANSWER_S) -> tuple[AsyncEngine, PostgresWriter, PooledReads]:
     """Raises `ConfigurationError` for an unusable URL, `StorageError` for an unusable server or database."""
     address, arguments = _driver_arguments(url)
     try:
@@ -71,7 +72,7 @@ async def open_server(url: URL, answer_s: float = _ANSWER_S) -> tuple[AsyncEngin
         if isinstance(error, OSError):
             raise StorageError(f"The database {shown} cannot be reached: {error}") from error
         raise
-    return engine, writer
+    return engine, writer, PooledReads(engine)
 
 
 def _driver_arguments(url: URL) -> tuple[URL, dict[str, object]]:

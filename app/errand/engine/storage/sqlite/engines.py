@@ -4,13 +4,14 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
-from sqlalchemy import URL, event
+from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from errand.engine.core.errors import ConfigurationError, StorageError
 from errand.engine.storage.sqlite.async_engine import AsyncEngine, create_async_engine
 from errand.engine.storage.sqlite.opening import prepare_file
+from errand.engine.storage.sqlite.read_threads import ReadThreads
 from errand.engine.storage.sqlite.writer import SqliteWriter, Writer
 
 SHARED_SETTINGS = (
@@ -23,8 +24,6 @@ SHARED_SETTINGS = (
     "PRAGMA temp_store = MEMORY",
     "PRAGMA recursive_triggers = ON",  # INSERT OR REPLACE must not bypass the append-only triggers
 )
-
-_READERS = 4
 
 
 def path_of(url: URL) -> Path:
@@ -54,27 +53,34 @@ def sqlite_url(path: Path) -> str:
     return URL.create("sqlite+aiosqlite", database=str(path)).render_as_string()
 
 
-async def open_engine(path: Path, copies: Path) -> tuple[AsyncEngine, Writer]:
+async def open_engine(path: Path, copies: Path) -> tuple[AsyncEngine, Writer, ReadThreads]:
     """Raises `StorageError` for an unusable file."""
     await asyncio.to_thread(prepare_file, path, copies)
     writer = SqliteWriter(await asyncio.to_thread(connect, path))
-    return _sqlite_engine(path), writer
+    return _transaction_engine(path), writer, ReadThreads(_reading_engine(path))
 
 
-def _sqlite_engine(path: Path) -> AsyncEngine:
-    engine = create_async_engine(
-        sqlite_url(path),
-        pool_size=_READERS,
-        max_overflow=0,
-        pool_reset_on_return=None,  # reads have no transaction to roll back
-        connect_args={"isolation_level": None},
-    )
-
-    def configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-        cursor = connection.cursor()
-        for setting in SHARED_SETTINGS:
-            cursor.execute(setting)
-        cursor.close()
-
-    event.listen(engine.sync_engine, "connect", configure)
+def _transaction_engine(path: Path) -> AsyncEngine:
+    """For the exclusive transactions of the journal, of which there is one at a time."""
+    engine = create_async_engine(sqlite_url(path), pool_size=1, max_overflow=0, connect_args={"isolation_level": None})
+    event.listen(engine.sync_engine, "connect", _configure)
     return engine
+
+
+def _reading_engine(path: Path) -> Engine:
+    """Each thread keeps its connection. Reads have no transaction to roll back."""
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        poolclass=NullPool,
+        pool_reset_on_return=None,
+        connect_args={"isolation_level": None, "check_same_thread": False},
+    )
+    event.listen(engine, "connect", _configure)
+    return engine
+
+
+def _configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    for setting in SHARED_SETTINGS:
+        cursor.execute(setting)
+    cursor.close()
