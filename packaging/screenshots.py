@@ -134,7 +134,7 @@ async def _take_waiting(album: _Album) -> None:
     await album.take("inbox")
     window.sidebar.inbox.rows[0].collapse()
     for count, text in enumerate(("Then count what is left", "Say how much room it took"), start=1):
-        person.front.store.requests.follow_up(text, ())
+        person.front.store.commands.follow_up(text, ())
         await person.until(lambda count=count: len(person.front.input_panel.queue.rows) == count)
     person.front.input_panel.queue.rows[1].setFocus(Qt.FocusReason.TabFocusReason)
     await album.take("queue")

@@ -103,7 +103,7 @@ async def test_the_window_shows_the_path_and_asks(
         view = ConversationView(store, engine.stores, models, welcome, theme, qapp.clipboard(), pasted)
         told: list[str] = []
         store.failed.connect(told.append)
-        store.requests.send("Go on")
+        store.commands.send("Go on")
         await until(lambda: bool(view.findChildren(WorkspaceDialog)))
         (dialog,) = view.findChildren(WorkspaceDialog)
         assert str(engine.parts.workspace) in dialog.text()

@@ -246,7 +246,7 @@ async def test_an_open_approval_gets_the_focus_and_can_be_allowed_from_anywhere(
             await person.until(lambda: [ask.kind for ask in person.stores.asks.waiting()] == ["question"])
             assert (workspace / "made").exists()
             await person.until(
-                lambda: person.front.store.requests.waiting != () and isinstance(person.rows[-1], AskRow)
+                lambda: person.front.store.commands.waiting != () and isinstance(person.rows[-1], AskRow)
             )
             person.window.commands.trigger("next_ask")
             assert focused(person) == "Question: Which way?"

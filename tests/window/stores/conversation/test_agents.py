@@ -59,7 +59,7 @@ async def company(stack: AsyncExitStack, home: Path, model: ModelServer) -> Comp
     engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
     task = await engine.parts.start("begin", approve="all")
     store, mirror = await engine.open(task.conversation_id)
-    store.requests.options = TaskOptions("openai_compatible/test-model")
+    store.commands.options = TaskOptions("openai_compatible/test-model")
     await mirror.until("TaskEnd")
     assert store.conversation_id is not None
     store.agents.add(store.conversation_id, NewAgent("coder", color="teal"))
@@ -77,14 +77,14 @@ async def test_an_added_agent_is_selected_and_names_appear_above_replies(tmp_pat
         people = await company(stack, tmp_path, ModelServer(answer=echo))
         await until(lambda: people.store.agents.shown == people.agent("Coder"))
         await people.until_said("begin", "Assistant:", "You said begin.")
-        people.store.requests.send("go on")
+        people.store.commands.send("go on")
         await people.until_said("begin", "Assistant:", "You said begin.", "go on", "Coder:", "You said go on.")
         assert people.store.task is not None
         assert people.store.task.agent_id == people.agent("Coder").id
         await until(lambda: people.has_answered("Coder"))  # otherwise a side-branch agent answers
         # The others move to its reply after its task has ended: until then the Assistant answers on a side branch.
         await until(lambda: people.agent("Assistant").head_id == people.agent("Coder").head_id)
-        people.store.requests.send("@Assistant and you?")
+        people.store.commands.send("@Assistant and you?")
         await until(lambda: people.said[-2:] == ["Assistant:", "You said @Assistant and you?."])
         assert people.trouble == []
 
@@ -101,7 +101,7 @@ async def test_two_agents_working_at_once_have_separate_branches_and_stop_separa
         store, tasks = people.store, people.engine.stores.tasks
         assistant, coder = people.agent("Assistant"), people.agent("Coder")
         await until(lambda: store.agents.shown is not None and store.agents.shown.id == coder.id)
-        store.requests.send("one")
+        store.commands.send("one")
         await people.until_said("begin", "Assistant:", "Hello.", "one")
         await until(lambda: people.agent("Assistant").head_id != assistant.head_id)  # it moves along
         store.agents.move_head(assistant.id, assistant.head_id or "")
@@ -109,11 +109,11 @@ async def test_two_agents_working_at_once_have_separate_branches_and_stop_separa
         store.agents.show_agent(assistant.id)
         await people.until_said("begin", "Assistant:", "Hello.")
         assert store.branches.locked == "", "who is looked at rests, and can go elsewhere"
-        store.requests.send("two")
+        store.commands.send("two")
         await people.until_said("begin", "Assistant:", "Hello.", "two")
         conversation_id = store.conversation_id or ""
         assert len(tasks.at_work(conversation_id)) == 2
-        store.requests.stop()
+        store.commands.stop()
         await until(lambda: len(tasks.at_work(conversation_id)) == 1)
         assert tasks.at_work(conversation_id)[0].agent_id == coder.id
         assert tasks.of_conversation(conversation_id) == tasks.of_agent(coder.id), "the one at work says most"
@@ -133,7 +133,7 @@ async def test_options_of_one_agent_are_not_sent_to_another(tmp_path: Path) -> N
         store.agents.show_agent(people.agent("Assistant").id)
         models: list[str] = []
         for name in ("Ada", "Coder"):
-            store.requests.send(f"@{name} and you?")
+            store.commands.send(f"@{name} and you?")
             await until(lambda name=name: people.has_answered(name))
             task = people.engine.stores.tasks.of_agent(people.agent(name).id)
             models.append(task.model if task is not None else "")
@@ -145,7 +145,7 @@ async def test_removing_an_agent_deselects_it_and_keeps_its_messages(tmp_path: P
         people = await company(stack, tmp_path, ModelServer(answer=echo))
         store = people.store
         await until(lambda: store.agents.shown == people.agent("Coder"))
-        store.requests.send("go on")
+        store.commands.send("go on")
         await until(lambda: people.said[-1] == "You said go on." and store.branches.locked == "")
         store.agents.remove(people.agent("Coder").id)
         await until(lambda: not store.agents.is_several)
@@ -160,7 +160,7 @@ async def test_the_turn_order_is_stored_and_followed(tmp_path: Path) -> None:
         rule = TurnTaking(rule="round_robin", limit=4)
         store.agents.set_turns(store.conversation_id or "", rule)
         await until(lambda: store.agents.turns == rule)
-        store.requests.send("both of you")
+        store.commands.send("both of you")
         await until(lambda: store.branch.replies_since_user() == 2 and store.branches.locked == "")
         await until(lambda: people.agent("Assistant").head_id == people.agent("Coder").head_id)
         assert [word for word in people.said[-5:] if word.endswith(":")] == ["Coder:", "Assistant:"], (

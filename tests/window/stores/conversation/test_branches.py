@@ -77,7 +77,7 @@ async def begin(stack: AsyncExitStack, home: Path, *replies: Reply) -> Talk:
     engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
     task = await engine.parts.start("write a poem", approve="all")
     store, mirror = await engine.open(task.conversation_id)
-    store.requests.options = TaskOptions("openai_compatible/test-model")
+    store.commands.options = TaskOptions("openai_compatible/test-model")
     await mirror.until("TaskEnd")
     return Talk(engine, store, mirror)
 
@@ -124,13 +124,13 @@ async def test_a_fork_shows_its_continuations_and_the_next_message_starts_a_bran
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO, THREE)
         assert talk.end.fork_id is None, "it goes on from here anyway"
-        talk.store.requests.send("and a second one")
+        talk.store.commands.send("and a second one")
         await talk.until_said("write a poem", "One.", "and a second one", "Two.")
         here = next(row.fork_id for row in talk.mirror.rows if isinstance(row, TaskEndRow))
         assert here is not None
         talk.store.branches.fork(here)
         await talk.until_said("write a poem", "One.", "1 below")
-        talk.store.requests.send("rather an ode")
+        talk.store.commands.send("rather an ode")
         await talk.until_said("write a poem", "One.", "rather an ode", "2/2", "Three.")
         talk.store.branches.fork(here)
         await talk.until_said("write a poem", "One.", "2 below")
@@ -162,14 +162,14 @@ async def test_during_a_task_no_branch_is_switched_and_the_reason_is_reported(tm
         assert not talk.fork.locked and talk.fork.previous_id is not None
         locks: list[bool] = []
         talk.store.branches.lock_changed.connect(lambda: locks.append(bool(talk.store.branches.locked)))
-        talk.store.requests.send("more")
+        talk.store.commands.send("more")
         await until(lambda: talk.fork.locked)
         talk.store.branches.switch(talk.fork.previous_id)
         assert talk.trouble == ["The agent is working here. Stop it or wait until it's done, then try again."]
         await until(lambda: "Reply" in talk.mirror.kinds[4:])
         talk.store.branches.edit(talk.message)
         assert [row.locked for row in talk.mirror.rows if isinstance(row, EditMessageRow)] == [True]
-        talk.store.requests.stop()
+        talk.store.commands.stop()
         await until(lambda: [row.locked for row in talk.mirror.rows if isinstance(row, EditMessageRow)] == [False])
         await until(lambda: not talk.fork.locked and isinstance(talk.mirror.rows[-1], TaskEndRow))
         broken = talk.mirror.rows[-2]
@@ -186,7 +186,7 @@ async def test_a_refused_edit_keeps_its_draft(tmp_path: Path) -> None:
         talk.store.branches.edit_last()
         assert begun == [0]
         talk.store.branches.drafts[message] = "write an ode"
-        talk.store.requests.options = TaskOptions("nowhere/model")
+        talk.store.commands.options = TaskOptions("nowhere/model")
         talk.store.branches.resend(talk.store.branch.node(message), "write an ode")
         await until(lambda: bool(talk.trouble))
         assert "nowhere" in talk.trouble[0]

@@ -69,9 +69,9 @@ async def asked_of(store: ConversationStore) -> tuple[ComparedBranch, ...]:
     """The branches of the three models, after they were asked who they are."""
     asked: list[tuple[ComparedBranch, ...]] = []
     trouble: list[str] = []
-    store.requests.compared.connect(asked.append)
+    store.commands.compared.connect(asked.append)
     store.failed.connect(trouble.append)
-    store.requests.ask_models("who are you?", MODELS)
+    store.commands.ask_models("who are you?", MODELS)
     await until(lambda: bool(asked or trouble) and store.is_loaded)
     assert trouble == []
     return asked[0]
@@ -82,15 +82,15 @@ async def test_both_sides_start_at_the_fork_and_show_the_totals_of_their_tasks(t
         engine = await engine_of(stack, tmp_path, ModelServer([Reply(text=text) for text in ("A.", "B.", "C.")]))
         task = await engine.parts.start("begin", approve="all")
         store, mirror = await engine.open(task.conversation_id)
-        store.requests.options = TaskOptions("openai_compatible/test-model")
+        store.commands.options = TaskOptions("openai_compatible/test-model")
         await mirror.until("TaskEnd")
         fork = store.branch.ids[-1]
-        store.requests.send("one way")
+        store.commands.send("one way")
         await until(lambda: len(store.branch.ids) == 4 and store.branches.locked == "")
         left = store.branch.ids[-1]
         store.branches.fork(fork)
         await until(lambda: store.branch.ids[-1] == fork)
-        store.requests.send("another way")
+        store.commands.send("another way")
         await until(lambda: len(store.branch.ids) == 4 and store.branches.locked == "")
         right = store.branch.ids[-1]
         comparison = comparison_of(engine, store, (ComparedBranch(left), ComparedBranch(right)))
@@ -212,7 +212,7 @@ async def test_more_versions_than_columns_can_be_shown_one_after_the_other(tmp_p
         engine = await engine_of(stack, tmp_path, ModelServer([Reply(text=text) for text in "ABCDEF"]))
         task = await engine.parts.start("begin", approve="all")
         store, mirror = await engine.open(task.conversation_id)
-        store.requests.options = TaskOptions("openai_compatible/test-model")
+        store.commands.options = TaskOptions("openai_compatible/test-model")
         for number in range(6):
             await mirror.until("TaskEnd")
             end = mirror.rows[-1]
@@ -242,10 +242,10 @@ async def test_the_tree_compares_all_versions_of_a_fork_that_is_not_on_the_shown
         engine = await engine_of(stack, tmp_path, ModelServer([Reply(text=text) for text in "ABCD"]))
         task = await engine.parts.start("begin", approve="all")
         store, mirror = await engine.open(task.conversation_id)
-        store.requests.options = TaskOptions("openai_compatible/test-model")
+        store.commands.options = TaskOptions("openai_compatible/test-model")
         await mirror.until("TaskEnd")
         first = store.branch.ids[-1]
-        store.requests.send("go on")
+        store.commands.send("go on")
         await until(lambda: said(store)[-2:] == ["B", "end"] and store.branches.locked == "")
         store.branches.retry(store.branch.ids[-1])
         await until(lambda: said(store)[-2:] == ["C", "end"] and store.branches.locked == "")

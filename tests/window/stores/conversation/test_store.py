@@ -33,9 +33,9 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         task = await engine.parts.start("do it", approve="ask")
         store, mirror = await engine.open(task.conversation_id)
         await mirror.until("Ask")
-        store.requests.send("b")
-        await until(lambda: [ask.kind for ask in store.requests.waiting] == ["approval"])
-        store.asks.answer(AskAnswerParams(ask_id=store.requests.waiting[0].id, allow=True))
+        store.commands.send("b")
+        await until(lambda: [ask.kind for ask in store.commands.waiting] == ["approval"])
+        store.asks.answer(AskAnswerParams(ask_id=store.commands.waiting[0].id, allow=True))
         await mirror.until("TaskEnd")
         assert mirror.kinds == [
             "User", "Step", "Thinking", "Reply", "Reply", "Reply", "Ask", "Step", "Reply", "ToolCall", "TaskEnd",
@@ -69,7 +69,7 @@ async def test_a_limit_after_a_tool_call_has_a_card_now_and_when_the_conversatio
         assert mirror.kinds == ["User", "ToolCall", "Ask"]
         _, later = await engine.open(task.conversation_id)
         assert later.kinds == mirror.kinds
-        (limit,) = store.requests.waiting
+        (limit,) = store.commands.waiting
         assert limit.limit is not None
         store.asks.answer(AskAnswerParams(ask_id=limit.id, allow=True, amount=limit.limit.used + 2))
         await mirror.until("TaskEnd")
@@ -96,7 +96,7 @@ async def test_a_reloaded_conversation_has_the_same_rows(tmp_path: Path) -> None
         task = await engine.parts.start("do it", approve="ask")
         store, mirror = await engine.open(task.conversation_id)
         await mirror.until("Ask")
-        store.requests.send("b")
+        store.commands.send("b")
         await mirror.until("TaskEnd")
         _, again = await engine.open(task.conversation_id)
         assert again.rows == mirror.rows
@@ -132,7 +132,7 @@ async def test_subscribing_during_a_reply_gives_the_text_so_far_and_a_stop_keeps
         await until(lambda: first.kinds.count("Reply") == 12)
         store, second = await engine.open(task.conversation_id)
         await until(lambda: texts_of(second) == texts_of(first))
-        store.requests.stop()
+        store.commands.stop()
         await second.until("TaskEnd")
         assert "Notice" not in second.kinds
         end = second.rows[-1]
@@ -154,18 +154,18 @@ async def test_send_starts_a_conversation_then_steers_then_starts_the_next_task(
         store = engine.stores.open(None)
         mirror = Mirror(store)
         assert (store.title, store.is_loaded, store.count()) == ("New conversation", True, 0)
-        store.requests.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace), approve="all")
-        store.requests.send("Count the files")
+        store.commands.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace), approve="all")
+        store.commands.send("Count the files")
         await until(lambda: store.task is not None and mirror.kinds == ["User"])
         assert store.title == "Count the files"
-        store.requests.send("and the folders")
-        store.requests.follow_up("then rest")
+        store.commands.send("and the folders")
+        store.commands.follow_up("then rest")
         await engine.stores.session.call(ENGINE_STATUS, EmptyParams())  # so they have arrived
         gate.set()
         await mirror.until("TaskEnd")
         said = [row.text for row in mirror.rows if isinstance(row, UserRow)]
         assert said == ["Count the files", "and the folders", "then rest"]
-        store.requests.send("again")
+        store.commands.send("again")
         await until(lambda: mirror.kinds.count("TaskEnd") == 2)
 
 
@@ -178,10 +178,10 @@ async def test_a_second_message_starts_no_second_conversation(tmp_path: Path) ->
         def take_back(text: str) -> None:
             back.append(text)
 
-        store.requests.unsent.connect(take_back)
-        store.requests.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace))
-        store.requests.send("first")
-        store.requests.send("second")
+        store.commands.unsent.connect(take_back)
+        store.commands.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace))
+        store.commands.send("first")
+        store.commands.send("second")
         await until(lambda: store.task is not None and store.task.ended_at is not None)
         assert back == ["second"]
         assert [
@@ -197,7 +197,7 @@ async def test_files_that_go_with_an_answer_are_read_with_it(tmp_path: Path) -> 
         await mirror.until("Ask")
         sample = tmp_path / "sample.txt"
         sample.write_text("blue")
-        store.requests.send("like this", (str(sample),))
+        store.commands.send("like this", (str(sample),))
         await mirror.until("TaskEnd")
         (answer,) = (row.ask.answer for row in mirror.rows if isinstance(row, AskRow))
         assert answer == "like this"
@@ -214,15 +214,15 @@ async def test_a_message_that_is_not_accepted_returns_with_the_reason(tmp_path: 
         def take_back(text: str) -> None:
             back.append(text)
 
-        store.requests.unsent.connect(take_back)
+        store.commands.unsent.connect(take_back)
         store.failed.connect(why.append)
-        store.requests.options = TaskOptions(model="nowhere/model")
-        store.requests.send("Do it")
+        store.commands.options = TaskOptions(model="nowhere/model")
+        store.commands.send("Do it")
         await until(lambda: bool(why))
         assert back == ["Do it"]
         assert "nowhere" in why[0]
-        store.requests.options = TaskOptions(model="scripted/none", workspace="/not/there")
-        store.requests.send("Do it")
+        store.commands.options = TaskOptions(model="scripted/none", workspace="/not/there")
+        store.commands.send("Do it")
         await until(lambda: len(why) == 2)
         assert "not a folder" in why[1]
         assert store.count() == 0
@@ -244,7 +244,7 @@ async def test_an_approval_lists_equal_approvals_of_other_conversations(tmp_path
         await until(lambda: others() == [there.id])
         engine.stores.asks.answer(AskAnswerParams(ask_id=there.id, allow=False))
         await until(lambda: others() == [])
-        assert [ask.status for ask in store.requests.waiting] == ["waiting"]
+        assert [ask.status for ask in store.commands.waiting] == ["waiting"]
 
 
 async def test_live_output_is_appended_to_one_row(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ async def test_a_chosen_mode_settles_what_waits_and_a_stricter_one_denies_it(per
     await becomes(person, "ask")
     person.gate.set()
     store = person.view.store
-    await until(lambda: bool(store.requests.waiting))
+    await until(lambda: bool(store.commands.waiting))
     press(panel(person.view.input_panel.approval_mode), "Plan")
     await until(lambda: person.task.ended_at is not None)
     assert person.task.refused_calls == 1

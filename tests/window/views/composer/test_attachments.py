@@ -151,7 +151,7 @@ async def test_a_dropped_folder_is_the_workspace_of_a_new_conversation_and_text_
     models = ModelStore(stores.session, WindowStateStore(tmp_path / "window.json"))
     input_panel = InputPanelView(new, stores, models, theme, PastedFiles(tmp_path))
     input_panel.attach_content(files(folder))
-    assert (new.requests.options.workspace, input_panel.composer.text) == (str(folder), "")
+    assert (new.commands.options.workspace, input_panel.composer.text) == (str(folder), "")
     stores.close(new)
     input_panel.deleteLater()
 

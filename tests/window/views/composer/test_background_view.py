@@ -37,7 +37,7 @@ async def started(person: Desk) -> BackgroundView:
     assert view.isHidden()
     person.gate.set()
     await until(lambda: person.task.ended_at is not None)
-    person.view.store.requests.send("go")
+    person.view.store.commands.send("go")
     await until(lambda: len(view.rows) == 2)
     return view
 
@@ -92,7 +92,7 @@ async def test_a_line_is_typed_into_the_terminal_of_a_command(qapp: QApplication
     async with desk(qapp, theme, tmp_path, replies, mode="chat", approve="all") as person:
         person.gate.set()
         await until(lambda: person.task.ended_at is not None)
-        person.view.store.requests.send("go")
+        person.view.store.commands.send("go")
         view = shown(person)
         await until(lambda: len(view.rows) == 1 and "1 waiting for input" in view.header.accessibleName())
         view.rows[0].open_output()

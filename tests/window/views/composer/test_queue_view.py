@@ -24,7 +24,7 @@ async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGener
 async def test_queued_messages_are_shown_above_the_input_until_the_agent_reads_them(person: Desk) -> None:
     assert person.view.input_panel.queue.isHidden()
     await person.follow_up("then rest")
-    person.view.store.requests.send("mind the hidden ones")
+    person.view.store.commands.send("mind the hidden ones")
     await person.until_waiting(2)
     assert person.waiting == ["Queued for next turn: mind the hidden ones", "Queued for later: then rest"]
     assert person.view.input_panel.queue.isVisible()

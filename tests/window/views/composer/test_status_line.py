@@ -202,7 +202,7 @@ async def test_a_chat_becomes_a_task_and_a_task_a_chat(tmp_path: Path, theme: Th
         ended, at_work = ModeSwitchView(of_ended=True), ModeSwitchView(of_ended=False)
         for switch in (ended, at_work):
             qtbot.addWidget(switch)
-            switch.mode_requested.connect(store.requests.set_mode)
+            switch.mode_requested.connect(store.commands.set_mode)
             switch.show_task(store.task)
         store.taskUpdate.connect(lambda: ended.show_task(store.task))
         store.taskUpdate.connect(lambda: at_work.show_task(store.task))

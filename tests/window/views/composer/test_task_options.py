@@ -168,7 +168,7 @@ async def test_the_next_task_uses_the_chosen_options_and_they_stay(person: Desk)
     await until(lambda: len(person.engine.stores.personalities.all) >= 2)
     chosen = TaskOptions(model="scripted/note", mode="task", budget_usd=3.0, personality_id="coder")
     input_panel.set_options(chosen)
-    person.view.store.requests.set_approve("never")
+    person.view.store.commands.set_approve("never")
     await until(lambda: input_panel.approval_mode.mode_button.accessibleName() == "Approval mode: Deny everything")
     before = person.task.id
     QTest.keyClicks(input_panel.composer.field, "Continue")

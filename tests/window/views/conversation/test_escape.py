@@ -226,7 +226,7 @@ async def test_esc_in_the_composer_closes_an_open_part_of_an_approval_and_answer
     view.composer.field.setFocus()
     escape()
     assert not any(field.isVisible() for field in card.findChildren(QLineEdit))
-    assert view.composer.field.hasFocus() and view.store.requests.waiting
+    assert view.composer.field.hasFocus() and view.store.commands.waiting
     assert not reminds(view) and not is_stopping(view)
 
 

@@ -37,7 +37,7 @@ async def test_a_digit_chooses_an_answer_and_the_composer_has_the_focus_after_it
     view = await opened.open(opened.asking)
     view.go_to_ask()
     press(KEY.Key_2)
-    await until(lambda: not view.store.requests.waiting)
+    await until(lambda: not view.store.commands.waiting)
     assert QApplication.focusWidget() is view.composer.field
     await until(lambda: any("you answered “Green”" in text for text in opened.line_texts()))
 
@@ -55,7 +55,7 @@ async def test_a_digit_denies_an_approval_only_while_its_card_has_the_focus(open
     view = await opened.open(opened.approving)
     view.composer.field.setFocus()
     press(KEY.Key_2)
-    assert (view.composer.text, len(view.store.requests.waiting)) == ("2", 1)
+    assert (view.composer.text, len(view.store.commands.waiting)) == ("2", 1)
     view.go_to_ask()
     press(KEY.Key_2)
     await until(lambda: any("denied by you" in text for text in opened.line_texts()))
@@ -65,7 +65,7 @@ async def test_a_number_and_enter_in_the_composer_press_the_button_of_an_approva
     view = await opened.open(opened.approving)
     view.go_to_ask()
     view.composer.field.setFocus()
-    names = choice_names(view.store.requests.waiting[0])
+    names = choice_names(view.store.commands.waiting[0])
     QTest.keyClicks(view.composer.field, str(names.index("Deny") + 1))
     assert view.composer.button.text() == "Deny"
     press(KEY.Key_Return)
@@ -98,7 +98,7 @@ async def test_a_number_answers_nothing_that_is_not_visible(opened: Office) -> N
     await until(lambda: row not in view.transcript.shown)
     QTest.keyClicks(view.composer.field, "1")
     press(KEY.Key_Return)
-    assert (len(view.store.requests.waiting), view.composer.text) == (1, "1")
+    assert (len(view.store.commands.waiting), view.composer.text) == (1, "1")
     await until(lambda: row in view.transcript.shown)
 
 
@@ -164,7 +164,7 @@ async def test_an_approval_by_the_mouse_or_a_key_gives_the_focus_to_the_composer
     view.transcript.setFocus()
     allow = next(one for one in view.findChildren(QAbstractButton) if one.accessibleName() == "Allow once")
     QTest.mouseClick(allow, Qt.MouseButton.LeftButton)
-    await until(lambda: not view.store.requests.waiting)
+    await until(lambda: not view.store.commands.waiting)
     assert QApplication.focusWidget() is view.composer.field
 
 
@@ -172,18 +172,18 @@ async def test_going_on_at_a_limit_gives_the_focus_to_the_composer(opened: Offic
     task = await opened.engine.parts.start("Delete it", approve="all", attended=True, max_turns=1)
     await opened.engine.parts.watcher.ask(task.id)
     view = await opened.open(task.conversation_id)
-    await until(lambda: bool(view.store.requests.waiting))
+    await until(lambda: bool(view.store.commands.waiting))
     view.go_to_ask()
     (field,) = (field for field in view.findChildren(QLineEdit) if field.accessibleName() == "Amount: more turns")
     field.setFocus()
     field.selectAll()
     press(KEY.Key_3)
-    assert view.store.requests.waiting, "a digit in the field is a number, not an answer"
+    assert view.store.commands.waiting, "a digit in the field is a number, not an answer"
     press(KEY.Key_Return)
     await until(lambda: (found := view.store.task) is not None and found.allowance is not None)
     assert view.store.task is not None and view.store.task.allowance is not None
     assert (view.store.task.allowance.turns, QApplication.focusWidget()) == (4, view.composer.field)
-    view.store.requests.stop()
+    view.store.commands.stop()
     await opened.engine.parts.watcher.end(task.id)
 
 

@@ -160,8 +160,8 @@ async def test_going_to_another_agents_ask_switches_to_its_branch(
     async with desk(qapp, theme, tmp_path, [_QUESTION]) as place:
         store = place.view.store
         await joined(place)
-        store.requests.send("ask me something")
-        await until(lambda: bool(store.requests.waiting))
+        store.commands.send("ask me something")
+        await until(lambda: bool(store.commands.waiting))
         first = store.agents.all[0]
         store.agents.show_agent(first.id)
         await until(lambda: store.agents.shown == store.agents.get(first.id))

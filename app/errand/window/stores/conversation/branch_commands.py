@@ -46,7 +46,7 @@ class BranchCommands(QObject):
     Emits `forked` if the next message starts a new branch, `lock_changed` when `locked` changes, and `edit_requested`
     with the id of the message to edit inline, None to end editing, and `compare_requested` with a tuple of branches
     (`ComparedBranch`): the first four are to be shown side by side. `drafts` are texts typed into rows.
-    `requests.failed` reports a refused command.
+    `commands.failed` reports a refused command.
     """
 
     forked = Signal()
@@ -55,13 +55,13 @@ class BranchCommands(QObject):
     _lock_changed = Signal()
 
     def __init__(
-        self, session: EngineSession, agents: AgentStore, requests: TaskCommands, branch: LoadedBranch
+        self, session: EngineSession, agents: AgentStore, commands: TaskCommands, branch: LoadedBranch
     ) -> None:
         super().__init__()
         self._agents = agents
         self._branch = branch
         self._session = session
-        self._requests = requests
+        self._commands = commands
         self.drafts: dict[str, str] = {}
         self._is_busy = False
         self._was_locked = ""
@@ -73,7 +73,7 @@ class BranchCommands(QObject):
     @property
     def locked(self) -> str:
         """Why branching is disabled, as a sentence; empty if it is enabled."""
-        task = self._requests.task
+        task = self._commands.task
         return _LOCKED if task is not None and is_working(task) else ""
 
     @property
@@ -96,7 +96,7 @@ class BranchCommands(QObject):
             self._set_head(node_id, to_leaf=True)
         elif not self._is_busy:
             self._is_busy = True
-            self._session.spawn(self._run(self._switch(node_id)), self._requests.failed.emit)
+            self._session.spawn(self._run(self._switch(node_id)), self._commands.failed.emit)
 
     def compare(self, node_ids: tuple[str, ...]) -> None:
         """Show the branches through these siblings side by side, and those of models that have not replied yet."""
@@ -104,11 +104,11 @@ class BranchCommands(QObject):
         if len(branches) > 1:
             self.compare_requested.emit(branches)
         else:
-            self._requests.failed.emit(_ONE_BRANCH)
+            self._commands.failed.emit(_ONE_BRANCH)
 
     def compare_newest(self) -> None:
         """Show the branches of the newest fork of the shown branch side by side."""
-        conversation_id = self._requests.conversation_id
+        conversation_id = self._commands.conversation_id
         beside = (self._agents.position(agent) for agent in self._agents.all if agent.beside is not None)
         siblings = self._branch.newest_fork({place for place in beside if place is not None})
         if len(self._branches_through(())) > 1:
@@ -116,7 +116,7 @@ class BranchCommands(QObject):
         elif siblings or conversation_id is None or not self._branch.has_older:
             self.compare(siblings)
         else:
-            self._session.spawn(self._compare_older(conversation_id), self._requests.failed.emit)
+            self._session.spawn(self._compare_older(conversation_id), self._commands.failed.emit)
 
     def fork(self, node_id: str) -> None:
         """Move the head to this node."""
@@ -148,8 +148,8 @@ class BranchCommands(QObject):
     def resend(self, node: Node, text: str) -> None:
         """Send an edited message, with the files of the original, as its sibling."""
         files = tuple(block.path for block in node.blocks if isinstance(block, FileBlock | ImageBlock) and block.path)
-        options = self._requests.options
-        agent_id, conversation_id = self._agents.chosen_id, self._requests.conversation_id
+        options = self._commands.options
+        agent_id, conversation_id = self._agents.chosen_id, self._commands.conversation_id
         params = options.start(text, conversation_id, sibling_of=node.id, attachments=files, agent_id=agent_id)
         self._run_alone(self._resend(node.id, params))
 
@@ -190,7 +190,7 @@ class BranchCommands(QObject):
                     self.compare(fork.child_ids)
                     return
             if not page.has_more:
-                self._requests.failed.emit(_ONE_BRANCH)
+                self._commands.failed.emit(_ONE_BRANCH)
                 return
             before_id = page.nodes[0].id
 
@@ -204,10 +204,10 @@ class BranchCommands(QObject):
         if self.locked or self._is_busy:
             work.close()
             if self.locked:
-                self._requests.failed.emit(self.locked)
+                self._commands.failed.emit(self.locked)
             return
         self._is_busy = True
-        self._session.spawn(self._run(work), self._requests.failed.emit)
+        self._session.spawn(self._run(work), self._commands.failed.emit)
 
     async def _run(self, work: Coroutine[None, None, None]) -> None:
         try:
@@ -216,7 +216,7 @@ class BranchCommands(QObject):
             self._is_busy = False
 
     async def _switch(self, node_id: str) -> None:
-        conversation_id = self._requests.conversation_id
+        conversation_id = self._commands.conversation_id
         owner = await self._sub_agent_of(node_id, conversation_id) if conversation_id is not None else None
         shown, active = self._agents.shown, self._agents.active
         agent = owner or (active if shown is not None and shown.called_by is not None else shown)
@@ -225,7 +225,7 @@ class BranchCommands(QObject):
         params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=True)
         if shown is not None and agent.id == shown.id:
             if self.locked:
-                self._requests.failed.emit(self.locked)
+                self._commands.failed.emit(self.locked)
             else:
                 await self._move(params)
             return
@@ -251,26 +251,26 @@ class BranchCommands(QObject):
             self.forked.emit()
 
     async def _retry(self, params: TaskRetryParams) -> None:
-        await self._requests.confirm_workspace()
+        await self._commands.confirm_workspace()
         await self._session.call(TASK_RETRY, params)
 
     async def _resend(self, node_id: str, params: TaskStartParams) -> None:
-        await self._requests.confirm_workspace()
+        await self._commands.confirm_workspace()
         await self._session.call(TASK_START, params)
         self.drafts.pop(node_id, None)
         self.end_edit()
 
 
 class ContextCommands(QObject):
-    """Emits `kept_changed` when other messages are kept. `requests.failed` reports a refused command."""
+    """Emits `kept_changed` when other messages are kept. `commands.failed` reports a refused command."""
 
     _kept_changed = Signal()
 
-    def __init__(self, session: EngineSession, agents: AgentStore, requests: TaskCommands) -> None:
+    def __init__(self, session: EngineSession, agents: AgentStore, commands: TaskCommands) -> None:
         super().__init__()
         self._session = session
         self._agents = agents
-        self._requests = requests
+        self._commands = commands
         self._kept: frozenset[str] = frozenset()
 
     @property
@@ -287,39 +287,39 @@ class ContextCommands(QObject):
         return node_id in self._kept
 
     def keep(self, node_id: str) -> None:
-        if self._requests.conversation_id is not None:
-            self._change(ConversationChangeParams(conversation_id=self._requests.conversation_id, keep_node_id=node_id))
+        if self._commands.conversation_id is not None:
+            self._change(ConversationChangeParams(conversation_id=self._commands.conversation_id, keep_node_id=node_id))
 
     def release(self, node_id: str) -> None:
-        if self._requests.conversation_id is not None:
+        if self._commands.conversation_id is not None:
             self._change(
-                ConversationChangeParams(conversation_id=self._requests.conversation_id, release_node_id=node_id)
+                ConversationChangeParams(conversation_id=self._commands.conversation_id, release_node_id=node_id)
             )
 
     def change_summary(self, node_id: str, text: str) -> None:
         params = SummaryEditParams(node_id=node_id, text=text)
-        self._session.send(CONVERSATION_EDIT_SUMMARY, params, self._requests.failed.emit)
+        self._session.send(CONVERSATION_EDIT_SUMMARY, params, self._commands.failed.emit)
 
     @property
     def locked(self) -> str:
         """Why summarising is disabled, as a sentence; empty if it is enabled."""
-        if self._requests.conversation_id is None:
+        if self._commands.conversation_id is None:
             return _NOTHING
-        task = self._requests.task
+        task = self._commands.task
         return _AT_WORK if task is not None and is_working(task) else ""
 
     def summarise(self) -> None:
         """Summarise the older part of the shown branch."""
-        conversation_id, agent = self._requests.conversation_id, self._agents.shown
+        conversation_id, agent = self._commands.conversation_id, self._agents.shown
         if self.locked or conversation_id is None or agent is None:
-            self._requests.failed.emit(self.locked or _NOTHING)
+            self._commands.failed.emit(self.locked or _NOTHING)
             return
         params = ConversationSummariseParams(conversation_id=conversation_id, agent_id=agent.id, task_id=new_task_id())
-        self._session.spawn(self._summarise(params), self._requests.failed.emit)
+        self._session.spawn(self._summarise(params), self._commands.failed.emit)
 
     def _change(self, params: ConversationChangeParams) -> None:
-        self._session.send(CONVERSATION_CHANGE, params, self._requests.failed.emit)
+        self._session.send(CONVERSATION_CHANGE, params, self._commands.failed.emit)
 
     async def _summarise(self, params: ConversationSummariseParams) -> None:
-        await self._requests.confirm_workspace()
+        await self._commands.confirm_workspace()
         await self._session.call(CONVERSATION_SUMMARISE, params)

@@ -25,18 +25,18 @@ _READ = tr("The agent already read this message. Your edit is in the message fie
 class QueueStore(QObject):
     """The queue of one conversation.
 
-    `requests.failed` reports refusals; `unsent` returns an edited text that was refused.
+    `commands.failed` reports refusals; `unsent` returns an edited text that was refused.
     """
 
-    def __init__(self, session: EngineSession, requests: TaskCommands) -> None:
+    def __init__(self, session: EngineSession, commands: TaskCommands) -> None:
         super().__init__()
         self._session = session
-        self._requests = requests
+        self._commands = commands
 
     @property
     def entries(self) -> tuple[Queued, ...]:
         """Queued messages in reading order."""
-        task = self._requests.task
+        task = self._commands.task
         if task is None or task.ended_at is not None:
             return ()
         return tuple(entry for kind in _KINDS for entry in task.queue if entry.kind == kind)
@@ -51,25 +51,25 @@ class QueueStore(QObject):
         """Change the text. If the agent has read it meanwhile, the text is returned by `TaskCommands.unsent`."""
         entry = self._entry(queued_id)
         if entry is None:
-            self._requests.return_unsent(Unsent(text), _READ)
+            self._commands.return_unsent(Unsent(text), _READ)
         else:
-            self._change(queued_id, partial(self._requests.return_unsent, Unsent(text)), text=text)
+            self._change(queued_id, partial(self._commands.return_unsent, Unsent(text)), text=text)
 
     def send_now(self, queued_id: str) -> None:
         """Deliver it before the next turn."""
-        self._change(queued_id, self._requests.failed.emit, kind="steer")
+        self._change(queued_id, self._commands.failed.emit, kind="steer")
 
     def move(self, queued_id: str, by: int) -> None:
         """Move it up (-1) or down; does nothing at the ends."""
         place, count = self.position(queued_id)
         if 0 <= place + by < count:
-            self._change(queued_id, self._requests.failed.emit, place=place + by)
+            self._change(queued_id, self._commands.failed.emit, place=place + by)
 
     def remove(self, queued_id: str) -> None:
-        task = self._requests.task
+        task = self._commands.task
         if task is not None:
             params = TaskQueueRemoveParams(task_id=task.id, queued_id=queued_id)
-            self._session.send(TASK_REMOVE_QUEUED, params, self._requests.failed.emit)
+            self._session.send(TASK_REMOVE_QUEUED, params, self._commands.failed.emit)
 
     def _entry(self, queued_id: str) -> Queued | None:
         return next((entry for entry in self.entries if entry.id == queued_id), None)
@@ -83,7 +83,7 @@ class QueueStore(QObject):
         kind: QueuedKind | None = None,
         place: int | None = None,
     ) -> None:
-        task = self._requests.task
+        task = self._commands.task
         if task is None:
             return
         params = TaskQueueChangeParams(task_id=task.id, queued_id=queued_id, text=text, kind=kind, place=place)

@@ -51,10 +51,10 @@ class ConversationStore(BranchRows):
     def __init__(self, session: EngineSession, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
         super().__init__(is_current=conversation_id is None)
         self.agents = AgentStore(session)
-        self.requests = TaskCommands(session, tasks, asks, self.agents, self.branch, conversation_id)
-        self.branches = BranchCommands(session, self.agents, self.requests, self.branch)
-        self.context = ContextCommands(session, self.agents, self.requests)
-        self.queue = QueueStore(session, self.requests)
+        self.commands = TaskCommands(session, tasks, asks, self.agents, self.branch, conversation_id)
+        self.branches = BranchCommands(session, self.agents, self.commands, self.branch)
+        self.context = ContextCommands(session, self.agents, self.commands)
+        self.queue = QueueStore(session, self.commands)
         self.background = BackgroundStore(session)
         self.pictures = PictureStore(session)
         self.conversation: Conversation | None = None
@@ -69,10 +69,10 @@ class ConversationStore(BranchRows):
         self._older_loader.loaded.connect(self._on_older_loaded)
         self._older_loader.outdated.connect(self.seeker.on_page_loaded)
         self._older_loader.failed.connect(self._on_older_failed)
-        self.requests.stored.connect(self.load)
+        self.commands.stored.connect(self.load)
         asks.changed.connect(self._on_asks_changed)
-        self.requests.failed.connect(self.failed)
-        self.requests.failed.connect(self.seeker.on_command_failed)
+        self.commands.failed.connect(self.failed)
+        self.commands.failed.connect(self.seeker.on_command_failed)
         self.branches.edit_requested.connect(self._on_edit_requested)
         self.branches.lock_changed.connect(self._on_lock_changed)
         self.agents.changed.connect(self._on_agents_changed)
@@ -83,7 +83,7 @@ class ConversationStore(BranchRows):
     @property
     def conversation_id(self) -> str | None:
         """None until the first task of a new conversation is started."""
-        return self.requests.conversation_id
+        return self.commands.conversation_id
 
     @property
     def is_loaded(self) -> bool:
@@ -97,15 +97,15 @@ class ConversationStore(BranchRows):
     @property
     def task(self) -> Task | None:
         """The running task of the selected agent; else the last task of the shown branch."""
-        newest = self.requests.task
+        newest = self.commands.task
         return newest if newest is not None and is_working(newest) else self.branch.last_task() or newest
 
     @property
     def next_ask(self) -> Ask | None:
         """The first open ask; asks of the selected task come first."""
-        task = self.requests.task
-        own = [ask for ask in self.requests.waiting if task is not None and ask.task_id == task.id]
-        return next(iter((*own, *self.requests.waiting)), None)
+        task = self.commands.task
+        own = [ask for ask in self.commands.waiting if task is not None and ask.task_id == task.id]
+        return next(iter((*own, *self.commands.waiting)), None)
 
     def show_task(self, task_id: str) -> bool:
         """Select the agent of this task; False if it is selected already."""
@@ -133,7 +133,7 @@ class ConversationStore(BranchRows):
         old, before = self.title, self.conversation
         self.conversation = conversation
         self.agents.put_conversation(conversation)
-        self.requests.put_conversation(conversation)
+        self.commands.put_conversation(conversation)
         self.context.put_conversation(conversation)
         if self.title != old:
             self.title_changed.emit()
@@ -153,7 +153,7 @@ class ConversationStore(BranchRows):
 
     def _on_asks_changed(self) -> None:
         """Equal asks may have appeared or disappeared in any conversation."""
-        for ask in self.requests.waiting:
+        for ask in self.commands.waiting:
             others = tuple(other for other in self.asks.equal_to(ask) if other.id != ask.id)
             self.touch(self.branch.asks.put_others(ask.id, others))
 

@@ -141,14 +141,14 @@ class InputPanelView(QWidget):
             self.task_options.show_task(task)
             self._apply_options()
         self._show_approve()
-        asked = self._store.requests.question
+        asked = self._store.commands.question
         question = asked.text if asked is not None else ""
         waiting = asked or self._store.next_ask
         choices = choice_names(waiting) if waiting is not None else ()
         active = task is not None and is_working(task)
         stopping = task is not None and task.stopping
         connected = self._stores.session.state == "ready"
-        steers = self._store.requests.steers
+        steers = self._store.commands.steers
         has_begun = task is not None
         self.composer.show_state(ComposerState(active, steers, stopping, question, connected, has_begun, choices))
 
@@ -166,7 +166,7 @@ class InputPanelView(QWidget):
             elif payload.text:
                 self.composer.attachments.add([self._pasted.save_text(payload.text)])
         except OSError as error:
-            self._store.requests.failed.emit(
+            self._store.commands.failed.emit(
                 tr("Couldn't save the pasted content: {error}.").format(error=error.strerror)
             )
 
@@ -181,20 +181,20 @@ class InputPanelView(QWidget):
         self._stores.personalities.changed.connect(self._show_option_defaults)
         self._models.changed.connect(self._show_option_defaults)
         self._stores.sandbox.changed.connect(self._show_option_defaults)
-        store.requests.unsent.connect(self._on_unsent)
+        store.commands.unsent.connect(self._on_unsent)
         self.context.summarise_requested.connect(store.context.summarise)
         composer.submitted.connect(self._on_submitted)
-        composer.queued.connect(store.requests.follow_up)
+        composer.queued.connect(store.commands.follow_up)
         composer.content_dropped.connect(self.attach_content)
         composer.history_step_requested.connect(self._on_history_step_requested)
         composer.attachments.changed.connect(self._on_files_changed)
         composer.attachments.dropped.connect(self._pasted.delete)
-        composer.attachments.refused.connect(store.requests.failed)
+        composer.attachments.refused.connect(store.commands.failed)
         composer.attachments.folder_dropped.connect(self._on_folder_dropped)
-        composer.stop_requested.connect(store.requests.stop)
-        self.status.try_now_requested.connect(store.requests.try_now)
+        composer.stop_requested.connect(store.commands.stop)
+        self.status.try_now_requested.connect(store.commands.try_now)
         for switch in (self.status.mode, self.context):
-            switch.mode_requested.connect(store.requests.set_mode)
+            switch.mode_requested.connect(store.commands.set_mode)
         self.queue.focus_released.connect(composer.setFocus)
         self.task_options.changed.connect(self._on_options_changed)
         self.approval_mode.chosen.connect(self._on_mode_chosen)
@@ -218,7 +218,7 @@ class InputPanelView(QWidget):
         self.composer.set_text("")
         self.composer.attachments.clear()
         self._has_sent = True
-        self._store.requests.ask_models(text, models, paths)
+        self._store.commands.ask_models(text, models, paths)
         self.sent.emit()
 
     def _show_agents(self) -> None:
@@ -251,7 +251,7 @@ class InputPanelView(QWidget):
         self._apply_options()
 
     def _apply_options(self) -> None:
-        self._store.requests.options = self.task_options.options
+        self._store.commands.options = self.task_options.options
 
     def _show_approve(self) -> None:
         """The mode of an existing conversation is what the engine says."""
@@ -264,7 +264,7 @@ class InputPanelView(QWidget):
             self.task_options.set_approve(mode)
             self._apply_options()
         else:
-            self._store.requests.set_approve(mode)
+            self._store.commands.set_approve(mode)
         self.options_changed.emit(replace(self.task_options.options, approve=mode))
 
     def _on_submitted(self, text: str, paths: tuple[str, ...]) -> None:
@@ -273,7 +273,7 @@ class InputPanelView(QWidget):
             self.model_missing.emit()
             return
         self._has_sent = True
-        self._store.requests.send(text, paths)
+        self._store.commands.send(text, paths)
         self.sent.emit()
 
     def _on_unsent(self, text: str, paths: tuple[str, ...]) -> None:
@@ -319,9 +319,9 @@ class InputPanelView(QWidget):
             self.task_options.set_folder(path)
 
     def _on_writing(self) -> None:
-        self._store.requests.prepare(self.task_options.model)
+        self._store.commands.prepare(self.task_options.model)
 
     def _on_options_changed(self) -> None:
         self._apply_options()
-        self._store.requests.prepare_model(self.task_options.model)
+        self._store.commands.prepare_model(self.task_options.model)
         self.options_changed.emit(self.task_options.options)

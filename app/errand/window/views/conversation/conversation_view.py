@@ -188,7 +188,7 @@ class ConversationView(QWidget):
 
         If it is not visible it is only shown: nobody should allow what they have not seen.
         """
-        approval = next((ask for ask in self.store.requests.waiting if ask.kind == "approval"), None)
+        approval = next((ask for ask in self.store.commands.waiting if ask.kind == "approval"), None)
         row = self._row_of(approval) if approval is not None else None
         if approval is None or row is None:
             return
@@ -199,7 +199,7 @@ class ConversationView(QWidget):
 
     def pause_or_resume(self) -> None:
         """Pause or resume the task; the next key is typed into the composer."""
-        self.store.requests.pause_or_resume()
+        self.store.commands.pause_or_resume()
         self.composer.setFocus()
 
     def find_next(self, *, forward: bool) -> None:
@@ -263,10 +263,10 @@ class ConversationView(QWidget):
         self.panels.export_requested.connect(self.dialogs.export)
         self.input_panel.agents.compare_requested.connect(self.dialogs.compare)
         self.input_panel.task_options.ask_models_requested.connect(self.dialogs.ask_models)
-        self.store.requests.compared.connect(self.dialogs.compare)
+        self.store.commands.compared.connect(self.dialogs.compare)
         self.store.branches.compare_requested.connect(self.dialogs.compare)
-        self.store.requests.workspace_requested.connect(self.dialogs.ask_for_workspace)
-        for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
+        self.store.commands.workspace_requested.connect(self.dialogs.ask_for_workspace)
+        for signal in (store.reset, store.inserted, store.removed, store.commands.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)
         store.loaded.connect(self._show_task)
@@ -352,7 +352,7 @@ class ConversationView(QWidget):
 
     def _on_choice_entered(self, number: int) -> None:
         """An ask that is not visible is only shown: nobody should answer what they have not seen."""
-        ask = self.store.requests.question or self.store.next_ask
+        ask = self.store.commands.question or self.store.next_ask
         row = self._row_of(ask) if ask is not None else None
         if row is not None and self.transcript.choose(row, number):
             self.composer.set_text("")
@@ -368,7 +368,7 @@ class ConversationView(QWidget):
         self.notices.put("no_model", None)
         self.notices.clear_message()
         if self.store.conversation_id is None:
-            self._welcome_store.add(self.store.requests.options.workspace)
+            self._welcome_store.add(self.store.commands.options.workspace)
 
     def _on_notice_action(self, kind: NoticeKind, number: int) -> None:
         match kind:

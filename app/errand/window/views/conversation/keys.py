@@ -112,7 +112,7 @@ class EscapeKey(QObject):
             self._input_panel.composer.setFocus()
         elif self._stop_timer.isActive():
             self._disarm()
-            self._store.requests.stop()
+            self._store.commands.stop()
         else:
             self._stop_timer.start()
             self._notices.remind(_PRESS_AGAIN)

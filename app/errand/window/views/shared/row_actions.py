@@ -115,7 +115,7 @@ class ConversationRowActions:
         self.open_agent = store.agents.show_agent
         self.open_source = store.source_requested.emit
         self.forget = store.forget_requested.emit
-        self.stop_task = store.requests.stop_task
+        self.stop_task = store.commands.stop_task
         self.pictures = store.pictures
         self._models = models
         self._store = store

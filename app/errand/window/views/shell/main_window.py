@@ -149,8 +149,8 @@ class MainWindow(QMainWindow):
         conversations, tab_bar = self.conversations, self.tabs.bar
         return {
             "new_task": conversations.new,
-            "stop": lambda: conversations.active.store.requests.stop(),
-            "stop_all": lambda: conversations.active.store.requests.stop_all(),
+            "stop": lambda: conversations.active.store.commands.stop(),
+            "stop_all": lambda: conversations.active.store.commands.stop_all(),
             "pause": lambda: conversations.active.pause_or_resume(),
             "next_ask": conversations.go_to_next_ask,
             "allow_once": lambda: conversations.active.allow_once(),

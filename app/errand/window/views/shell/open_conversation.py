@@ -128,7 +128,7 @@ class OpenConversation(QObject):
         view.draft_changed.connect(self._on_draft_changed)
         view.input_panel.files_changed.connect(self._on_files_changed)
         view.store.title_changed.connect(self._on_title_changed)
-        view.store.requests.stored.connect(self._on_stored)
+        view.store.commands.stored.connect(self._on_stored)
 
     def _on_draft_changed(self, text: str) -> None:
         self._factory.state.set_draft(self.conversation_id, text)
