@@ -1,6 +1,6 @@
 """The lines of a diff: numbers, folds, words, escaped and shortened text, two columns."""
 
-from errand.window.widgets.diff_lines import (
+from errand.window.widgets.diff.lines import (
     DiffLine,
     changed_words,
     diff_lines,

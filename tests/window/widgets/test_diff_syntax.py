@@ -12,7 +12,7 @@ from errand.window.rows.code_view import DiffView
 from errand.window.theme.theme import Theme
 from errand.window.views.review.diff_pane import DiffPane
 from errand.window.widgets.code_excerpt import CodeBoxView
-from errand.window.widgets.diff_lines import diff_lines
+from errand.window.widgets.diff.lines import diff_lines
 from errand.window.widgets.highlighting import language_of
 
 HEADER = "@@ -1,4 +1,5 @@"

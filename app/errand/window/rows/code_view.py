@@ -22,8 +22,8 @@ from PySide6.QtWidgets import QWidget
 from errand.translation import tr
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
-from errand.window.widgets.diff_gutter import DiffGutter, VisibleBlock
-from errand.window.widgets.diff_lines import DiffLine
+from errand.window.widgets.diff.gutter import DiffGutter, VisibleBlock
+from errand.window.widgets.diff.lines import DiffLine
 from errand.window.widgets.highlighting import HighlightedRun, TokenKind, highlight, highlight_once
 
 # Streaming code is highlighted line by line; in a string or comment of more than this it waits for the end.

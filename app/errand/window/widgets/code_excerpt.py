@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
 from errand.translation import tr, trn
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
-from errand.window.widgets.diff_gutter import DiffGutter, plain_text_blocks
-from errand.window.widgets.diff_lines import diff_lines, diff_name
+from errand.window.widgets.diff.gutter import DiffGutter, plain_text_blocks
+from errand.window.widgets.diff.lines import diff_lines, diff_name
 
 _EDGE = 16
 _SIDES = 18

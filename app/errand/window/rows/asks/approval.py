@@ -21,8 +21,8 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import ShortcutToolTip
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
-from errand.window.widgets.diff_head import DiffHeadView
-from errand.window.widgets.diff_lines import diff_name
+from errand.window.widgets.diff.head import DiffHeadView
+from errand.window.widgets.diff.lines import diff_name
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _NAME = tr("Tell the agent why (it continues after reading this)")

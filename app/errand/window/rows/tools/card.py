@@ -21,8 +21,8 @@ from errand.window.rows.row import ToolCallRow
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import CopyButton, IconButton, ShortcutToolTip
-from errand.window.widgets.diff_head import DiffHeadView
-from errand.window.widgets.diff_lines import diff_lines, diff_name
+from errand.window.widgets.diff.head import DiffHeadView
+from errand.window.widgets.diff.lines import diff_lines, diff_name
 from errand.window.widgets.labels import TextLabel
 
 _MAX_LINES = 20

@@ -17,7 +17,7 @@ from errand.window.rows.tools.line import line_of
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
-from errand.window.widgets.diff_lines import diff_lines
+from errand.window.widgets.diff.lines import diff_lines
 
 _TICK_MS = 1000
 

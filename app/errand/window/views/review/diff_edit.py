@@ -7,8 +7,8 @@ from PySide6.QtGui import QContextMenuEvent, QCursor, QMouseEvent, QPainter, QPa
 from PySide6.QtWidgets import QPlainTextEdit
 
 from errand.window.theme.theme import Theme
-from errand.window.widgets.diff_gutter import Columns, DiffGutter, plain_text_blocks
-from errand.window.widgets.diff_lines import DiffLine
+from errand.window.widgets.diff.gutter import Columns, DiffGutter, plain_text_blocks
+from errand.window.widgets.diff.lines import DiffLine
 
 _CHANGES = ("added", "removed")
 

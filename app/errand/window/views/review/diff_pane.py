@@ -11,7 +11,7 @@ from errand.translation import tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.review.diff_edit import DiffEdit, link_scrolling
-from errand.window.widgets.diff_lines import DiffLine, diff_lines, side_by_side
+from errand.window.widgets.diff.lines import DiffLine, diff_lines, side_by_side
 
 # Nobody reads further, and Qt lays out a line as a whole.
 _LONGEST_LINE = 2_000

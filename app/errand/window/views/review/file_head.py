@@ -9,7 +9,7 @@ from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.review.review_head import can_redo, can_undo
 from errand.window.widgets.buttons import IconButton
-from errand.window.widgets.diff_head import DiffHeadView
+from errand.window.widgets.diff.head import DiffHeadView
 from errand.window.widgets.labels import TextLabel
 
 

@@ -9,7 +9,7 @@ from errand.client.safe_text import escape_hidden_line
 from errand.translation import grouped, tr, trn
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import CopyButton
-from errand.window.widgets.diff_lines import diff_lines, diff_name, is_complete, line_counts
+from errand.window.widgets.diff.lines import diff_lines, diff_name, is_complete, line_counts
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _COPY = tr("Copy as patch")

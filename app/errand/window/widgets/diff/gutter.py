@@ -9,8 +9,8 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QTextBlo
 from PySide6.QtWidgets import QAbstractScrollArea, QPlainTextEdit, QWidget
 
 from errand.window.theme.theme import Theme
-from errand.window.widgets.diff_lines import DiffLine, changed_words, paired
-from errand.window.widgets.diff_syntax import DiffSyntax
+from errand.window.widgets.diff.lines import DiffLine, changed_words, paired
+from errand.window.widgets.diff.syntax import DiffSyntax
 from errand.window.widgets.highlighting import language_of
 
 _BAR = 3

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextLayout
 
 from errand.window.theme.theme import Theme
-from errand.window.widgets.diff_lines import DiffLine
+from errand.window.widgets.diff.lines import DiffLine
 from errand.window.widgets.highlighting import LONGEST_LINE, HighlightedRun, TokenKind, highlight_once
 
 _CODE = ("context", "added", "removed")
