@@ -17,6 +17,7 @@ from errand.paths import Paths
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from tests.support.command_line import engine_home
+from tests.support.disks import filled, small_disk
 from tests.support.warm_errand import ForkedEngine
 
 ROOT = Path(__file__).parents[2]
@@ -119,6 +120,14 @@ async def test_failed_engine_start_reports_its_last_output(paths: Paths) -> None
     paths.settings.write_text("{ not JSON", encoding="utf-8")
     with pytest.raises(LaunchError, match="settings"):
         await connect(paths, "test")
+
+
+async def test_an_engine_that_finds_no_space_to_start_in_is_told_as_a_full_disk(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        paths = Paths(disk / "data")
+        paths.prepare()
+        with filled(disk), pytest.raises(LaunchError, match="The disk of .*data is full: free some space"):
+            await connect(paths, "test")
 
 
 async def test_a_second_engine_names_the_process_that_has_the_directory(paths: Paths) -> None:

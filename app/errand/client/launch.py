@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from errand.paths import Paths
 from errand.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
 
 _MOST_OUTPUT = 2_000
+_LEAST_FREE = 1_000_000  # with less, an engine cannot even say what it lacks
 
 _START_S = 30.0
 _POLL_S = 0.005
@@ -51,6 +53,8 @@ class EngineProcess:
     def output_tail(self) -> str:
         """The end of its output, for people."""
         text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_MOST_OUTPUT:]
+        if not text and shutil.disk_usage(self._output.parent).free < _LEAST_FREE:
+            return f"The disk of {self._output.parents[1]} is full: free some space and try again."
         shown = f"It said:\n{text}" if text else "It said nothing."
         return (
             f"{shown}\nIts exit code was {self._process.returncode}; {self._output} and engine.log beside it have more."

@@ -1,5 +1,7 @@
 """Sessions of other programs that are on this machine: found, shown, taken in by choice."""
 
+import os
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -8,6 +10,7 @@ from errand.protocol.data import DataImportResult, FoundSessions
 from tests.support.command_line import Errand
 from tests.support.stored_records import on_both
 
+_REAL = Path(__file__).parents[2] / "engine" / "data" / "importers" / "files" / "real"
 _AT = "2026-11-23T19:06:41.000Z"
 
 
@@ -89,3 +92,18 @@ async def test_what_is_no_session_a_link_and_a_broken_database_stop_nothing(own_
     assert (pi.sessions, pi.new) == (1, 1)
     assert opencode.sessions == 0 and "cannot be read" in opencode.problem
     assert "opencode.db cannot be read" in " ".join(shown.out.split())
+
+
+async def test_a_session_of_several_files_counts_even_if_the_newest_of_them_says_nothing(
+    own_errand: Errand, tmp_path: Path
+) -> None:
+    home = {"HOME": str(tmp_path)}
+    chats = tmp_path / ".gemini" / "tmp" / "work" / "chats"
+    shutil.copytree(_REAL / "gemini" / "work" / "chats", chats)
+    os.utime(chats / "session-2026-11-23T19-07-bc54ec71.jsonl", (1_000_000_000, 1_000_000_000))
+    (found,) = _found((await own_errand.run("import", "--json", variables=home)).out)
+    taken = await own_errand.run("import", "--yes", variables=home)
+    (after,) = _found((await own_errand.run("import", "--json", variables=home)).out)
+    assert (found.program, found.sessions, found.new) == ("gemini-cli", 1, 1)
+    assert "1 conversation, 15 messages" in taken.out
+    assert (after.new, after.grown, after.present) == (0, 0, 1)

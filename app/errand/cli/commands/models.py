@@ -34,6 +34,7 @@ from errand.translation import tr
 
 # Prefix of a model id whose tool calls are written as text; the provider is the same.
 _AS_TEXT = "react/"
+_SCRIPTED = "scripted"
 
 NO_MODELS_TEXT = tr(
     "No model is set up. Set a key such as OPENAI_API_KEY, ANTHROPIC_API_KEY "
@@ -123,8 +124,8 @@ def format_test(name: str, result: ModelTestResult, style: Style) -> str:
 
 
 def format_ready(found: ModelListResult, style: Style) -> list[str]:
-    """The usable providers, one per line."""
-    ready = [provider for provider in found.providers if provider.ready]
+    """The usable providers, one per line, without the scripts of the tour."""
+    ready = [provider for provider in found.providers if provider.ready and provider.name != _SCRIPTED]
     return [
         f"{_status(provider, style)} {plain(provider.title)}  {style.join(_source(provider), _list_date(provider))}"
         for provider in ready

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -55,10 +55,10 @@ class Place:
 
 @dataclass(slots=True)
 class _Session:
-    """`end` is when its file was written to."""
+    """In one file or in several: gemini-cli begins another when a session is resumed. `end`: the newest was written."""
 
     source_id: str
-    path: Path
+    paths: tuple[Path, ...]
     size: int
     end: datetime
 
@@ -182,7 +182,7 @@ def _look_into_database(place: Place, look: _Look) -> None:
     look.bytes = place.path.stat().st_size
     for source_id, milliseconds in opencode_database.sessions(place.path):
         end = datetime.fromtimestamp(milliseconds / 1000, UTC)
-        look.sessions[source_id] = _Session(source_id, place.path, 0, end)
+        look.sessions[source_id] = _Session(source_id, (place.path,), 0, end)
 
 
 def _look_into_folder(place: Place, look: _Look) -> None:
@@ -200,7 +200,12 @@ def _look_into_folder(place: Place, look: _Look) -> None:
             source_id = _id_in(path, place.id_sign)
         if source_id:
             end = datetime.fromtimestamp(facts.st_mtime, UTC)
-            look.sessions.setdefault(source_id, _Session(source_id, path, facts.st_size, end))
+            newer = look.sessions.get(source_id)
+            if newer is None:
+                look.sessions[source_id] = _Session(source_id, (path,), facts.st_size, end)
+            else:
+                paths = (*newer.paths, path)
+                look.sessions[source_id] = replace(newer, paths=paths, size=newer.size + facts.st_size)
     if len(files) == _MOST_FILES:
         look.problem = f"There are more than {_MOST_FILES:,} files in {place.path}: the others were not looked at."
 
@@ -242,8 +247,12 @@ def _sorted_out(
 
 
 def _read(place: Place, session: _Session, paths: Paths) -> list[FoundConversation]:
-    """The conversation of a session, with pictures in a temporary folder."""
+    """The conversation of a session, once for each file that has a part of it, with pictures in a temporary folder."""
     sources = Sources(paths)
     if place.program == opencode.PROGRAM:
         return list(sources.of_database(place.path, (session.source_id,)))
-    return [found for found in sources.of(session.path) if found.imported.bundle.nodes][:1]
+    return [found for path in session.paths for found in _first_with_messages(sources, path)]
+
+
+def _first_with_messages(sources: Sources, path: Path) -> list[FoundConversation]:
+    return [found for found in sources.of(path) if found.imported.bundle.nodes][:1]
