@@ -126,7 +126,7 @@ async def test_an_engine_that_finds_no_space_to_start_in_is_told_as_a_full_disk(
     with small_disk(tmp_path / "disk") as disk:
         paths = Paths(disk / "data")
         paths.prepare()
-        with filled(disk), pytest.raises(LaunchError, match="The disk of .*data is full: free some space"):
+        with filled(disk), pytest.raises(LaunchError, match=r"The disk of .*data is full: free some space"):
             await connect(paths, "test")
 
 

@@ -71,12 +71,14 @@ class ModelEndpoint:
         if origin := self.origin():
             return origin
         if self.provider.own:
-            return f"Check the key of {self.provider.title} in the settings, under Models and keys."
+            title, name = self.provider.title, self.provider.name
+            return f"Check the key of {title}: `errand keys set {name}`, or the settings under Models and keys."
         if not self.provider.key_variables:
             return "Check the settings of that server: it requires a key."
         if not self.provider.needs_key:
             return f"Check the key given with --api-key-env, or {self.provider.key_variables[0]}."
-        return f"Check the variable {self.provider.key_variables[0]}, or store a key in the settings."
+        store = f"store a key with `errand keys set {self.provider.name}`"
+        return f"Check the variable {self.provider.key_variables[0]}, or {store}."
 
     @property
     def _key_header(self) -> str:
