@@ -2,9 +2,12 @@
 
 from datetime import UTC, datetime
 
+import msgspec
+
 from errand.cli.rendering.tree import tree_lines
 from errand.cli.terminal.style import PLAIN, Style
 from errand.protocol.conversations import ConversationTreeResult, Role, TreeHead, TreeNode
+from tests.support.protocol_events import task
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -35,6 +38,13 @@ def test_replies_of_a_task_are_one_line_as_long_as_nothing_branches_off() -> Non
         "├ agent: text 4",
         "└ you: text 5",
     ]
+
+
+def test_a_reply_that_only_completes_its_task_is_shown_by_the_summary() -> None:
+    end = msgspec.structs.replace(node("2", "1"), text="task_complete")
+    ended = task("completed", stop_reason="completed", summary="All tests pass.")
+    found = ConversationTreeResult(nodes=(node("1", None, "user"), end), agents=(), tasks=(ended,))
+    assert [line[10:] for line in tree_lines(found, PLAIN, 80)] == ["you: text 1", "agent: All tests pass."]
 
 
 def test_lanes_of_branches_are_drawn_to_their_ends_also_without_unicode() -> None:

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import columns, escape_hidden_line, one_line, short_id
 from errand.protocol.conversations import ConversationTreeResult, TreeNode
 from errand.translation import tr, trn
 
 _MOST_LANES = 12
+_COMPLETES = "task_complete"  # the text of a reply that is nothing but this call
 _LANE_SIGNS = {True: ("├ ", "└ ", "│ "), False: ("+ ", "` ", "| ")}
 _NARROWEST_TEXT = 20
 
@@ -31,12 +34,15 @@ def tree_lines(found: ConversationTreeResult, style: Style, width: int) -> list[
     for head in found.heads:
         heads.setdefault(head.node_id, []).append(names.get(head.agent_id, ""))
     speakers = {task.id: names.get(task.agent_id, "") for task in found.tasks}
+    summaries = {task.id: task.summary for task in found.tasks}
     fork, last, lane = _LANE_SIGNS[style.unicode]
     lines: list[str] = []
     waiting = _below(children.get(None, []), "", (fork, last, lane))
     while waiting:
         place = waiting.pop()
         node, turns = _folded(place.node, children, heads)
+        if node.text == _COMPLETES and (summary := summaries.get(node.task_id or "")):
+            node = msgspec.structs.replace(node, text=summary)
         lines.append(_line(place.before, node, turns, speakers, heads.get(node.id, []), style, width))
         waiting += _below(children.get(node.id, []), place.below, (fork, last, lane))
     return lines
