@@ -1,11 +1,11 @@
-"""Conversations, nodes, comparisons, chats with one agent."""
+"""Conversations, their nodes, and chats with one agent."""
 
 from typing import Literal
 
 from errand.protocol.agents import Agent, Color
 from errand.protocol.base import DerivedId, Method, Timestamp, Wire
 from errand.protocol.blocks import Block, TextBlock
-from errand.protocol.tasks import ApproveMode, NetworkMode, Task, TaskStartParams
+from errand.protocol.tasks import ApproveMode, NetworkMode, Task
 from errand.protocol.usage import Usage
 
 Role = Literal["user", "assistant", "tool_result", "system"]
@@ -350,63 +350,6 @@ class AgentChatResult(Wire, frozen=True, kw_only=True):
     branched: bool
 
 
-class TaskCompareModelsParams(Wire, frozen=True, kw_only=True):
-    """Send one message to 2 to 8 models at once; each reply gets a branch.
-
-    The first model runs on the agent that `start` names, each other one on an agent beside it. `start.model` is
-    ignored; `start.task_id` names the first task, the others append `_2`, `_3` …. `start.api_key` goes only to
-    models of the first model's provider, `start.api_base` only to models of `openai_compatible`.
-    """
-
-    models: tuple[str, ...]
-    start: TaskStartParams
-
-
-class TaskCompareModelsResult(Wire, frozen=True, kw_only=True):
-    """`tasks` has the order of the models. `node_id` is the message that all of them answer."""
-
-    tasks: tuple[Task, ...]
-    node_id: str
-
-
-class ConversationCompareParams(Wire, frozen=True, kw_only=True):
-    """Two branches of one conversation, each named by its last node; returns at most `limit` nodes of each."""
-
-    a_node_id: str
-    b_node_id: str
-    limit: int = 500
-
-
-class BranchSide(Wire, frozen=True, kw_only=True):
-    """The nodes of one branch that the other does not have, from where they part, oldest first.
-
-    `count` is the total number of these nodes. `usage` sums their replies, `tasks` are the tasks that wrote them.
-    """
-
-    nodes: tuple[Node, ...]
-    count: int
-    tasks: tuple[Task, ...]
-    usage: Usage
-
-
-class ConversationCompareResult(Wire, frozen=True, kw_only=True):
-    """`ancestor_id` is the last common node, null if there is none."""
-
-    conversation_id: str
-    ancestor_id: str | None
-    a: BranchSide
-    b: BranchSide
-
-
-TASK_COMPARE_MODELS = Method(
-    "task/compare_models",
-    TaskCompareModelsParams,
-    TaskCompareModelsResult,
-    True,
-    "Send one message to several models.",
-    makes=DerivedId("start.task_id", "task"),
-)
-
 CONVERSATION_LIST = Method(
     "conversation/list",
     ConversationListParams,
@@ -463,14 +406,6 @@ CONVERSATION_TREE = Method(
     "Get the whole tree of a conversation.",
 )
 
-CONVERSATION_COMPARE = Method(
-    "conversation/compare",
-    ConversationCompareParams,
-    ConversationCompareResult,
-    False,
-    "Compare two branches from the point where they diverge.",
-)
-
 AGENT_CHAT = Method(
     "agent/chat",
     AgentChatParams,
@@ -481,7 +416,6 @@ AGENT_CHAT = Method(
 )
 
 METHODS = (
-    TASK_COMPARE_MODELS,
     CONVERSATION_LIST,
     CONVERSATION_GET,
     CONVERSATION_NODES,
@@ -489,6 +423,5 @@ METHODS = (
     CONVERSATION_FIND_NODES,
     CONVERSATION_SEARCH,
     CONVERSATION_CHANGE,
-    CONVERSATION_COMPARE,
     AGENT_CHAT,
 )

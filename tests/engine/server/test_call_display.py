@@ -5,7 +5,8 @@ import msgspec
 from errand.engine.tools.call_display import with_facts
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, ResultFacts, ToolCallBlock, ToolResultBlock
-from errand.protocol.conversations import ConversationCompareResult, ConversationNodesResult, Node
+from errand.protocol.comparisons import ConversationCompareResult
+from errand.protocol.conversations import ConversationNodesResult, Node
 from errand.protocol.engine import SubscribeResult
 from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
 from tests.support.connections import raw_client

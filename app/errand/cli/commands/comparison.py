@@ -24,14 +24,14 @@ from errand.client.launch import connect
 from errand.client.number_format import duration, money, tokens
 from errand.paths import Paths
 from errand.protocol.blocks import TextBlock, ToolCallBlock
-from errand.protocol.conversations import (
+from errand.protocol.comparisons import (
     CONVERSATION_COMPARE,
     TASK_COMPARE_MODELS,
     BranchSide,
     ConversationCompareParams,
-    Node,
     TaskCompareModelsParams,
 )
+from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, EventRecord, TaskUpdate
 from errand.protocol.tasks import Task
 from errand.translation import tr, trn

@@ -12,6 +12,7 @@ from errand.engine.server.handlers import (
     asks,
     background,
     changes,
+    comparisons,
     context,
     conversations,
     data,
@@ -30,7 +31,8 @@ from errand.engine.server.route import ServedMethod
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.engine.tools.shell.environment import client_environment
-from errand.protocol.conversations import AGENT_CHAT, TASK_COMPARE_MODELS
+from errand.protocol.comparisons import TASK_COMPARE_MODELS
+from errand.protocol.conversations import AGENT_CHAT
 from errand.protocol.engine import CHALLENGE, INITIALIZE
 from errand.protocol.methods import FailureObject, Response
 from errand.protocol.tasks import TASK_RESUME, TASK_RETRY, TASK_START
@@ -52,7 +54,7 @@ ROUTES: tuple[ServedMethod, ...] = (
     *memory.HANDLERS,
     *context.HANDLERS,
     *context.PROMPT_HANDLERS,
-    *conversations.COMPARISON_HANDLERS,
+    *comparisons.HANDLERS,
     *settings.HANDLERS,
     *skills.HANDLERS,
     *pictures.HANDLERS,

@@ -7,7 +7,7 @@ import pytest
 
 from errand.engine.agent.tasks.comparison import compare_branches
 from errand.engine.core.errors import ConfigurationError, InvalidParams, NotFound
-from errand.protocol.conversations import ConversationCompareParams, TaskCompareModelsParams, TaskCompareModelsResult
+from errand.protocol.comparisons import ConversationCompareParams, TaskCompareModelsParams, TaskCompareModelsResult
 from errand.protocol.tasks import TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply

@@ -14,14 +14,14 @@ from errand.engine.models.catalog.configured import default_api_base
 from errand.engine.models.router import ModelRouter
 from errand.engine.storage.database import Database
 from errand.engine.tools.call_display import with_displays
-from errand.protocol.conversations import (
+from errand.protocol.comparisons import (
     BranchSide,
     ConversationCompareParams,
     ConversationCompareResult,
-    Node,
     TaskCompareModelsParams,
     TaskCompareModelsResult,
 )
+from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task, TaskStartParams
 from errand.protocol.usage import Usage, add_usage
 

@@ -1,10 +1,9 @@
-"""Handlers of conversations, nodes, search and comparisons."""
+"""Handlers of conversations, nodes and search."""
 
 from datetime import UTC, datetime
 
 import msgspec
 
-from errand.engine.agent.tasks.comparison import compare_branches
 from errand.engine.agent.tasks.task_target import with_workspace, workspace_folder
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.server.route import Route, page_size, part_of
@@ -15,19 +14,15 @@ from errand.engine.tools.call_display import with_displays
 from errand.protocol.agents import first_agent
 from errand.protocol.conversations import (
     CONVERSATION_CHANGE,
-    CONVERSATION_COMPARE,
     CONVERSATION_FIND_NODES,
     CONVERSATION_GET,
     CONVERSATION_LIST,
     CONVERSATION_NODES,
     CONVERSATION_SEARCH,
     CONVERSATION_TREE,
-    TASK_COMPARE_MODELS,
     Conversation,
     ConversationChangeParams,
     ConversationChangeResult,
-    ConversationCompareParams,
-    ConversationCompareResult,
     ConversationFindNodesParams,
     ConversationFindNodesResult,
     ConversationGetParams,
@@ -40,8 +35,6 @@ from errand.protocol.conversations import (
     ConversationSearchResult,
     ConversationTreeParams,
     ConversationTreeResult,
-    TaskCompareModelsParams,
-    TaskCompareModelsResult,
     TreeHead,
     TurnTaking,
 )
@@ -222,17 +215,3 @@ HANDLERS = (
     Route(CONVERSATION_SEARCH, search),
     Route(CONVERSATION_CHANGE, change),
 )
-
-
-async def ask(services: Services, session: ClientSession, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
-    return await services.comparison.ask(params)
-
-
-async def compare(
-    services: Services, session: ClientSession, params: ConversationCompareParams
-) -> ConversationCompareResult:
-    page_size(params.limit)
-    return await compare_branches(params, services.database)
-
-
-COMPARISON_HANDLERS = (Route(TASK_COMPARE_MODELS, ask), Route(CONVERSATION_COMPARE, compare))

@@ -9,13 +9,8 @@ from PySide6.QtCore import QObject, Signal
 
 from errand.client.errors import CallError
 from errand.protocol.asks import Ask, AskAnswerParams
-from errand.protocol.conversations import (
-    CONVERSATION_CHANGE,
-    TASK_COMPARE_MODELS,
-    Conversation,
-    ConversationChangeParams,
-    TaskCompareModelsParams,
-)
+from errand.protocol.comparisons import TASK_COMPARE_MODELS, TaskCompareModelsParams
+from errand.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams
 from errand.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
 from errand.protocol.settings import MODEL_WARM_UP, ModelWarmUpParams
 from errand.protocol.tasks import (
