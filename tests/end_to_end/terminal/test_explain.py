@@ -18,7 +18,7 @@ async def test_a_command_a_path_and_an_address_are_explained(errand: Errand) -> 
     assert "part 2  |   'wc' '-l'  > 'b'\n" in command.out
     assert "also    ask, redirect: it writes to b\n" in command.out
     path = await errand.run("explain", "--path", "../x")
-    assert path.out.startswith("deny: never allowed: ../x leaves the workspace by ..\nrule    path\n")
+    assert path.out.startswith("deny: ../x leaves the workspace by ..\nrule    path\n")
     assert "`errand grants` lists what you allowed and denied\n" in path.out
     address = await errand.run("explain", "--address", "http://localhost@evil.example/")
     assert address.out == "deny: a name before @ hides the real host\nrule    address\n"

@@ -45,6 +45,8 @@ async def test_a_conversation_is_pinned_archived_found_by_title_and_restored(per
     QTest.keyClick(sidebar.search, Qt.Key.Key_Return)  # before any result: the first one that arrives is opened
     await person.until(lambda: person.front.store.title == "An unlikely marmalade")
     assert sidebar.results.lines == ("An unlikely marmalade",)
+    assert sidebar.results.isVisible()
+    assert any(row.entry.asks and row.isVisible() for row in sidebar.inbox.rows), "a search hides nothing that waits"
     person.window.commands.trigger("search")
     QTest.keyClick(sidebar.search, Qt.Key.Key_Escape)
     await person.press("Archived", sidebar)

@@ -312,7 +312,7 @@ def nested(depth: int) -> str:
 
 
 def test_the_floor_holds_for_a_nested_shell(house: House) -> None:
-    assert house.command(nested(5), "all").reason == "never allowed: it would delete the system or the home directory"
+    assert house.command(nested(5), "all").reason == "it would delete the system or the home directory"
 
 
 @pytest.mark.parametrize("line", ["env " * 30_000 + "rm", "eval " * 20_000 + "rm", "rm " * 60_000])

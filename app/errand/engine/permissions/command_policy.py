@@ -92,7 +92,7 @@ def judge_command(line: str, context: CommandContext, rules: Sequence[CommandRul
         return CommandDecision(windows_shells.judge(line, rules))
     reason, found = floor_reason(line, context.places.home, context.folder)
     if reason is not None:
-        return CommandDecision(deny("hard floor", f"never allowed: {reason}"), is_complete=found.is_complete)
+        return CommandDecision(deny("hard floor", reason), is_complete=found.is_complete)
     for command in found.commands:
         if command.program.removesuffix(".exe") in windows_shells.NAMES:
             inner = windows_shells.judge(" ".join(command.words), rules)

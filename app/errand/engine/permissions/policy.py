@@ -126,7 +126,7 @@ def _of_command(access: Access, line: str, terms: _Terms) -> Decision:
     folder = str(access.reads[0]) if access.reads else places.workspace
     for path in (*access.reads, *access.writes):
         if closed := places.closed_folder_of(str(path)):
-            return _in_mode(deny("closed folder", f"never allowed: {closed} is closed to tools"), terms.approve, None)
+            return _in_mode(deny("closed folder", f"{closed} is closed to tools"), terms.approve, None)
     context = CommandContext(
         places,
         folder,

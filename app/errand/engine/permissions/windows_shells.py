@@ -33,7 +33,7 @@ _FORK_BOMB = re.compile(r"%0\s*\|\s*%0|:\w+\s*\n?\s*start\s+\S*%0", re.IGNORECAS
 def judge(line: str, rules: Sequence[CommandRule]) -> Finding:
     """Judge a command line of PowerShell or cmd."""
     if _FORK_BOMB.search(line[:10_000]):
-        return deny("hard floor", "never allowed: a fork bomb would stop this computer")
+        return deny("hard floor", "a fork bomb would stop this computer")
     waiting, nested = [line], 0
     while waiting:
         before: list[str] = []
@@ -56,13 +56,13 @@ def _of_part(words: list[str], before: list[str], rules: Sequence[CommandRule], 
         name = _name(word)
         acts = name in _DELETES or name in _FORMATS
         if (at == 0 or acts) and (reason := _floor(name, words[at + 1 :], before)):
-            return deny("hard floor", f"never allowed: {reason}")
+            return deny("hard floor", reason)
         if any(_matches(rule, words[at : at + len(rule.argv)], line) for rule in rules):
             return deny("your deny rule", "you denied this")
         if acts:
             return None
     if words[:1] == ["clean"] and any(_name(one) == "select" for one in before):
-        return deny("hard floor", "never allowed: it would format a disk")
+        return deny("hard floor", "it would format a disk")
     return None
 
 
