@@ -79,8 +79,7 @@ class KeepMarkView(QLabel):
         self.setAccessibleName(_WORDS)
         self.hide()
         context.kept_changed.connect(self._show)
-        theme.changed.connect(self._paint)
-        self._paint()
+        theme.changed.connect(self._show)
 
     def show_at(self, node_id: str) -> None:
         """`node_id` is empty for a row without a mark, such as the second part of a reply."""
@@ -88,11 +87,12 @@ class KeepMarkView(QLabel):
         self._show()
 
     def _show(self) -> None:
-        self.setVisible(bool(self._node_id) and self._context.is_kept(self._node_id))
-
-    def _paint(self) -> None:
-        size = QSize(self.width(), self.height())
-        self.setPixmap(self._theme.icon("pin", "accent").pixmap(size, self.devicePixelRatioF()))
+        """Most messages never have the mark, so it is drawn when it is shown."""
+        is_kept = bool(self._node_id) and self._context.is_kept(self._node_id)
+        if is_kept:
+            size = QSize(self.width(), self.height())
+            self.setPixmap(self._theme.icon("pin", "accent").pixmap(size, self.devicePixelRatioF()))
+        self.setVisible(is_kept)
 
 
 class BranchLock(QObject):

@@ -90,6 +90,8 @@ class DocumentFormulas(QPyTextObject):
         self._tokens = theme.tokens
         self._shapes: dict[str, FormulaShape] = {}
         self._pending: dict[str, Formula] = {}
+        self._sizes: dict[int, QSizeF] = {}  # by place, in a text of this width and length
+        self._sized = (0.0, 0)
         metrics = QFontMetricsF(document.defaultFont())
         # Letters of the formula are as high as those of the text.
         self._em = min(max(1.0, metrics.xHeight() / _X_HEIGHT / theme.tokens.size_reading), _MOST_LARGER)
@@ -114,6 +116,7 @@ class DocumentFormulas(QPyTextObject):
         if shape is None:
             self._pending[formula.source] = formula
         self._shapes[formula.source] = shape or estimated_shape(formula)
+        self._sizes.clear()
         self._set_shape(char_format, formula, is_drawn=shape is not None)
         cursor.insertText(OBJECT, char_format)
         if formula.is_display:
@@ -125,6 +128,7 @@ class DocumentFormulas(QPyTextObject):
         if formula not in FORMULAS and not FORMULAS.add(formula):
             return False
         del self._pending[source]
+        self._sizes.clear()
         shape = FORMULAS.shape(formula)
         if shape is not None:
             self._shapes[source] = shape
@@ -167,6 +171,16 @@ class DocumentFormulas(QPyTextObject):
         cursor.insertText(str(char_format.property(SOURCE)).replace("\n", " "), char_format)
 
     def intrinsicSize(self, doc: QTextDocument, posInDocument: int, format: QTextFormat) -> QSizeF:
+        """The size is kept: Qt asks ten times for each formula of a text that it lays out once."""
+        text = (self._document.textWidth(), self._document.characterCount())
+        if text != self._sized:
+            self._sizes.clear()
+            self._sized = text
+        if posInDocument not in self._sizes:
+            self._sizes[posInDocument] = self._size(format)
+        return self._sizes[posInDocument]
+
+    def _size(self, format: QTextFormat) -> QSizeF:
         """A formula that reaches far down is high enough on both sides of the line that Qt takes for the middle.
 
         Any other stands on the baseline, and reaches down into the room that the line has below it.
