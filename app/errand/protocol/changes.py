@@ -59,7 +59,8 @@ class ChangedFile(Wire, frozen=True, kw_only=True):
 
     `name` is relative to the workspace; the counts are lines that are changed now.
     `steps` have changed it, `undone_steps` are those undone; in `command_steps` a command did. `note` says in words
-    what is special about it. `renamed_from` and `renamed_to` name the deleted or the new file with the same content.
+    what is special about it. `renamed_from` and `renamed_to` name the deleted or the new file with the same or a
+    similar content; the lines of a renamed file are those that differ.
     """
 
     path: str
@@ -117,11 +118,16 @@ class ChangeListResult(Wire, frozen=True, kw_only=True):
 
 
 class ChangeDiffParams(Wire, frozen=True, kw_only=True):
-    """Compare all files of a task, one file, or what one step changed."""
+    """Compare all files of a task, one file, or what one step changed.
+
+    `renames`: a renamed file that is named is compared with what it was, instead of with nothing. Its hunks cannot be
+    undone one by one.
+    """
 
     task_id: str
     path: str | None = None
     step: int | None = None
+    renames: bool = False
 
 
 class DiffHunk(Wire, frozen=True, kw_only=True):
@@ -138,6 +144,7 @@ class FileDiff(Wire, frozen=True, kw_only=True):
     """`note` says in words why there are no hunks, or not all.
 
     `is_undone`: all changes of the file are undone, and this is what a redo brings. Only if the file is named.
+    `renamed_from` is the name of the file that it was compared with.
     """
 
     path: str
@@ -147,6 +154,7 @@ class FileDiff(Wire, frozen=True, kw_only=True):
     removed: int
     note: str = ""
     is_undone: bool = False
+    renamed_from: str = ""
 
 
 class ChangeDiffResult(Wire, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ async def test_changes_are_listed_compared_undone_and_redone(errand: Errand, wor
     assert (await errand.run("undo", task)).out == "Undone in 1 file.\n"
     assert (workspace / "a.txt").read_text() == "one\ntwo\n"
     preview = await errand.run("changes", task, "--diff", "--file", "a.txt")
-    assert (preview.out, "what a redo brings" in preview.err) == (diff, True)
+    assert (preview.out, "Redo brings them back as shown." in preview.err) == (diff, True)
     assert (await errand.run("undo", task, "--file", "a.txt", "--hunk", "1")).code == 2
     assert (await errand.run("redo", task)).out == "Redone in 2 files.\n"
     assert ((workspace / "a.txt").read_text(), (workspace / "b/c.txt").read_text()) == ("one\n2\n", "c\n")

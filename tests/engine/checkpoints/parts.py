@@ -74,8 +74,10 @@ class Work:
     async def files(self) -> dict[str, ChangedFile]:
         return {file.name: file for file in (await self.changes()).files}
 
-    async def diff(self, path: str | None = None, step: int | None = None) -> tuple[FileDiff, ...]:
-        params = ChangeDiffParams(task_id=self.task.id, path=self._path(path), step=step)
+    async def diff(
+        self, path: str | None = None, step: int | None = None, *, renames: bool = False
+    ) -> tuple[FileDiff, ...]:
+        params = ChangeDiffParams(task_id=self.task.id, path=self._path(path), step=step, renames=renames)
         return (await self.services.checkpoints.diff(params)).files
 
     async def undo(

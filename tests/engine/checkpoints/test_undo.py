@@ -414,6 +414,40 @@ async def test_a_file_that_a_command_renamed_is_told_as_renamed(work: Work) -> N
     assert not any(file.renamed_to or file.renamed_from for file in (await work.files()).values())
 
 
+async def test_a_renamed_file_that_was_changed_too_has_the_lines_that_differ(work: Work) -> None:
+    work.put("a.txt", LINES)
+    work.put("short.txt", "one\n")
+    await work.shell(
+        1, "mv a.txt b.txt && sed -i 's/^line 3$/third/' b.txt && mv short.txt other.txt && echo two > other.txt"
+    )
+    files = await work.files()
+    counts = {name: (file.renamed_from, file.renamed_to, file.added, file.removed) for name, file in files.items()}
+    assert (counts["b.txt"], counts["a.txt"]) == (("a.txt", "", 1, 1), ("", "b.txt", 0, 0))
+    assert (counts["other.txt"], counts["short.txt"]) == (("", "", 1, 0), ("", "", 0, 1)), "nothing in common"
+    (diff,) = await work.diff("b.txt", renames=True)
+    assert (diff.renamed_from, diff.added, diff.removed) == ("a.txt", 1, 1)
+    assert [line for hunk in diff.hunks for line in hunk.text.splitlines() if line[0] in "+-"] == ["-line 3", "+third"]
+    (gone,) = await work.diff("a.txt", renames=True)
+    assert (gone.hunks, gone.removed) == ((), 0)
+    (patch,) = await work.diff("b.txt")
+    assert (patch.renamed_from, patch.removed) == ("", 0), "a patch makes the new file as a whole"
+    await work.undo()
+    assert work.read("a.txt") == LINES
+
+
+async def test_the_most_similar_of_several_files_is_the_renamed_one(work: Work) -> None:
+    texts = {name: "".join(f"{name} line {number}\n" for number in range(20)) for name in ("x", "y")}
+    for name, text in texts.items():
+        work.put(name, text)
+    await work.shell(1, "mv y a.txt && mv x b.txt && echo end >> a.txt && echo end >> b.txt && echo c > c.txt")
+    files = await work.files()
+    assert {name: file.renamed_from for name, file in files.items() if file.is_new} == {
+        "a.txt": "y",
+        "b.txt": "x",
+        "c.txt": "",
+    }
+
+
 async def test_a_binary_file_is_told_from_a_text(work: Work) -> None:
     work.put("a", b"\0one")
     work.put("b", LINES)

@@ -10,6 +10,7 @@ import msgspec
 
 from errand.engine.checkpoints.contents import id_of
 from errand.engine.checkpoints.history import CannotRestore, FileHistory, Version
+from errand.engine.checkpoints.renames import renamed_files
 from errand.engine.tools.code.edits import Hunk, diff_texts, text_hunks, text_lines
 from errand.engine.tools.code.text_file import TextFile, decode
 from errand.engine.tools.plain_text import clean_name
@@ -30,7 +31,6 @@ from errand.protocol.tasks import Task
 
 # Of one answer, which has to fit a message.
 _MOST_CHARACTERS = 3_000_000
-_EMPTY = id_of(b"")
 
 
 def name_of(path: str, workspace: str) -> str:
@@ -54,18 +54,36 @@ def changes_of(task: Task, histories: list[FileHistory]) -> TaskChanges:
 
 
 def _with_renames(histories: list[FileHistory], files: list[ChangedFile]) -> tuple[ChangedFile, ...]:
-    """A new file is a renamed one if a single deleted file had its content."""
-    gone = defaultdict[str, list[int]](list)
-    new = defaultdict[str, list[int]](list)
-    for number, (history, file) in enumerate(zip(histories, files, strict=True)):
-        if file.state == "changed" and not file.is_folder and (file.is_new or file.is_deleted):
-            (gone[history.base] if file.is_deleted else new[history.head]).append(number)
-    for content in (gone.keys() & new.keys()) - {_EMPTY}:
-        if len(gone[content]) == len(new[content]) == 1:
-            (old,), (now,) = gone[content], new[content]
-            files[now] = msgspec.structs.replace(files[now], renamed_from=files[old].name)
-            files[old] = msgspec.structs.replace(files[old], renamed_to=files[now].name)
+    """A renamed file has the lines that are changed in it, and the one that it was has none."""
+    for now, old in renamed_files(histories, files).items():
+        added, removed = _renamed_counts(histories[old], histories[now])
+        files[now] = msgspec.structs.replace(files[now], renamed_from=files[old].name, added=added, removed=removed)
+        files[old] = msgspec.structs.replace(files[old], renamed_to=files[now].name, added=0, removed=0)
     return tuple(files)
+
+
+def _renamed_counts(old: FileHistory, now: FileHistory) -> tuple[int, int]:
+    if old.base == now.head:
+        return 0, 0
+    hunks = text_hunks(_text(old, old.base).text, _text(now, now.head).text)
+    return sum(hunk.added for hunk in hunks), sum(hunk.removed for hunk in hunks)
+
+
+def renamed_diff(histories: list[FileHistory], path: str, workspace: str) -> FileDiff | None:
+    """A renamed file compared with what it was, which itself has no lines; None if the file is neither."""
+    renamed = renamed_files(histories, [_file(one, workspace) for one in histories])
+    number = next(number for number, history in enumerate(histories) if history.path == path)
+    history = histories[number]
+    if number in renamed.values():
+        return FileDiff(path=path, name=name_of(path, workspace), hunks=(), added=0, removed=0)
+    if number not in renamed:
+        return None
+    old = histories[renamed[number]]
+    name, was = name_of(path, workspace), name_of(old.path, workspace)
+    if old.base == history.head:
+        return FileDiff(path=path, name=name, hunks=(), added=0, removed=0, renamed_from=was)
+    diff, _ = _file_diff(history, old.base, history.head, workspace, _MOST_CHARACTERS, old)
+    return msgspec.structs.replace(diff, renamed_from=was)
 
 
 def _file(history: FileHistory, workspace: str) -> ChangedFile:
@@ -189,12 +207,14 @@ def _redone(history: FileHistory) -> str:
         return history.head
 
 
-def _file_diff(history: FileHistory, before: str, after: str, workspace: str, most: int) -> tuple[FileDiff, int]:
-    """The diff and its size in characters; hunks beyond `most` are left out."""
+def _file_diff(
+    history: FileHistory, before: str, after: str, workspace: str, most: int, old: FileHistory | None = None
+) -> tuple[FileDiff, int]:
+    """The diff and its size in characters; hunks beyond `most` are left out. `before` is a content of `old`, if any."""
     name, note = name_of(history.path, workspace), ""
     found: list[Hunk] = []
     try:
-        found = text_hunks(_text(history, before).text, _text(history, after).text)
+        found = text_hunks(_text(old or history, before).text, _text(history, after).text)
     except CannotRestore as error:
         note = f"It cannot be compared: {error}."
     if FOLDER in (before, after):

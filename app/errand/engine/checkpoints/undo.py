@@ -16,7 +16,7 @@ from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.disk import OTHER, read_version, restore
 from errand.engine.checkpoints.history import CannotRestore, Direction, FileHistory, Version
 from errand.engine.checkpoints.notes import contents_in, drop_old, noted_changes, publish_noted
-from errand.engine.checkpoints.summary import changes_of, diff_of, hunk_undone, line_counts, name_of
+from errand.engine.checkpoints.summary import changes_of, diff_of, hunk_undone, line_counts, name_of, renamed_diff
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.core.ids import new_id
 from errand.engine.core.workspace_threads import in_workspace
@@ -96,6 +96,10 @@ class Checkpoints:
         def compare(histories: list[FileHistory]) -> ChangeDiffResult:
             chosen = [one for one in histories if params.path in (None, one.path)]
             _check_found(chosen, params.path)
+            if params.renames and params.path is not None and params.step is None:
+                renamed = renamed_diff(histories, params.path, task.workspace)
+                if renamed is not None:
+                    return ChangeDiffResult(files=(renamed,))
             return diff_of(chosen, task.workspace, params.step, previews=params.path is not None)
 
         return await self._with_histories(task, compare)

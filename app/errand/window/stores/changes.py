@@ -97,7 +97,7 @@ class ChangesStore(QObject):
     def compare(self, path: str, step: int | None) -> None:
         """Load the diff of a file, or of what one step changed in it."""
         if self.shown is not None:
-            params = ChangeDiffParams(task_id=self.shown.task_id, path=path, step=step)
+            params = ChangeDiffParams(task_id=self.shown.task_id, path=path, step=step, renames=True)
             self._compared = params
             self._session.spawn(self._compare(params), self.failed.emit)
 

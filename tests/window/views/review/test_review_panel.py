@@ -33,6 +33,29 @@ async def test_keys_go_from_change_to_change_across_files(qapp: QApplication, th
         assert (panel.diff.position, review.view.composer.text) == ((1, 2), "j")
 
 
+async def test_a_file_that_was_renamed_and_changed_shows_what_differs(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    async with review_in(qapp, theme, tmp_path) as review:
+        review.work.put("a.txt", LINES)
+        await review.work.shell(1, "mv a.txt b.txt && sed -i 's/^line 3$/third/' b.txt")
+        await until(lambda: bool(review.view.changes.tasks))
+        review.view.review.toggle()
+        await until(lambda: len(review.names) == 2)
+        await review.choose("b.txt")
+        panel = review.panel
+        await until(lambda: "Renamed from a.txt. To undo that, undo both files." in review.labels)
+        text = panel.diff.unified.toPlainText()
+        assert "-line 3" in text and "+third" in text and text.count("+") == 1
+        panel.diff.setFocus()
+        review.key(Qt.Key.Key_Delete)
+        assert review.work.read("b.txt").count("third") == 1, "a part of it cannot be undone alone"
+        panel.files.select("a.txt")
+        await until(lambda: "Renamed to b.txt, which shows its changes." in review.labels)
+        await review.work.undo()
+        assert review.work.read("a.txt") == LINES
+
+
 async def test_what_is_read_stays_in_sight_while_the_task_works_on(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:

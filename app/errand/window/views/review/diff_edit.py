@@ -39,6 +39,7 @@ class DiffEdit(QPlainTextEdit):
         self.setUndoRedoEnabled(False)
         self.setTextInteractionFlags(self.textInteractionFlags() | self.textInteractionFlags().TextSelectableByKeyboard)
         self.viewport().setMouseTracking(True)
+        self.viewport().setAutoFillBackground(False)  # the colour of the page, as below the line numbers
         self.cursorPositionChanged.connect(self._on_cursor_moved)
         self.horizontalScrollBar().valueChanged.connect(self.viewport().update)
         theme.changed.connect(self._on_theme_changed)

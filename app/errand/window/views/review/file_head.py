@@ -49,7 +49,8 @@ class FileHeadView(QWidget):
 
     def show_file(self, file: ChangedFile, step: int | None) -> None:
         self._file = file
-        self._head.show_file(file.name, file.added, file.removed, can_copy=bool(file.added or file.removed))
+        is_text = bool(file.added or file.removed or file.renamed_from or file.renamed_to)
+        self._head.show_file(file.name, file.added, file.removed, can_copy=is_text)
         self._undo.setVisible(can_undo(file, step))
         self._redo.setVisible(can_redo(file, step))
         self._redo_hunk.setVisible(step is None and bool(file.undone_hunks))
@@ -58,7 +59,7 @@ class FileHeadView(QWidget):
     def show_counts(self, diff: FileDiff | None) -> None:
         """Those of the diff that is shown, which may be that of a step."""
         if self._file is not None and diff is not None:
-            can_copy = bool(diff.hunks)
+            can_copy = bool(diff.hunks or diff.renamed_from or self._file.renamed_to)
             self._head.show_file(self._file.name, diff.added, diff.removed, can_copy=can_copy)
 
     def show_position(self, number: int, changes: int) -> None:

@@ -247,12 +247,15 @@ class ReviewPanelView(QWidget):
         is_same = self._shown == (path, self.head.step)
         self._shown = (path, self.head.step)
         hunks = diff.hunks if diff is not None else ()
-        can_undo = self.head.step is None and file.can_undo and diff is not None and not diff.is_undone
+        is_whole = self.head.step is None and diff is not None and not diff.renamed_from
+        can_undo = is_whole and file.can_undo and diff is not None and not diff.is_undone
         self.diff.show_hunks(self._path, hunks, keeps_place=is_same and not self._entered, can_undo=can_undo)
-        note = "" if diff is None else diff.note or (REDO_PREVIEW if diff.is_undone else "")
+        note = "" if diff is None else diff.note or (REDO_PREVIEW if diff.is_undone else _rename_note(file, diff))
         self._no_diff.setText(note if diff is not None else _NOTHING_LEFT)
         self._diff_stack.setCurrentWidget(self.diff if hunks else self._no_diff)
         self._show_note(file, note if hunks else "")
+        is_hint = diff is not None and bool(diff.renamed_from) and not (file.note or diff.note)
+        self._note.set_tone("muted" if is_hint else "waiting")
         self.file_head.show_counts(diff)
         if self._entered:
             self._enter_diff()
@@ -303,3 +306,13 @@ class ReviewPanelView(QWidget):
 
     def _on_failed(self, text: str) -> None:
         self.banner.show_message(text, "failed")
+
+
+def _rename_note(file: ChangedFile, diff: FileDiff) -> str:
+    """What a person should know of the diff of a file that was renamed."""
+    if diff.renamed_from:
+        text = tr("Renamed from {name}. To undo that, undo both files.")
+        return text.format(name=escape_hidden_line(diff.renamed_from))
+    if file.renamed_to and not diff.hunks:
+        return tr("Renamed to {name}, which shows its changes.").format(name=escape_hidden_line(file.renamed_to))
+    return ""

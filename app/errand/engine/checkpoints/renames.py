@@ -1,0 +1,76 @@
+"""Which new file of a task is a deleted one under another name, as git's `-M` tells it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from errand.engine.checkpoints.contents import id_of
+from errand.engine.checkpoints.history import CannotRestore, FileHistory
+from errand.engine.tools.code.edits import text_lines
+from errand.engine.tools.code.text_file import decode
+from errand.protocol.changes import NOTHING, ChangedFile
+
+# As git: at least half of the larger one is in the other.
+_LEAST_ALIKE = 0.5
+# Every list of changes asks: larger tasks have only renames without other changes.
+_MOST_PAIRS = 400
+_LARGEST = 200_000
+_EMPTY = id_of(b"")
+
+
+def renamed_files(histories: Sequence[FileHistory], files: Sequence[ChangedFile]) -> dict[int, int]:
+    """The numbers of renamed files, by those of the files that they have become: first the same, then similar ones."""
+    gone: dict[int, str] = {}
+    new: dict[int, str] = {}
+    for number, (history, file) in enumerate(zip(histories, files, strict=True)):
+        if file.state == "changed" and not file.is_folder and file.is_new != file.is_deleted:
+            (gone if file.is_deleted else new)[number] = history.base if file.is_deleted else history.head
+    found = dict(_same(gone, new))
+    gone = {number: content for number, content in gone.items() if number not in found.values()}
+    new = {number: content for number, content in new.items() if number not in found and content != NOTHING}
+    if 0 < len(gone) * len(new) <= _MOST_PAIRS:
+        found |= _similar(_lines(histories, gone), _lines(histories, new))
+    return found
+
+
+def _same(gone: Mapping[int, str], new: Mapping[int, str]) -> Iterator[tuple[int, int]]:
+    """Only where one deleted file has the content of one new file."""
+    places = defaultdict[str, tuple[list[int], list[int]]](lambda: ([], []))
+    for at, numbers in enumerate((gone, new)):
+        for number, content in numbers.items():
+            places[content][at].append(number)
+    for content, (olds, news) in places.items():
+        if len(olds) == len(news) == 1 and content != _EMPTY:
+            yield news[0], olds[0]
+
+
+def _lines(histories: Sequence[FileHistory], contents: Mapping[int, str]) -> dict[int, "Counter[str]"]:
+    """The lines of those that are text of a usual size."""
+    found: dict[int, Counter[str]] = {}
+    for number, content in contents.items():
+        try:
+            data = histories[number].data(content)
+        except CannotRestore:
+            continue
+        file = decode(data) if 0 < len(data) <= _LARGEST else None
+        if file is not None:
+            found[number] = Counter(text_lines(file.text))
+    return found
+
+
+def _similar(gone: Mapping[int, "Counter[str]"], new: Mapping[int, "Counter[str]"]) -> dict[int, int]:
+    """Each file once, the most alike first."""
+    shares = [(_share(old, now), number, place) for number, old in gone.items() for place, now in new.items()]
+    found: dict[int, int] = {}
+    for share, number, place in sorted(shares, key=lambda one: (-one[0], one[1], one[2])):
+        if share >= _LEAST_ALIKE and place not in found and number not in found.values():
+            found[place] = number
+    return found
+
+
+def _share(old: "Counter[str]", now: "Counter[str]") -> float:
+    """How much of the larger text the two have in common, by characters."""
+    return _size(old & now) / max(_size(old), _size(now))
+
+
+def _size(lines: "Counter[str]") -> int:
+    return sum(len(line) * count for line, count in lines.items())
