@@ -1,6 +1,6 @@
-"""`errand complete KIND TEXT WORD…`, which the scripts of `errand completion` run: values that begin so, one a line.
+"""`errand complete KIND TEXT WORD…`, for the scripts of `errand completion`: prints the values that begin with TEXT.
 
-The words are those that stand before: messages and agents are those of the conversation among them.
+The words are the rest of the command line: if they name a conversation, only its messages and agents are offered.
 Prints nothing if no engine runs. Imports little: a shell waits for it at each press of Tab.
 """
 

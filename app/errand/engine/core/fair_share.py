@@ -1,4 +1,4 @@
-"""Leaves time for others while something computes: for the event loop, and for the threads beside it."""
+"""Lets long computations yield: to the event loop, and to other threads."""
 
 import asyncio
 import sys

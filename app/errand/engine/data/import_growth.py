@@ -1,4 +1,4 @@
-"""What a session of another program has that the conversation imported from it before lacks.
+"""Finds what a session of another program has gained since its conversation was imported.
 
 Ids follow from the program's ids, so most nodes are recognised by their id alone. A reply that was imported before its
 end has the same id and more blocks now: nodes never change, so that the longer one becomes a sibling with an id of its

@@ -1,4 +1,4 @@
-"""The facts that travel along: checks, adds, changes and removes them, and selects those for a task."""
+"""The facts that every task is told: checks, adds, changes and removes them, and selects those for a task."""
 
 import asyncio
 import unicodedata

@@ -1,4 +1,4 @@
-"""Reads a question: its telling words, the days it means, and what form of answer it asks for."""
+"""Parses a question: its significant words, the dates it refers to, and the form of answer it asks for."""
 
 import re
 from calendar import monthrange

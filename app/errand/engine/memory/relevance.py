@@ -1,6 +1,6 @@
-"""What an agent is given unasked: entries that bear on the message at all, and of a long one the part that does.
+"""Selects what an agent is given from memory unasked: relevant entries, and of a long entry the relevant passage.
 
-A ranking always has a first place; this has to be earned.
+A ranking has a first place even if nothing fits, so an entry also has to pass thresholds here.
 """
 
 import re

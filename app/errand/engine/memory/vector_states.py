@@ -1,4 +1,4 @@
-"""Which entries have a vector, are to get one, or lost it for good."""
+"""Stores which entries have a vector, wait for one, or had it pruned."""
 
 from collections.abc import Sequence
 

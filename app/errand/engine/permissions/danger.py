@@ -1,4 +1,4 @@
-"""Danger outside the hard floor: asked about in red, never remembered, and not lifted by a grant."""
+"""Dangerous commands that the hard floor does not deny: always asked about, in red, and never covered by a grant."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What a search through folders would print: files below that look like secrets, as far as a short look finds them."""
+"""Finds files that look like secrets in the folders that a search would read; the look is bounded."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Which form of sandbox holds on this machine, and what people are told about it."""
+"""Finds out which kind of sandbox this machine has, and describes it to people."""
 
 import shutil
 import sys

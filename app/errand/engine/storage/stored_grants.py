@@ -1,4 +1,4 @@
-"""The grants in the database file, for whoever explains the policy while no engine runs."""
+"""Reads the grants from the database file, so that `errand explain` works while no engine runs."""
 
 import sqlite3
 from contextlib import closing

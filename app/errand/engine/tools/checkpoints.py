@@ -1,4 +1,4 @@
-"""What a tool tells of a file before it changes it, so that the change can be undone: see `engine/checkpoints`."""
+"""The interface by which tools report files before they change them, for undo; `engine/checkpoints` implements it."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A combo box inside something that scrolls."""
+"""A combo box that leaves the mouse wheel to the scroll area around it."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QWheelEvent
@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QComboBox
 
 
 class ComboBox(QComboBox):
-    """Ignores the wheel, which scrolls what is around it."""
+    """Ignores wheel events, and takes the focus only by a click or Tab."""
 
     def __init__(self, choices: tuple[str, ...]) -> None:
         super().__init__()

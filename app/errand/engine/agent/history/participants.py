@@ -110,9 +110,9 @@ class Participants:
         if not self._others:
             return personality
         others = ", ".join(f"@{name}" for name in self._others)
-        company = prompt_text("company").replace("${name}", self._agent.name).replace("${others}", others)
+        others_part = prompt_text("other_agents").replace("${name}", self._agent.name).replace("${others}", others)
         own = personality.system_prompt or prompt_text("assistant")
-        return msgspec.structs.replace(personality, system_prompt=f"{own}\n\n{company}")
+        return msgspec.structs.replace(personality, system_prompt=f"{own}\n\n{others_part}")
 
     def as_messages(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         """The nodes as this agent reads them: the same number, some of them empty.

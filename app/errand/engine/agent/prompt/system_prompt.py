@@ -40,7 +40,7 @@ def role_part(context: PromptContext) -> PromptPart:
 
 
 def rules_part(context: PromptContext) -> PromptPart:
-    return PromptPart(name="rules", text=prompt_text("talk" if context.mode == "chat" else "system"))
+    return PromptPart(name="rules", text=prompt_text("chat_rules" if context.mode == "chat" else "task_rules"))
 
 
 def instructions_part(context: PromptContext) -> PromptPart | None:

@@ -1,4 +1,4 @@
-"""How a shell tells the folder in which it has ended."""
+"""Reads the working folder in which a shell has ended, which the shell reports through a descriptor."""
 
 import os
 import re
