@@ -4,8 +4,9 @@ from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 
 
 class _Page:
-    def __init__(self) -> None:
+    def __init__(self, *, is_empty: bool = False) -> None:
         self.closed = 0
+        self.is_empty = is_empty
 
     async def close(self) -> None:
         self.closed += 1
@@ -43,3 +44,15 @@ async def test_a_session_that_cannot_be_closed_does_not_keep_the_others_open() -
     page = one.get(_Page, _Page)
     await sessions.close()
     assert page.closed == 1
+
+
+async def test_what_is_empty_is_forgotten_and_the_rest_of_the_conversation_stays() -> None:
+    sessions = ToolSessions()
+    one, two = ConversationSessions(sessions, "one"), ConversationSessions(sessions, "two")
+    one.get(_Broken, lambda: _Broken(is_empty=True))
+    page, other = one.get(_Page, _Page), two.get(_Page, lambda: _Page(is_empty=True))
+    await sessions.close_empty("one")
+    assert one.find(_Broken) is None
+    assert one.find(_Page) is page
+    assert two.find(_Page) is other
+    await sessions.close()

@@ -61,6 +61,10 @@ class Loopback:
     def is_open(self) -> bool:
         return self._network is not None
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.is_open and not self._users
+
     async def use(self, user: object) -> None:
         """Make the network if there is none (15 ms); it stays until `leave`, or the conversation's end.
 

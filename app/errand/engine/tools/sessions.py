@@ -13,6 +13,11 @@ _NO_CONVERSATION = ""
 class ToolSession(Protocol):
     """The state of one tool in one conversation, with the processes that belong to it."""
 
+    @property
+    def is_empty(self) -> bool:
+        """True if the next task would not notice that it was closed."""
+        ...
+
     async def close(self) -> None:
         """End everything that it started, and wait for that. Called once."""
         ...
@@ -51,6 +56,10 @@ class ToolSessions:
     async def close_one(self, conversation_id: str, kind: type[ToolSession]) -> None:
         """Close a session, if it is open; the next `get` makes a new one."""
         await self._close_all([(conversation_id, kind)])
+
+    async def close_empty(self, conversation_id: str) -> None:
+        """Forget what a conversation without a running task does not need: an engine lives for thousands of them."""
+        await self._close_all([key for key, one in self._open.items() if key[0] == conversation_id and one.is_empty])
 
     async def close_conversation(self, conversation_id: str) -> None:
         await self._close_all([key for key in self._open if key[0] == conversation_id])
@@ -95,6 +104,11 @@ class WorkingFolder:
     """
 
     path: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Always: the task records the folder, and the next one begins there."""
+        return True
 
     async def close(self) -> None:
         """Nothing runs here."""

@@ -40,6 +40,16 @@ async def test_the_folder_outlives_the_task_and_the_engine(tmp_path: Path) -> No
         assert (call.arguments, call.working_dir) == ({"command": "pwd"}, task.working_dir)
 
 
+async def test_an_ended_task_leaves_nothing_in_memory_that_it_does_not_need(tmp_path: Path) -> None:
+    replies = [shell("cd /"), DONE, calling(command="exec sleep 4734", background=True), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=replies)) as engine:
+        sessions = engine.services.sessions
+        task = await done(engine)
+        await until(lambda: not sessions.conversations())
+        task = await done(engine, task.conversation_id)
+        assert sessions.conversations() == {task.conversation_id}, "a command still runs"
+
+
 async def test_a_background_command_outlives_its_task_and_ends_with_the_engine(tmp_path: Path) -> None:
     replies = [calling(command="exec sleep 4731", background=True), DONE, calling(action="list"), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=replies)) as engine:

@@ -231,14 +231,19 @@ class AgentTaskRunner:
     async def _on_ended(self, task: Task) -> None:
         if self._titles.is_wanted(task):
             self._background.start(self._titles.shorten(task), name=f"title of {task.conversation_id}")
-        await self._close_archived(task.conversation_id)
+        await self._close_sessions(task.conversation_id)
         await self._next_reply(task)
 
-    async def _close_archived(self, conversation_id: str) -> None:
-        """End what tools have left running, if this was the last task of a conversation that was archived meanwhile."""
+    async def _close_sessions(self, conversation_id: str) -> None:
+        """After the last task of a conversation: close what its tools do not need any more.
+
+        That is everything if the conversation was archived meanwhile.
+        """
         sessions = self._builder.sessions
-        is_used = any(run.task.conversation_id == conversation_id for run in self.running.all)
-        if is_used or conversation_id not in sessions.conversations():
+        if self._locks.is_at_work(conversation_id):
+            return
+        await sessions.close_empty(conversation_id)
+        if conversation_id not in sessions.conversations():
             return
         conversation = await self._builder.database.conversations.get(conversation_id)
         if conversation is not None and conversation.archived:

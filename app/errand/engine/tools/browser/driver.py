@@ -80,6 +80,11 @@ class BrowserProcess:
         self._running: _Running | None = None
         self._windows: set[BrowserWindow] = set()
 
+    @property
+    def is_empty(self) -> bool:
+        """True without a page; it belongs to no conversation, and stays for the next one."""
+        return not self._windows
+
     async def open(self, program: Path, proxy_port: int) -> "BrowserWindow":
         """A window with nothing in common with others. Raises `ToolError` if the browser does not start."""
         async with self._lock:

@@ -54,6 +54,11 @@ class BrowserSession:
         self._timer: asyncio.TimerHandle | None = None
 
     @property
+    def is_empty(self) -> bool:
+        """Never: it closes itself when it is idle."""
+        return False
+
+    @property
     def url(self) -> str:
         url = self._window.url if self._window is not None and not self._window.is_closed else ""
         return url if url.startswith("http") else ""  # else it is empty, or shows an error

@@ -143,6 +143,10 @@ class PythonSession:
     _idle: asyncio.Task[None] | None = field(default=None)
 
     @property
+    def is_empty(self) -> bool:
+        return self._number == 0
+
+    @property
     def pid(self) -> int | None:
         return self._process.child.pid if self._process is not None else None
 

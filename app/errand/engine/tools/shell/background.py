@@ -124,6 +124,11 @@ class BackgroundCommands:
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
+    @property
+    def is_empty(self) -> bool:
+        """True before the first command. Later ones are numbered on, and stay listed when they have ended."""
+        return self._count == 0
+
     def get(self, number: str) -> Background:
         """Raises `NotFound`."""
         found = self._all.get(number)
