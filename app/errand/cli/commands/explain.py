@@ -32,7 +32,9 @@ class ExplainOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def _not_started(options: ExplainOptions, paths: Paths, terminal: Terminal) -> int:
-    terminal.note(tr("errand: Name one command in quotes, one --path or one --address, or use --json."))
+    terminal.note(
+        tr("errand: Give one of these: a command in quotes, --path, --address, or --json with cases on standard input.")
+    )
     return EXIT_USAGE
 
 
