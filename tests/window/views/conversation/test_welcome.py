@@ -126,6 +126,16 @@ async def test_a_folder_that_a_task_was_started_in_is_the_newest(window: MainWin
     assert listed(welcome.folders) == ["here", "notes", "shop"]
 
 
+async def test_the_whole_line_of_the_current_folder_can_be_clicked(window: MainWindow, places: dict[str, str]) -> None:
+    view, welcome = window.conversations.active, await empty(window)
+    here = welcome.folders.rows[0]
+    QApplication.processEvents()
+    assert here.button.geometry() == here.rect()
+    under = here.childAt(here.width() - 20, here.height() // 2)
+    QTest.mouseClick(under or here, Qt.MouseButton.LeftButton)
+    assert view.input_panel.task_options.options.workspace == places["here"]
+
+
 async def test_a_long_path_is_cut_in_its_middle_to_the_room_there_is(window: MainWindow) -> None:
     welcome = await empty(window)
     window.welcome.add(f"/work/{'deep/' * 30}shop")

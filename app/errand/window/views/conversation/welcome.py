@@ -187,9 +187,12 @@ class FolderRowView(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.tokens.space_tight)
         row.addWidget(self.button, 1)
-        if is_here:
-            row.addWidget(TextLabel(theme, self._note, tone="muted", size=theme.tokens.size_small))
-            row.setContentsMargins(0, 0, theme.tokens.space_close, 0)
+        self._note_label = TextLabel(theme, self._note, tone="muted", size=theme.tokens.size_small)
+        self._note_label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        inside = QHBoxLayout(self.button)
+        inside.setContentsMargins(0, 0, theme.tokens.space_close, 0)
+        inside.addWidget(self._note_label, 1, Qt.AlignmentFlag.AlignRight)
+        self._note_label.setHidden(not is_here)
         row.addWidget(self.forget)
         self.forget.setHidden(is_here)
         self.button.clicked.connect(self.chosen)
@@ -212,7 +215,9 @@ class FolderRowView(QWidget):
         self.button.setAccessibleName(f"{name} ({notes})" if notes else name)
 
     def _elide(self) -> None:
-        room = self.button.width() - self._theme.tokens.icon_small - self._theme.pixels(_BUTTON_PADDING)
+        tokens = self._theme.tokens
+        note = self._note_label.sizeHint().width() + tokens.space_close if self._note else 0
+        room = self.button.width() - tokens.icon_small - self._theme.pixels(_BUTTON_PADDING) - note
         metrics = self.button.fontMetrics()
         self.button.setText(metrics.elidedText(self._path, Qt.TextElideMode.ElideMiddle, room))
 
