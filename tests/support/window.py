@@ -19,6 +19,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
 from errand.window.views.composer.queue_view import QueuedMessageView
 from errand.window.views.conversation.conversation_view import ConversationView
+from errand.window.views.conversation.services import ViewServices
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 
@@ -108,7 +109,9 @@ async def desk(
         state = WindowStateStore(home / "window.json")
         models, welcome = ModelStore(engine.stores.session, state), WelcomeStore(engine.stores.session, state)
         pictures = PastedFiles(home / "data" / "attachments" / "pasted")
-        view = ConversationView(store, engine.stores, models, welcome, theme, application.clipboard(), pictures)
+        view = ConversationView(
+            store, ViewServices(engine.stores, models, welcome, theme, application.clipboard(), pictures)
+        )
         view.resize(900, 700)
         view.show()
         try:

@@ -26,6 +26,7 @@ from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
+from errand.window.views.conversation.services import ViewServices
 from errand.window.views.shell.main_window import MainWindow
 from errand.window.views.shell.open_conversation import OpenConversationFactory
 from errand.window.views.shell.open_conversations import OpenConversations
@@ -206,11 +207,12 @@ def build_window(
     sidebar = SidebarView(stores, unread, marks, theme, pulse)
     pasted = PastedFiles(paths.attachments / "pasted")
     welcome = WelcomeStore(stores.session, state, started_in)
-    factory = OpenConversationFactory(stores, unread, models, welcome, state, theme, application.clipboard(), pasted)
+    services = ViewServices(stores, models, welcome, theme.conversations, application.clipboard(), pasted)
+    factory = OpenConversationFactory(services, unread, state)
     tabs = TabsView(factory, theme, pulse)
     conversations = OpenConversations(tabs, factory, theme)
     control, tour = TaskControlStore(stores.session), TourStore(stores.session, paths.workspaces)
-    return MainWindow(stores, control, tour, sidebar, factory, tabs, conversations, theme, state)
+    return MainWindow(control, tour, sidebar, factory, tabs, conversations, theme, state)
 
 
 class _Excepthook:

@@ -19,6 +19,7 @@ from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.conversation.dialogs import WorkspaceDialog
+from errand.window.views.conversation.services import ViewServices
 from tests.support.command_line import Errand, connected
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.hostile_file import HostileFile
@@ -100,7 +101,7 @@ async def test_the_window_shows_the_path_and_asks(
         pasted = PastedFiles(tmp_path / "pasted")
         state = WindowStateStore(tmp_path / "window.json")
         models, welcome = ModelStore(engine.stores.session, state), WelcomeStore(engine.stores.session, state)
-        view = ConversationView(store, engine.stores, models, welcome, theme, qapp.clipboard(), pasted)
+        view = ConversationView(store, ViewServices(engine.stores, models, welcome, theme, qapp.clipboard(), pasted))
         told: list[str] = []
         store.failed.connect(told.append)
         store.commands.send("Go on")

@@ -15,6 +15,7 @@ from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.drop_payload import PastedFiles
 from errand.window.views.conversation.conversation_view import ConversationView
+from errand.window.views.conversation.services import ViewServices
 from errand.window.views.review.review_panel import ReviewPanelView
 from tests.engine.checkpoints.parts import Work
 from tests.support.model_server import ModelServer, Reply
@@ -78,7 +79,7 @@ async def review_in(qapp: QApplication, theme: Theme, home: Path) -> AsyncGenera
         state = WindowStateStore(home / "window.json")
         models, welcome = ModelStore(engine.stores.session, state), WelcomeStore(engine.stores.session, state)
         pasted = PastedFiles(home / "data" / "attachments" / "pasted")
-        view = ConversationView(store, engine.stores, models, welcome, theme, qapp.clipboard(), pasted)
+        view = ConversationView(store, ViewServices(engine.stores, models, welcome, theme, qapp.clipboard(), pasted))
         view.resize(1300, 800)
         view.show()
         view.activateWindow()

@@ -4,29 +4,27 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Signal
-from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.translation import tr
 from errand.window.rows.row import AskRow
-from errand.window.stores.catalog import ModelStore, is_scripted
+from errand.window.stores.catalog import is_scripted
 from errand.window.stores.changes import ChangesStore
 from errand.window.stores.conversation.store import ConversationStore
-from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import is_working
-from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import ScrollPosition
-from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
 from errand.window.theme.zoom import rescale
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.composer.composer import ComposerView
-from errand.window.views.composer.drop_payload import DropHintView, PastedFiles, can_attach
+from errand.window.views.composer.drop_payload import DropHintView, can_attach
 from errand.window.views.composer.input_panel import InputPanelView
 from errand.window.views.composer.notices import NoticeKind, NoticeSlotView
 from errand.window.views.conversation.dialogs import ConversationDialogs
 from errand.window.views.conversation.keys import EscapeKey, UnhandledKeys
+from errand.window.views.conversation.services import ViewServices
 from errand.window.views.conversation.side_panels import SidePanel, SidePanelsView
 from errand.window.views.conversation.welcome import WelcomeView
 from errand.window.views.shared.row_actions import ConversationRowActions
@@ -62,22 +60,14 @@ class ConversationView(QWidget):
     resume_requested = Signal(str)
     scrolled = Signal()
 
-    def __init__(
-        self,
-        store: ConversationStore,
-        stores: Stores,
-        models: ModelStore,
-        welcome: WelcomeStore,
-        theme: Theme,
-        clipboard: QClipboard,
-        pasted: PastedFiles,
-    ) -> None:
+    def __init__(self, store: ConversationStore, services: ViewServices) -> None:
         super().__init__()
+        stores, models, theme, clipboard = services.stores, services.models, services.theme, services.clipboard
         self.store = store
         self._stores = stores
         self._theme = theme
         self._models = models
-        self._welcome_store = welcome
+        self._welcome_store = services.welcome
         self._pending_ask = False
         self._knows_next_steps = False
         self._pending_position: ScrollPosition | None = None
@@ -85,8 +75,8 @@ class ConversationView(QWidget):
         actions = ConversationRowActions(store, models, clipboard, self, self.changes)
         self.transcript = TranscriptView(store, theme, actions)
         self._welcome: WelcomeView | None = None
-        self.input_panel = InputPanelView(store, stores, models, theme, pasted)
-        self.dialogs = ConversationDialogs(store, stores, models, self.input_panel, theme, clipboard, self)
+        self.input_panel = InputPanelView(store, stores, models, theme, services.pasted)
+        self.dialogs = ConversationDialogs(store, services, self.input_panel, self)
         self._find_bar: FindBarView | None = None
         self._find_bar_layout = QVBoxLayout()
         self._stack = QStackedWidget()

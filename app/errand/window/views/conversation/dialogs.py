@@ -3,19 +3,16 @@
 from functools import partial
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QClipboard
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from errand.client.safe_text import escape_hidden
 from errand.translation import tr
-from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.commands import WorkspaceQuestion
 from errand.window.stores.conversation.store import ConversationStore
-from errand.window.stores.stores import Stores
 from errand.window.stores.task_options import TaskOptionDefaults
-from errand.window.theme.theme import Theme
 from errand.window.views.composer.input_panel import InputPanelView
+from errand.window.views.conversation.services import ViewServices
 from errand.window.widgets.dialogs import QuestionDialog
 
 
@@ -23,21 +20,11 @@ class ConversationDialogs:
     """Opens the dialogs of one conversation with `parent` as their parent widget."""
 
     def __init__(
-        self,
-        store: ConversationStore,
-        stores: Stores,
-        models: ModelStore,
-        input_panel: InputPanelView,
-        theme: Theme,
-        clipboard: QClipboard,
-        parent: QWidget,
+        self, store: ConversationStore, services: ViewServices, input_panel: InputPanelView, parent: QWidget
     ) -> None:
         self._store = store
-        self._stores = stores
-        self._models = models
+        self._services = services
         self._input_panel = input_panel
-        self._theme = theme
-        self._clipboard = clipboard
         self._parent = parent
 
     def compare(self, branches: tuple[ComparedBranch, ...]) -> None:
@@ -45,8 +32,10 @@ class ConversationDialogs:
         from errand.window.stores.conversation.comparison import ComparisonStore
         from errand.window.views.branches.comparison import ComparisonDialog
 
-        comparison = ComparisonStore(self._store, self._stores.session, self._stores.tasks, branches)
-        ComparisonDialog(comparison, self._models, self._theme, self._clipboard, self._parent).show()
+        comparison = ComparisonStore(self._store, self._services.stores.session, self._services.stores.tasks, branches)
+        ComparisonDialog(
+            comparison, self._services.models, self._services.theme, self._services.clipboard, self._parent
+        ).show()
 
     def export(self, leaf_id: str) -> None:
         """Ask for the file and the format of a branch export."""
@@ -54,7 +43,7 @@ class ConversationDialogs:
 
         if self._store.conversation_id is not None:
             dialog = ExportDialog(self._store.title, self._parent, of_branch=True)
-            export = partial(self._stores.conversations.export, self._store.conversation_id, leaf_id=leaf_id)
+            export = partial(self._services.stores.conversations.export, self._store.conversation_id, leaf_id=leaf_id)
             dialog.chosen.connect(export)
             dialog.open()
 
@@ -66,18 +55,18 @@ class ConversationDialogs:
         """Ask which models should answer the text in the composer."""
         from errand.window.views.conversation.ask_models_dialog import AskModelsDialog
 
-        models = self._models
+        models = self._services.models
         defaults = TaskOptionDefaults(
             models=models.offered, providers=models.providers, favourites=models.favourites, recent=models.recent
         )
         ticked = models.compared or (self._input_panel.task_options.model,)
-        dialog = AskModelsDialog(self._theme, defaults, ticked, self._input_panel.composer.text, self._parent)
+        dialog = AskModelsDialog(self._services.theme, defaults, ticked, self._input_panel.composer.text, self._parent)
         dialog.asked.connect(self._on_models_asked)
         dialog.list.favourite_changed.connect(models.set_favourite)
         dialog.open()
 
     def _on_models_asked(self, text: str, asked: tuple[str, ...]) -> None:
-        self._models.set_compared(asked)
+        self._services.models.set_compared(asked)
         self._input_panel.ask_models(text, asked)
 
 

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QVBoxLayout, 
 
 from errand.protocol.conversations import Conversation
 from errand.translation import tr, trn
-from errand.window.stores.stores import Stores
 from errand.window.stores.task_commands import TaskControlStore, TourStore
 from errand.window.stores.window_state import Grouping, WindowStateStore
 from errand.window.theme.theme import Theme
@@ -64,7 +63,6 @@ class MainWindow(QMainWindow):
 
     def __init__(
         self,
-        stores: Stores,
         control: TaskControlStore,
         tour: TourStore,
         sidebar: SidebarView,
@@ -76,18 +74,19 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__()
         self.has_tray = False  # closing hides the window if there is a tray that can show it again
-        self.stores = stores
+        services = factory.services
+        self.stores = services.stores
         self._control = control
         self._tour = tour
         self._factory = factory
-        self.welcome = factory.welcome
+        self.welcome = services.welcome
         self._theme = theme
         self._state = state
         self.sidebar = sidebar
         self.tabs = tabs
         self.conversations = conversations
         self.shortcuts = ShortcutStore(state)
-        self.dialogs = WindowDialogs(stores, factory.models, theme, self.shortcuts, factory.clipboard, self)
+        self.dialogs = WindowDialogs(services.stores, services.models, theme, self.shortcuts, services.clipboard, self)
         self._palette: CommandPalette | None = None
         self.commands = WindowActions(self._slots(), self._go_to_tab, self.shortcuts)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -238,9 +237,10 @@ class MainWindow(QMainWindow):
         self._factory.tour_requested.connect(self._tour.play)
         self._factory.setup_requested.connect(lambda: self.dialogs.settings.add_provider())
         self._factory.folder_task_requested.connect(self._on_folder_task_requested)
-        self._tour.started.connect(self._factory.welcome.set_toured)
-        self.dialogs.settings_closed.connect(self._factory.models.reload)
-        self.dialogs.models_changed.connect(self._factory.models.load)
+        self._tour.started.connect(self._factory.services.welcome.set_toured)
+        models = self._factory.services.models
+        self.dialogs.settings_closed.connect(models.reload)
+        self.dialogs.models_changed.connect(models.load)
         self.dialogs.settings_closed.connect(self.stores.sandbox.reload)
         self.dialogs.conversation_requested.connect(self.conversations.open)
         self.dialogs.source_requested.connect(self.conversations.open_at)

@@ -1,18 +1,14 @@
 """One open conversation: title, draft, scroll position, and its view, which is created when it is shown."""
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QClipboard
 
 from errand.protocol.tasks import Task
 from errand.translation import tr
-from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore
-from errand.window.stores.welcome import WelcomeStore
 from errand.window.stores.window_state import WindowStateStore
-from errand.window.theme.theme import Theme
-from errand.window.views.composer.drop_payload import PastedFiles
 from errand.window.views.conversation.conversation_view import ConversationView
+from errand.window.views.conversation.services import ViewServices
 from errand.window.views.shell.tab_bar import TabState
 from errand.window.widgets.status_dot import dot_state
 
@@ -35,7 +31,7 @@ class OpenConversation(QObject):
         self._open_cards: dict[str, None] = {}
         self.conversation_id = conversation_id
         self.is_pinned = conversation_id in factory.state.settings.pinned
-        known = factory.stores.conversations.get(conversation_id)
+        known = factory.services.stores.conversations.get(conversation_id)
         self.title = known.title if known else factory.state.settings.titles.get(conversation_id, _NEW)
 
     @property
@@ -60,7 +56,7 @@ class OpenConversation(QObject):
     def tab_state(self) -> TabState:
         if not self.conversation_id:
             return TabState(self.title, pinned=self.is_pinned)
-        stores = self._factory.stores
+        stores = self._factory.services.stores
         known = stores.conversations.get(self.conversation_id)
         if known is not None:
             self.title = known.title
@@ -110,7 +106,7 @@ class OpenConversation(QObject):
         assert self._view is not None
         self.save_scroll_position()
         self._open_cards = dict(self._view.transcript.open_keys)
-        self._factory.stores.close(self._view.store)
+        self._factory.services.stores.close(self._view.store)
         self._view.deleteLater()
         self._view = None
 
@@ -120,7 +116,7 @@ class OpenConversation(QObject):
         if self.conversation_id:
             self._factory.state.add_closed(self.conversation_id)
         if self._view is not None:
-            self._factory.stores.close(self._view.store)
+            self._factory.services.stores.close(self._view.store)
             self._view.deleteLater()
         self.deleteLater()
 
@@ -185,37 +181,20 @@ class OpenConversationFactory(QObject):
     forget_requested = Signal(str)
     failed = Signal(str)
 
-    def __init__(
-        self,
-        stores: Stores,
-        unread: UnreadStore,
-        models: ModelStore,
-        welcome: WelcomeStore,
-        state: WindowStateStore,
-        theme: Theme,
-        clipboard: QClipboard,
-        pasted: PastedFiles,
-    ) -> None:
+    def __init__(self, services: ViewServices, unread: UnreadStore, state: WindowStateStore) -> None:
         super().__init__()
-        self.stores = stores
+        self.services = services
         self.unread = unread
         self.state = state
-        self.states = TabStates(stores, unread)
-        self.models = models
-        self.welcome = welcome
-        self._theme = theme.conversations
-        self.clipboard = clipboard
-        self._pasted = pasted
+        self.states = TabStates(services.stores, unread)
 
     def make(self, conversation_id: str) -> OpenConversation:
         """An open conversation; a new one for ""."""
         return OpenConversation(self, conversation_id)
 
     def make_view(self, conversation_id: str) -> ConversationView:
-        store = self.stores.open(conversation_id or None, self.state.settings.agents.get(conversation_id))
-        view = ConversationView(
-            store, self.stores, self.models, self.welcome, self._theme, self.clipboard, self._pasted
-        )
+        store = self.services.stores.open(conversation_id or None, self.state.settings.agents.get(conversation_id))
+        view = ConversationView(store, self.services)
         settings = self.state.settings
         if not conversation_id:
             view.input_panel.set_options(settings.options)

@@ -124,7 +124,7 @@ class OpenConversations(QObject):
         tabs.active_changed.connect(self.active_changed)
         tabs.own_window_requested.connect(self.move_to_window)
         factory.state.saving.connect(self._on_saving)
-        factory.stores.conversations.dropped.connect(self._on_dropped)
+        factory.services.stores.conversations.dropped.connect(self._on_dropped)
 
     @property
     def windows(self) -> tuple[ConversationWindow, ...]:
@@ -178,7 +178,7 @@ class OpenConversations(QObject):
 
     def go_to_next_ask(self) -> None:
         """Show the ask of the next conversation after the active one; wraps around."""
-        waiting = [ask.conversation_id for ask in self._factory.stores.asks.waiting()]
+        waiting = [ask.conversation_id for ask in self._factory.services.stores.asks.waiting()]
         if not waiting:
             return
         here = self.active_id
