@@ -32,6 +32,7 @@ async def test_a_password_in_a_setting_is_not_shown(own_errand: Errand) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (("set", "default_model", "gpt"), "takes the id of a model, provider/model"),
         (("set", "max_tuns", "3"), "Did you mean max_turns"),
         (("set", "max_turns", "0"), "whole number of at least 1"),
         (("set", "command_sandbox", "atuo"), "one of auto, required, off, not 'atuo'. Did you mean auto?"),

@@ -65,9 +65,11 @@ async def background(options: BackgroundOptions, paths: Paths, terminal: Termina
             case ["output", number]:
                 await _output(connection, _matching(found, number), terminal)
             case ["stop", "all"]:
-                for one in found:
-                    if one.ended_at is None:
-                        await _stop(connection, one, options, terminal)
+                running = [one for one in found if one.ended_at is None]
+                if not running and not options.json:
+                    terminal.note(tr("No commands are running in the background."))
+                for one in running:
+                    await _stop(connection, one, options, terminal)
             case ["stop", number]:
                 await _stop(connection, _matching(found, number), options, terminal)
             case ["input", number, *words]:

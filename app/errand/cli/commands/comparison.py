@@ -8,6 +8,7 @@ import msgspec
 from errand.cli.arguments import TargetOptions, TaskOptions, UsageError, read_prompt, start_params
 from errand.cli.command import Command
 from errand.cli.commands.run import confirm_workspace
+from errand.cli.commands.tasks import status_text
 from errand.cli.exit_codes import EXIT_STOPPED, exit_code
 from errand.cli.follow.answers import Answerer, NoAnswerer, PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
@@ -209,4 +210,4 @@ def _answer_columns(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
 def _answer(task: Task) -> str:
     if task.stop_reason == "completed":
         return f"({unfinished_text(task)})\n\n{task.summary}" if is_unfinished(task) else task.summary
-    return task.error or tr("No answer: {reason}.").format(reason=(task.stop_reason or task.status).replace("_", " "))
+    return task.error or tr("No answer: {reason}.").format(reason=status_text(task))

@@ -34,6 +34,7 @@ _ACTIONS = (
     Action("reset NAME", "reset a setting to its default", first="setting"),
 )
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^/@\s]+@")
+_MODELS = ("default_model", "title_model")
 _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
@@ -86,6 +87,12 @@ def typed_value(setting: Setting, text: str) -> JsonValue:
             return int(word)
         case "number" if re.fullmatch(r"\d{1,18}(\.\d{1,9})?", word) and float(word) >= (setting.minimum or 0):
             return float(word)
+        case "string" if setting.name in _MODELS and text and not text.strip("/").count("/"):
+            raise UsageError(
+                tr("{name} takes the id of a model, provider/model, as listed by errand models, not {text!r}.").format(
+                    name=setting.name, text=text[:80]
+                )
+            )
         case "string" if not setting.choices or text in setting.choices:
             return text
         case "null":
