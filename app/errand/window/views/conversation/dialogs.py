@@ -37,14 +37,14 @@ class ConversationDialogs:
             comparison, self._services.models, self._services.theme, self._services.clipboard, self._parent
         ).show()
 
-    def export(self, leaf_id: str) -> None:
-        """Ask for the file and the format of a branch export."""
+    def export(self, leaf_id: str = "") -> None:
+        """Ask for the file and the format; without `leaf_id` all branches are exported."""
         from errand.window.views.shared.export_dialog import ExportDialog
 
         if self._store.conversation_id is not None:
-            dialog = ExportDialog(self._store.title, self._parent, of_branch=True)
-            export = partial(self._services.stores.conversations.export, self._store.conversation_id, leaf_id=leaf_id)
-            dialog.chosen.connect(export)
+            dialog = ExportDialog(self._store.title, self._parent, of_branch=bool(leaf_id))
+            conversations, conversation_id = self._services.stores.conversations, self._store.conversation_id
+            dialog.chosen.connect(partial(conversations.export, conversation_id, leaf_id=leaf_id or None))
             dialog.open()
 
     def ask_for_workspace(self, question: WorkspaceQuestion) -> None:
