@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from errand.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply
+from errand.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, hint_lines, outcome_text, read_reply
 from errand.cli.terminal.style import PLAIN, Style
 from errand.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit, Remember
 from errand.protocol.tasks import LimitKind
@@ -237,6 +237,13 @@ def test_a_plus_sign_without_a_number_settles_no_limit(line: str) -> None:
 def test_the_hint_at_a_limit_names_how_to_give_an_amount() -> None:
     assert hint(reached("turns", 50, 50)).endswith("n stop here · +50 50 more turns · =100 the new limit in turns")
     assert hint(reached("money", 0.5, 0.5)).endswith("· +0.5 $0.50 more · =1 the new limit in $")
+
+
+def test_the_hint_is_wrapped_at_blanks() -> None:
+    lines = hint_lines(reached("turns", 50, 50), 60)
+    assert len(lines) == 2 and all(line.startswith("  ") and len(line) <= 60 for line in lines)
+    assert " ".join(line.strip() for line in lines) == hint(reached("turns", 50, 50))
+    assert hint_lines(kinds(), 80) == [f"  {line.strip()}" for line in hint(kinds()).splitlines()]
 
 
 def test_an_empty_line_in_place_of_a_new_limit_goes_back_to_the_list() -> None:

@@ -9,7 +9,15 @@ from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_STOPPED
 from errand.cli.lookup import find_task, only_match
 from errand.cli.options import Argument, CommandOptions, Flag, Option
-from errand.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply, short_hint
+from errand.cli.rendering.asks import (
+    AskInput,
+    InvalidReply,
+    ask_lines,
+    hint_lines,
+    outcome_text,
+    read_reply,
+    short_hint,
+)
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, one_line, short_id
 from errand.client.connection import Connection
@@ -98,7 +106,8 @@ async def answer(options: AnswerOptions, paths: Paths, terminal: Terminal) -> in
             return await _answer_with(connection, ask, text, terminal, as_json=options.json)
         for line in ask_lines(ask, terminal.style, terminal.width):
             terminal.line(line)
-        terminal.line(terminal.style.dim(f"  {hint(ask)}"))
+        for line in hint_lines(ask, terminal.width):
+            terminal.line(terminal.style.dim(line))
         reply = await _typed(ask, terminal)
         if reply is None:
             terminal.note(tr("errand: nothing was answered; the task is still waiting"))

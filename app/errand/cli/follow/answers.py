@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from errand.cli.follow.interrupts import Interrupts
-from errand.cli.rendering.asks import NOBODY, AskInput, InvalidReply, hint
+from errand.cli.rendering.asks import NOBODY, AskInput, InvalidReply, hint_lines
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
 from errand.client.display_text import subject_text
@@ -37,7 +37,8 @@ class PersonAnswerer:
     async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
         if about:
             self._terminal.line(self._terminal.style.dim(f"  {about}"))
-        self._terminal.line(self._terminal.style.dim(f"  {hint(ask)}"))
+        for line in hint_lines(ask, self._terminal.width):
+            self._terminal.line(self._terminal.style.dim(line))
         typing, first = AskInput(ask), True
         while True:
             try:

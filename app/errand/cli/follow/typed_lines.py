@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from errand.cli.rendering.asks import AskInput, InvalidReply, hint
+from errand.cli.rendering.asks import AskInput, InvalidReply, hint_lines
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.text import short_id
 from errand.client.connection import Connection
@@ -80,7 +80,7 @@ class TypedAnswerer:
         self._typing, self._reply = AskInput(ask), asyncio.get_running_loop().create_future()
         if about:
             self._prompt.note(about)
-        self._prompt.note(f"  {hint(ask)}")
+        self._prompt.note("\n".join(hint_lines(ask, self._prompt.width)))
         self._show_hint(self._typing)
         try:
             return await self._reply

@@ -120,6 +120,11 @@ def hint(ask: Ask) -> str:
     return tr("{ask}, or an answer of your own").format(ask=_range(ask)) if ask.choices else tr("type your answer")
 
 
+def hint_lines(ask: Ask, width: int) -> list[str]:
+    """The possible answers as lines of at most `width` columns."""
+    return [f"  {row.strip()}" for row in wrapped(hint(ask), width - 2).splitlines()]
+
+
 def short_hint(ask: Ask) -> str:
     """The possible answers on one line."""
     return _keys_text(ask.approval) if ask.approval is not None else hint(ask)
