@@ -78,7 +78,7 @@ catalogues: $(VENV)/.ready-dev
 	@$(BIN)/python packaging/catalogues.py update $(LANGUAGES)
 
 screenshots: $(VENV)/.ready-dev
-	@$(BIN)/python packaging/screenshots.py
+	@$(BIN)/python packaging/screenshots.py $(LANGUAGES)
 
 system:
 	@sh packaging/system.sh

@@ -1,8 +1,10 @@
 """Draws pictures of the window in its main states: the real window offscreen, on a real engine, playing the tour.
 
-Those shown in documents go to docs/images, all others and the doubled ones to build/images, for inspection.
+`python packaging/screenshots.py [LANGUAGE]`: English without one. Those shown in documents go to docs/images, all
+others and the doubled ones to build/images, for inspection; those of another language have it in their names.
 """
 
+# ruff: noqa: E402 - the platform and the language are chosen before anything is imported that reads them
 import asyncio
 import contextlib
 import os
@@ -17,6 +19,10 @@ from pathlib import Path
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from errand.translation import chosen, tr, use_language
+
+use_language(sys.argv[1] if len(sys.argv) > 1 else "en")  # before anything is imported that has texts
+
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
@@ -24,6 +30,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from errand.protocol.asks import Ask, AskAnswerParams, AskKind
 from errand.window.desktop.quick_task import QuickTaskDialog
 from errand.window.desktop.tray import TrayMenu
+from errand.window.main import translate_qt
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.row import TaskEndRow
 from errand.window.stores.conversation.agents import NewAgent
@@ -43,6 +50,8 @@ from tests.support.window import press
 _ROOT = Path(__file__).parents[1]
 _SHOWN = frozenset({"first-run", "approval", "question", "finished", "review", "branches", "agents", "compare"})
 """What README and guide show."""
+_SHOWN_IN_OTHERS = frozenset({"approval"})
+"""What the guide shows in other languages."""
 
 _PAGES: tuple[PageName, ...] = (
     "general",
@@ -83,14 +92,17 @@ class _Album:
 
 
 def _file(name: str, key: str) -> Path:
-    is_double = os.environ.get("QT_SCALE_FACTOR") == "2"
-    folder = _ROOT / "docs" / "images" if key in _SHOWN and not is_double else _ROOT / "build" / "images"
+    is_double, is_english = os.environ.get("QT_SCALE_FACTOR") == "2", chosen() == "en"
+    is_shown = key in (_SHOWN if is_english else _SHOWN_IN_OTHERS) and not is_double
+    folder = _ROOT / "docs" / "images" if is_shown else _ROOT / "build" / "images"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{name}{'@2x' if is_double else ''}.png"
+    language = "" if is_english else f"-{chosen()}"
+    return folder / f"{name}{language}{'@2x' if is_double else ''}.png"
 
 
 async def draw(application: QApplication) -> None:
     """All pictures; the engine and its data are gone afterwards."""
+    translate_qt(application)
     with tempfile.TemporaryDirectory(prefix="errand-") as home:
         errand = Errand(Path(home), _ROOT)
         os.environ.update(errand.environment | {"QT_QPA_PLATFORM": "offscreen"})
@@ -114,7 +126,7 @@ async def _play(album: _Album) -> None:
     await person.until(lambda: person.stores.session.state == "ready")
     await album.rest()
     await album.take("first-run")
-    await person.press("Play the tour")
+    await person.press(tr("Play the tour"))
     await person.until(lambda: len(person.stores.asks.waiting()) == 2 and len(person.stores.tasks.running()) == 2)
     await _take_waiting(album)
     await _take_finished(album)
@@ -153,7 +165,7 @@ async def _take_finished(album: _Album) -> None:
     person.front.find_bar.open()
     QTest.keyClicks(window.focusWidget(), "total")
     await album.take("find")
-    press(person.front, "Close search")
+    press(person.front, tr("Close search"))
 
 
 async def _take_review(album: _Album) -> None:
@@ -214,7 +226,8 @@ async def _take_company(album: _Album) -> None:
     panel = person.front.tree.panel
     await person.until(lambda: any(line.count for line in panel.lines))
     other = next(line for line in panel.lines if line.count and not line.is_in_front)
-    next(action for action in panel.menu_of(other).actions() if "Compare" in action.text()).trigger()
+    entries = panel.menu_of(other).actions()
+    next(entry for entry in entries if entry.text() == tr("Compare with current branch")).trigger()
     dialog = _top(ComparisonDialog)
     assert isinstance(dialog, ComparisonDialog)
     await person.until(lambda: all(view.side.count() for view in dialog.views))
@@ -251,7 +264,7 @@ async def _take_sidebar(album: _Album) -> None:
     person.stores.conversations.archive(window.tabs.open_ids[1])
     await album.rest()
     await album.take("archived")
-    press(window.sidebar, "Archived")
+    press(window.sidebar, tr("Archived"))
     await album.rest()
     await album.take("archive")
 
@@ -309,7 +322,7 @@ def _waiting(person: OpenWindow, kind: AskKind) -> Ask:
 def _edited(person: OpenWindow) -> list[DisclosureButton]:
     """The lines of calls that changed a file."""
     lines = person.front.findChildren(DisclosureButton)
-    return [line for line in lines if line.accessibleName().startswith(("changed", "edited", "wrote"))]
+    return [line for line in lines if line.accessibleName().startswith((tr("changed"), tr("edited"), tr("wrote")))]
 
 
 def _top(kind: type[QWidget]) -> QWidget:
@@ -321,4 +334,5 @@ if __name__ == "__main__":
         asyncio.run(draw(QApplication(["errand"])))
     else:
         for scale in ("1", "2"):
-            subprocess.run([sys.executable, __file__], check=True, env=os.environ | {"QT_SCALE_FACTOR": scale})
+            environment = os.environ | {"QT_SCALE_FACTOR": scale}
+            subprocess.run([sys.executable, __file__, *sys.argv[1:]], check=True, env=environment)

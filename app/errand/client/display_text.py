@@ -145,6 +145,20 @@ def is_bounded(sandbox: SandboxStatus) -> bool:
     return sandbox.form != "none" and sandbox.mode != "off"
 
 
+def sandbox_text(sandbox: SandboxStatus) -> str:
+    """What bounds commands on this machine. The rarer cases have reasons that only the engine knows."""
+    if sandbox.mode == "off":
+        return tr("Commands run without a sandbox: the setting command_sandbox is off. They can do what you can do.")
+    if sandbox.form != "bubblewrap":
+        return sandbox.text
+    looks = tr("What provably only looks may run outside.") if sandbox.mode == "auto" else ""
+    held = tr(
+        "Commands run in a sandbox (bubblewrap): they can change only the workspace, /tmp and caches of their own, see "
+        "neither keys nor other processes, and have the network only through Errand, if they have it."
+    )
+    return f"{held} {looks}".rstrip()
+
+
 def approval_mode_text(mode: ApproveMode, *, has_sandbox: bool) -> tuple[str, str]:
     """Name and meaning of an approval mode. `has_sandbox`: commands run in a sandbox on this machine."""
     return _WITHOUT_SANDBOX if mode == "all" and not has_sandbox else APPROVAL_MODES[mode]

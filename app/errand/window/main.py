@@ -33,7 +33,7 @@ from errand.window.views.shell.open_conversations import OpenConversations
 from errand.window.views.shell.tabs import TabsView
 from errand.window.views.sidebar.conversation_marks import ConversationMarks
 from errand.window.views.sidebar.sidebar import SidebarView
-from errand.window.widgets.accessibility import install_roles
+from errand.window.widgets.accessibility import install_roles, keep_focus_in_view
 from errand.window.widgets.pulse import PulseTimer
 
 if TYPE_CHECKING:
@@ -200,6 +200,7 @@ def build_window(
 ) -> MainWindow:
     """Create all parts of a window on one set of stores. `started_in` is a folder to offer for tasks."""
     install_roles()
+    keep_focus_in_view(application)
     models = ModelStore(stores.session, state)
     pulse = PulseTimer(theme, application)
     unread = UnreadStore(stores.tasks, state, lambda: conversations.active_id)

@@ -2,6 +2,9 @@
 
 from typing import get_args
 
+from msgspec.structs import replace
+
+from errand.protocol.asks import ReachedLimit
 from errand.protocol.blocks import FileBlock, RecallBlock, SummaryBlock
 from errand.window.rows.row import (
     AskRow,
@@ -20,6 +23,7 @@ from tests.support.rows import (
     APPROVAL,
     LIMIT,
     QUESTION,
+    UNKNOWN,
     end,
     image,
     node,
@@ -45,6 +49,7 @@ def every_row() -> list[Row]:
         reply("An answer with [a link](https://example.org), **bold** and `code`.\n\n> a quote", "r1", step=1),
         reply("```python\ndef total(prices):  # all of them\n    return sum(prices, 0.5)\n```", "r2"),
         reply(_TABLE, "r3"),
+        reply("<details><summary>More</summary>\n\nThe rest.\n\n</details>", "r4"),
         tool("shell", {"command": "pytest -q"}, "12 passed", "t1", summary="exit 0"),
         tool("shell", {"command": "false"}, "it broke", "t2", summary="exit 1", is_error=True),
         tool("shell", {"command": "sleep 9"}, None, "t3", output="so far"),
@@ -58,6 +63,8 @@ def every_row() -> list[Row]:
         AskRow("a1", QUESTION),
         AskRow("a2", APPROVAL, (APPROVAL,)),
         AskRow("a3", LIMIT),
+        AskRow("a4", replace(LIMIT, id="ask_n", limit=ReachedLimit(kind="turns", used=50, limit=50, adds=50))),
+        AskRow("a5", UNKNOWN),
         user("Do it again", "u2"),
         EditMessageRow("e1", node("n6", "Do it", "user"), "Do it otherwise"),
         end("completed", summary="All is **done**.", key="en1"),

@@ -28,7 +28,10 @@ _POEM = "# A poem\n\nRoses are **red**, [violets](https://example.org) are `blue
 
 @dataclass(frozen=True, slots=True)
 class Office:
-    """`told` is a conversation with two branches, `busy` one with a running task and queued messages."""
+    """`told` is a conversation with two branches, `busy` one with a running task and queued messages.
+
+    `serving` has a command in the background.
+    """
 
     home: Path
     window: MainWindow
@@ -38,6 +41,7 @@ class Office:
     busy: str
     asking: str
     approving: str
+    serving: str
     _kept: list[QWidget] = field(default_factory=list[QWidget])
 
     @property
@@ -81,6 +85,7 @@ async def office(application: QApplication, theme: Theme, home: Path) -> AsyncGe
     theme.set_motion(False)
     async with store_engine(home, server) as engine:
         state = WindowStateStore(home / "window.json")
+        state.settings.recent_folders = [str(home)]
         window = build_window(application, engine.stores, Paths(home / "data"), state, theme)
         window.show()
         try:
@@ -106,14 +111,15 @@ async def _furnish(home: Path, window: MainWindow, engine: StoreEngine, theme: T
     approving = await parts.start("Delete it", approve="ask")
     for task in (asking, approving):
         await parts.watcher.ask(task.id)
+    serving = await parts.watcher.end((await parts.start("Serve")).id)
     for change in (
         ConversationChangeParams(conversation_id=old.conversation_id, archived=True),
         ConversationChangeParams(conversation_id=poem.conversation_id, pinned=True),
     ):
         await engine.stores.session.call(CONVERSATION_CHANGE, change)
     await until(lambda: len(engine.stores.asks.waiting()) == 2)
-    told, at_work, asks, waits = (task.conversation_id for task in (poem, busy, asking, approving))
-    return Office(home, window, engine, theme, told, at_work, asks, waits)
+    told, at_work, asks, waits, serves = (task.conversation_id for task in (poem, busy, asking, approving, serving))
+    return Office(home, window, engine, theme, told, at_work, asks, waits, serves)
 
 
 def _answer(request: ReceivedRequest, gate: asyncio.Event) -> Reply:
@@ -123,6 +129,10 @@ def _answer(request: ReceivedRequest, gate: asyncio.Event) -> Reply:
             return Reply(text="At work.", gate=gate)
         case "Ask me":
             return Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices": ["Blue", "Green"]}),))
+        case "Serve" if request.messages[-1].get("role") != "tool":
+            return Reply(calls=(Call("shell", {"command": "echo ready; exec sleep 4723", "background": True}),))
+        case "Serve":
+            return Reply(text="It runs.")
         case "Delete it":
             return Reply(calls=(Call("shell", {"command": "rm -rf build"}),))
         case _:

@@ -40,7 +40,7 @@ async def forgetting(office: Office) -> QWidget:
     dialog.entries.search.setText("poem")
     dialog.entries.search.search_now()
     await until(lambda: any("poem" in line for line in dialog.entries.list.lines[:1]))
-    press(dialog.entries.entry, tr("Forget…"))
+    dialog.entries.entry.ask_to_forget()
     await until(lambda: any(one.isVisible() and one.text() == tr("Cancel") for one in dialog.findChildren(QPushButton)))
     return dialog
 

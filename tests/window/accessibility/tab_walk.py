@@ -4,6 +4,7 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from shiboken6 import isValid
 
 from tests.window.accessibility.tree import words_of
 
@@ -17,7 +18,8 @@ _AROUND = 10  # the frame around a borderless field is outside of it
 class TabWalk:
     """`reached` are the widgets that had the focus; `trapped` is one that Tab does not leave.
 
-    `unseen` are those that look the same with and without the focus.
+    `unseen` are those that look the same with and without the focus; `backward` are pairs of neighbours in one
+    place where Tab goes against the order of reading.
     """
 
     def __init__(self, window: QWidget) -> None:
@@ -26,11 +28,13 @@ class TabWalk:
         self.words: set[str] = set()
         self.trapped: QWidget | None = None
         self.unseen: list[QWidget] = []
+        self.backward: list[tuple[QWidget, QWidget]] = []
         for key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
             self._go_round(key)
+        self.backward = [pair for pair in self.backward if not self._begins_anew(pair[1])]
 
     def _go_round(self, key: Qt.Key) -> None:
-        seen: list[QWidget] = []
+        start, seen = self._window.focusWidget(), list[QWidget]()
         stays = 0
         for _ in range(_MOST_STOPS):
             QTest.keyClick(self._window.focusWidget() or self._window, key)
@@ -44,8 +48,16 @@ class TabWalk:
                 self.trapped = self.trapped or (focused if stays and len(seen) > 1 else None)
                 return
             if not is_same:
+                is_new = focused not in (start, *seen)
+                if seen and is_new and key == Qt.Key.Key_Tab and _is_before(focused, seen[-1]):
+                    self.backward.append((seen[-1], focused))
                 seen.append(focused)
                 self._note(focused)
+
+    def _begins_anew(self, widget: QWidget) -> bool:
+        """True for the first one in its place: Tab comes there from the last one."""
+        stops = [one for one in self.reached if isValid(one) and one is not widget]
+        return not any(_is_before(one, widget) for one in stops)
 
     def _note(self, focused: QWidget) -> None:
         if focused not in self.reached:
@@ -71,3 +83,13 @@ class TabWalk:
 def _around(widget: QWidget, window: QWidget) -> QRect:
     corner = widget.mapTo(window, QPoint(0, 0))
     return QRect(corner, widget.size()).adjusted(-_AROUND, -_AROUND, _AROUND, _AROUND).intersected(window.rect())
+
+
+def _is_before(one: QWidget, other: QWidget) -> bool:
+    """True for neighbours in one place, of which `one` would be read first: above, or left in the same line."""
+    if not isValid(other) or one.parentWidget() is not other.parentWidget():
+        return False  # a popup may be made again
+    first, second = one.geometry(), other.geometry()
+    is_above = first.bottom() < second.top()
+    is_left = first.right() < second.left() and first.bottom() > second.top() and first.top() < second.bottom()
+    return is_above or is_left

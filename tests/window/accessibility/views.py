@@ -19,7 +19,9 @@ from errand.window.theme.style import push_button
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
 from errand.window.views.composer.task_options_dialog import TaskOptionsDialog
+from errand.window.views.settings.data.page import StorageRowView
 from errand.window.views.settings.dialog import PageName, SettingsDialog
+from errand.window.views.settings.engine_settings_page import SettingView
 from errand.window.views.settings.tools_page import ToolRowView
 from errand.window.views.shared.actions import ActionName
 from errand.window.views.shared.picker import PickerDialog
@@ -27,10 +29,11 @@ from errand.window.views.shell.dialogs import ShortcutsDialog
 from errand.window.views.shell.main_window import KeepRunningDialog
 from errand.window.views.sidebar.archive import DeleteDialog
 from errand.window.views.usage.dialog import UsageDialog
+from errand.window.views.usage.table import UsageTableView
 from tests.support.row_actions import KeptActions
 from tests.support.rows import RowList
 from tests.support.window import press, until
-from tests.window.accessibility import agents_views, memory_views, review_views
+from tests.window.accessibility import agents_views, memory_views, popup_views, review_views, settings_views
 from tests.window.accessibility.every_row import every_row
 from tests.window.accessibility.full_window import Office, top
 
@@ -114,11 +117,17 @@ async def _action(office: Office, name: ActionName, kind: type[QDialog]) -> QWid
     return top(kind)
 
 
+async def _usage(office: Office) -> QWidget:
+    dialog = await _action(office, "usage", UsageDialog)
+    await until(lambda: any(table.isVisible() for table in dialog.findChildren(UsageTableView)))
+    return dialog
+
+
 async def _settings(office: Office, page: PageName) -> QWidget:
     office.window.dialogs.settings.open_page(page)
     dialog = top(SettingsDialog)
-    if page == "tools":
-        await until(lambda: bool(dialog.findChildren(ToolRowView)))
+    if page in _ROWS:
+        await until(lambda: any(row.isVisible() for row in dialog.findChildren(_ROWS[page])))
     return dialog
 
 
@@ -181,9 +190,13 @@ async def _every_row(office: Office, closed: bool) -> QWidget:
         for line in view.findChildren(DisclosureButton):
             if line.isEnabled():
                 line.click()
+        press(view, tr("Always allow…"))
         view.lay_out()
     return window
 
+
+_ROWS: dict[PageName, type[QWidget]] = {"general": SettingView, "tools": ToolRowView, "data": StorageRowView}
+"""What a page shows once it is loaded."""
 
 _PAGES: tuple[PageName, ...] = get_args(PageName)
 
@@ -202,7 +215,7 @@ VIEWS = (
     View("choices for the next task", _choices),
     View("the palette", partial(_action, name="palette", kind=PickerDialog)),
     View("all tabs", partial(_action, name="all_tabs", kind=PickerDialog)),
-    View("usage", partial(_action, name="usage", kind=UsageDialog)),
+    View("usage", _usage),
     View("memory: entries", memory_views.entries),
     View("memory: forgetting", memory_views.forgetting),
     View("memory: forgetting a message", memory_views.forget_message),
@@ -233,4 +246,26 @@ VIEWS = (
     View("the review, empty", review_views.empty),
     View("the review, unified", review_views.unified),
     View("the review, side by side", review_views.side_by_side),
+    View("the model picker", popup_views.model_picker),
+    View("the approval modes", popup_views.approval_modes),
+    View("the context of a turn", popup_views.context),
+    View("the whole text of a notice", popup_views.notice_details),
+    View("a to-do list", popup_views.todo_list),
+    View("a command in the background", popup_views.background),
+    View("the output of a background command", popup_views.background_output),
+    View("a picture", popup_views.picture),
+    View("the folder of an imported conversation", popup_views.folder_question),
+    View("the menu of a tab", popup_views.tab_menu),
+    View("a request in the inbox", popup_views.inbox_row),
+    View("an approval that is denied with a reason", popup_views.deny_reason),
+    View("archived a moment ago", popup_views.undo_archiving),
+    View("archiving undone", popup_views.archived_back),
+    View("settings: a personality's form", settings_views.personality),
+    View("settings: a rule and its form", settings_views.rules),
+    View("settings: an MCP server and its form", settings_views.servers),
+    View("settings: a skill and its form", settings_views.skills),
+    View("settings: licences", settings_views.licences),
+    View(
+        "settings: a provider, its models and a model's form", settings_views.provider
+    ),  # from here on there is a model
 )

@@ -5,7 +5,7 @@ from typing import Literal
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QKeyEvent, QPainter, QPen
 from PySide6.QtGui import Qt as GuiQt
-from PySide6.QtWidgets import QPushButton, QStyleOptionButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QPushButton, QStyleOptionButton, QWidget
 
 from errand.window.theme.tokens import DesignTokens
 
@@ -55,6 +55,15 @@ def push_button(text: str, look: ButtonStyle = "plain") -> QPushButton:
     return button
 
 
+def pressed_by_enter(button: QAbstractButton, event: QKeyEvent) -> bool:
+    """Click the button if the key is Enter. Qt's own buttons are pressed by Space alone."""
+    is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+    if is_enter and event.modifiers() in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier):
+        button.click()
+        return True
+    return False
+
+
 class _EnterButton(QPushButton):
     """Enter presses it when focused. Qt's own Enter presses only a dialog's default button, from any field."""
 
@@ -70,11 +79,8 @@ class _EnterButton(QPushButton):
         return hint if self.icon().isNull() else hint + QSize(self.fontMetrics().horizontalAdvance(" "), 0)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if is_enter and event.modifiers() in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier):
-            self.click()
-            return
-        super().keyPressEvent(event)
+        if not pressed_by_enter(self, event):
+            super().keyPressEvent(event)
 
 
 def colour(name: str) -> QColor:

@@ -5,12 +5,24 @@ from functools import cache, cmp_to_key
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
-from PySide6.QtWidgets import QAbstractScrollArea, QAccessibleWidget, QComboBox, QLineEdit, QScrollArea, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QAccessibleWidget,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QScrollArea,
+    QWidget,
+)
 
+_MARGIN = 16  # around what gets the focus, in pixels
 _ROLES = {
+    "BackgroundRowView": QAccessible.Role.ListItem,
     "InboxRowView": QAccessible.Role.ListItem,
     "QuestionCard": QAccessible.Role.Form,
+    "PictureArea": QAccessible.Role.Graphic,
     "QueuedMessageView": QAccessible.Role.ListItem,
+    "UsageChartView": QAccessible.Role.Chart,
     "StatusDotView": QAccessible.Role.Indicator,
     "TranscriptView": QAccessible.Role.Document,
 }
@@ -59,6 +71,19 @@ def _compare(one: QWidget, other: QWidget) -> int:
     if first.bottom() < second.top() or second.bottom() < first.top():
         return first.top() - second.top()
     return first.left() - second.left()
+
+
+def keep_focus_in_view(application: QApplication) -> None:
+    """Scroll to what gets the focus. Qt does so only for steps within one scroll area."""
+    application.focusChanged.connect(_scroll_to)
+
+
+def _scroll_to(_before: QWidget | None, focused: QWidget | None) -> None:
+    around = focused.parentWidget() if focused is not None else None
+    while focused is not None and around is not None:
+        if isinstance(around, QScrollArea) and around.isAncestorOf(focused):
+            around.ensureWidgetVisible(focused, _MARGIN, _MARGIN)
+        around = around.parentWidget()
 
 
 @cache

@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from errand.translation import tr
-from errand.window.theme.style import focus_by_keys, set_style, set_tool_tip
+from errand.window.theme.style import focus_by_keys, pressed_by_enter, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import TextLabel
 
@@ -48,6 +48,10 @@ class IconButton(QToolButton):
         self.setAccessibleName(name)
         set_tool_tip(self, f"{name} ({native_keys(self._shortcut)})" if self._shortcut else name)
         self._on_theme_changed()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed_by_enter(self, event):
+            super().keyPressEvent(event)
 
     def _on_theme_changed(self) -> None:
         self.setIcon(self._theme.icon(self._icon, "on_accent" if self._primary else "muted"))
@@ -100,10 +104,8 @@ class ChoiceButton(QPushButton):
         return layout.totalHeightForWidth(width)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not event.modifiers():
-            self.click()
-            return
-        super().keyPressEvent(event)
+        if not pressed_by_enter(self, event):
+            super().keyPressEvent(event)
 
 
 class CopyButton(QToolButton):
@@ -120,6 +122,10 @@ class CopyButton(QToolButton):
         self.clicked.connect(self._on_clicked)
         theme.changed.connect(self._revert)
         self._revert()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed_by_enter(self, event):
+            super().keyPressEvent(event)
 
     def _on_clicked(self) -> None:
         self._copy()

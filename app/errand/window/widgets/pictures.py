@@ -6,13 +6,13 @@ import threading
 from pathlib import Path
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QImage, QImageIOHandler, QImageReader, QPainter, QPaintEvent, QPixmap, QPixmapCache
+from PySide6.QtGui import QImage, QImageIOHandler, QImageReader, QKeyEvent, QPainter, QPaintEvent, QPixmap, QPixmapCache
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from errand.protocol.blocks import ImageBlock
 from errand.regular_file import read_beginning, read_regular
 from errand.translation import tr
-from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded
+from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded, pressed_by_enter
 from errand.window.theme.theme import Theme
 
 # The maximum size of a picture file, in bytes.
@@ -168,6 +168,10 @@ class PictureButton(QAbstractButton):
         self.picture = QPixmap.fromImage(image)
         QPixmapCache.insert(self._cache_key, self.picture)
         self.update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed_by_enter(self, event):
+            super().keyPressEvent(event)
 
     def sizeHint(self) -> QSize:
         return self._size

@@ -23,6 +23,7 @@ from errand.cli.terminal.style import PLAIN
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import wrapped
 from errand.client.connection import Connection
+from errand.client.display_text import sandbox_text
 from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from errand.client.launch import connect, has_engine
 from errand.client.number_format import file_size
@@ -261,7 +262,7 @@ async def _connect(paths: Paths) -> tuple[Connection, bool]:
 def _sandbox_finding(status: EngineStatusResult) -> Finding:
     sandbox = status.sandbox
     state = "good" if sandbox.form == "bubblewrap" else "could_be_better"
-    return Finding(state, "sandbox", sandbox.text, sandbox.advice)
+    return Finding(state, "sandbox", sandbox_text(sandbox), sandbox.advice)
 
 
 def _engine_finding(status: EngineStatusResult, was_running: bool) -> Finding:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import QPoint, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QContextMenuEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QContextMenuEvent, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
 from errand.client.display_text import uncapitalised
@@ -16,7 +16,7 @@ from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import is_working
-from errand.window.theme.style import set_style, set_tool_tip
+from errand.window.theme.style import pressed_by_enter, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import paint_agent_dot
 from errand.window.widgets.buttons import IconButton
@@ -69,6 +69,10 @@ class AgentChipView(QPushButton):
         self.setAccessibleName(", ".join(part for part in parts if part))
         set_tool_tip(self, _tool_tip(agent))
         self.updateGeometry()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed_by_enter(self, event):
+            super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         self.menu_requested.emit(event.globalPos())

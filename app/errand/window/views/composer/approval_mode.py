@@ -116,6 +116,7 @@ class ApprovalModeDialog(FramelessDialog):
                 tr("Press Shift+Tab in the message field to switch between the first three."),
                 size=tokens.size_small,
                 tone="muted",
+                wrap=True,
             )
         )
 

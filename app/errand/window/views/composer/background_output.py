@@ -10,7 +10,7 @@ from errand.notice_text import short_exit_text
 from errand.protocol.background import BackgroundCommand
 from errand.translation import tr
 from errand.window.stores.conversation.background import BackgroundStore
-from errand.window.theme.style import push_button
+from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import CopyButton
 from errand.window.widgets.dialogs import resize_on_screen
@@ -55,6 +55,7 @@ class BackgroundOutputDialog(QDialog):
         self._theme = theme
         self._one = one
         self._read_size = -1
+        self._is_closed = False
         self._command = ElidedLabel(theme, command, mono=True)
         self._state = TextLabel(theme, tone="muted")
         self._problem = TextLabel(theme, tone="failed", wrap=True)
@@ -62,6 +63,7 @@ class BackgroundOutputDialog(QDialog):
         self.stop_button = push_button(tr("Stop"))
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
+        set_style(self.text, "look", "code")
         self.text.setTabChangesFocus(True)
         self.text.setFont(theme.font(theme.tokens.size_base, mono=True))
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
@@ -123,7 +125,13 @@ class BackgroundOutputDialog(QDialog):
             self._read_size = one.size
             self._store.read(one, self._show)
 
+    def done(self, result: int) -> None:
+        self._is_closed = True
+        super().done(result)
+
     def _show(self, text: str) -> None:
+        if self._is_closed:
+            return  # what was read comes too late
         before = self.text.toPlainText()
         if text == before:
             return

@@ -159,7 +159,7 @@ class SettingView(QWidget):
         row.addSpacing(tokens.space_wide)
         row.addWidget(self._control, 0, Qt.AlignmentFlag.AlignTop)  # beside the label, however high the row is
         row.addSpacing(tokens.icon_small + 2 * theme.pixels(_BUTTON_EDGE))  # the place of the reset button
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
 
     def _show_reset(self) -> None:
         """The button is made when it is first needed, as is the label of a problem: most fields never have either."""

@@ -5,6 +5,7 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from errand.client.display_text import sandbox_text
 from errand.client.rule_text import covered_line, covered_summary, grant_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.asks import GRANT_COVERED, Grant, GrantCoveredParams
@@ -129,7 +130,7 @@ class GrantsPageView(SettingsPageView):
 
     async def _load_sandbox(self) -> None:
         sandbox = (await self._calls.call(ENGINE_STATUS, EmptyParams())).sandbox
-        self._sandbox.setText(f"{sandbox.text} {sandbox.advice}".strip())
+        self._sandbox.setText(f"{sandbox_text(sandbox)} {sandbox.advice}".strip())
         self._sandbox.show()
 
     async def _check(self, grant_id: str) -> None:

@@ -1,5 +1,6 @@
 """The form of one personality: name, colour, prompt, model, tools, thinking, temperature."""
 
+from itertools import pairwise
 from typing import get_args
 
 import msgspec
@@ -14,6 +15,7 @@ from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import COLOR_NAMES, paint_agent_dot
 from errand.window.widgets.combo_box import ComboBox
+from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.labels import TextLabel
 
 _COLORS: tuple[Color, ...] = get_args(Color)
@@ -103,7 +105,7 @@ class PersonalityEditorView(QWidget):
         self._color = ColorComboBox(theme)
         self._temperature = TemperatureComboBox()
         self._tools: dict[str, QCheckBox] = {}
-        self._tool_row = QHBoxLayout()
+        self._tool_row = FlowLayout(theme.tokens.space_close)
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._save = push_button(tr("Save"), "primary")
         self._back = push_button(tr("Back"))
@@ -157,7 +159,6 @@ class PersonalityEditorView(QWidget):
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_normal)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        self._tool_row.setSpacing(tokens.space_wide)
         form.addRow(TextLabel(self._theme, tr("Name")), self._name)
         form.addRow(TextLabel(self._theme, tr("Colour")), self._color)
         form.addRow(TextLabel(self._theme, tr("Prompt")), self._prompt)
@@ -222,7 +223,9 @@ class PersonalityEditorView(QWidget):
             box.setAccessibleName(tr("Tool: {name}").format(name=name))
             box.toggled.connect(self._on_changed)
             self._tool_row.addWidget(box)
-        self._tool_row.addStretch(1)
+        stops = (self._model, *self._tools.values(), self._thinking)
+        for before, after in pairwise(stops):
+            QWidget.setTabOrder(before, after)
 
     def _entered(self) -> Personality:
         """The personality in the fields. Selecting all tools is stored as an empty list, to include future tools."""

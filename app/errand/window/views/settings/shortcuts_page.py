@@ -5,7 +5,7 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from errand.translation import tr
-from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.style import pressed_by_enter, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView
 from errand.window.views.shared.actions import ACTIONS, Action, ShortcutStore, shortcut_conflict
@@ -55,6 +55,10 @@ class KeySequenceButton(QPushButton):
                 self._record(event)
                 return True
         return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed_by_enter(self, event):
+            super().keyPressEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         self._show(records=False)

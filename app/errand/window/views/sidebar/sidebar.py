@@ -41,7 +41,7 @@ class PassingBannerView(BannerView):
     """What was done. Hidden after 15 s."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
+        super().__init__(theme, is_stacked=True)
         self._leave = QTimer(self, singleShot=True, interval=_STAYS_MS)
         self._leave.timeout.connect(self.hide)
 

@@ -36,7 +36,7 @@ class ProviderModelsView(QWidget):
         self._list.setUniformItemSizes(True)
         self._list.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._all, self._none = push_button(tr("Select all"), "quiet"), push_button(tr("Select none"), "quiet")
-        self._count = TextLabel(theme, tone="muted")
+        self._count = TextLabel(theme, tone="muted", wrap=True)
         self._add, self._edit = push_button(tr("Add model…")), push_button(tr("Edit…"))
         self._edit.setAccessibleName(tr("Edit selected model"))
         self._remove = push_button(tr("Remove"))

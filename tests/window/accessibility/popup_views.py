@@ -1,0 +1,164 @@
+"""Popups, panels and cards that a click or a key opens over a conversation."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from errand.protocol.settings import Model
+from errand.protocol.tasks import Task, TodoItem
+from errand.translation import tr
+from errand.window.stores.conversation.commands import WorkspaceQuestion
+from errand.window.stores.task_options import TaskOptionDefaults
+from errand.window.theme.style import push_button
+from errand.window.views.composer.approval_mode import ApprovalModeDialog, ApprovalModeView
+from errand.window.views.composer.background_output import BackgroundOutputDialog
+from errand.window.views.composer.todo_view import TodoItemView, TodoView
+from errand.window.views.conversation.dialogs import WorkspaceDialog
+from errand.window.views.shared.model_picker import ModelPicker
+from errand.window.views.shell.tab_bar import TabMenu
+from errand.window.views.usage.context_bar import ContextBarView
+from errand.window.widgets.notice_line import NoticeDetailsDialog
+from errand.window.widgets.picture_viewer import PictureViewer
+from tests.support.rows import NOW, image
+from tests.support.window import press, until
+from tests.window.accessibility.full_window import Office, top
+
+_NOTICE = "The connection to the engine was lost. Tasks continue, and everything that was written is kept. " * 3
+
+
+async def model_picker(office: Office) -> QWidget:
+    models = tuple(
+        Model(id=f"{provider}/{name}", provider=provider) for provider in ("lab", "openai") for name in ("small", "big")
+    )
+    defaults = TaskOptionDefaults(models=models, favourites=("lab/big",), recent=("openai/small",))
+    picker = ModelPicker(office.theme, defaults, "lab/small", office.window)
+    office.keep(picker)
+    picker.open_beside(office.window)
+    return picker
+
+
+async def approval_modes(office: Office) -> QWidget:
+    view = await office.open(office.approving)
+    (mode,) = view.findChildren(ApprovalModeView)
+    QTest.mouseClick(mode.mode_button, Qt.MouseButton.LeftButton)
+    return top(ApprovalModeDialog)
+
+
+async def context(office: Office) -> QWidget:
+    view = await office.open(office.told)
+    (bar,) = view.findChildren(ContextBarView)
+    await until(bar.isVisible)
+    bar.click()
+    await until(lambda: bar.popover is not None and bar.popover.isVisible())
+    assert bar.popover is not None
+    return bar.popover
+
+
+async def notice_details(office: Office) -> QWidget:
+    dialog = NoticeDetailsDialog(office.theme, _NOTICE, QGuiApplication.clipboard(), office.window)
+    dialog.open_above(office.window.sidebar)
+    return dialog
+
+
+async def todo_list(office: Office) -> QWidget:
+    items = (TodoItem(text="look", status="done"), TodoItem(text="work", status="in_progress"), TodoItem(text="test"))
+    task = Task(
+        id="task_1",
+        conversation_id="conv_1",
+        agent_id="agent_1",
+        prompt="go",
+        status="thinking",
+        model="m",
+        workspace="/w",
+        started_at=NOW,
+        todo=items,
+    )
+    window, view = QWidget(), TodoView(office.theme)
+    office.keep(window)
+    column = QVBoxLayout(window)
+    column.addWidget(view)
+    column.addWidget(push_button("Below"))
+    view.show_task(task)
+    window.resize(500, 300)
+    window.show()
+    if not view.findChildren(TodoItemView)[0].isVisible():
+        view.line.click()
+    return window
+
+
+async def background(office: Office) -> QWidget:
+    """A command in the background, listed above the message field."""
+    await _with_background(office)
+    return office.window
+
+
+async def background_output(office: Office) -> QWidget:
+    await _with_background(office)
+    view = office.front.input_panel.background
+    view.rows[0].setFocus(Qt.FocusReason.TabFocusReason)
+    QTest.keyClick(view.rows[0], Qt.Key.Key_Return)
+    dialog = top(BackgroundOutputDialog)
+    assert isinstance(dialog, BackgroundOutputDialog)
+    await until(lambda: bool(dialog.text.toPlainText()))
+    return dialog
+
+
+async def _with_background(office: Office) -> None:
+    await office.open(office.serving)
+    view = office.front.input_panel.background
+    await until(lambda: bool(view.rows))
+    if not view.rows[0].isVisible():
+        QTest.keyClick(view.header, Qt.Key.Key_Return)
+
+
+async def picture(office: Office) -> QWidget:
+    viewer = PictureViewer(image().image, office.theme, lambda _: None, office.window)
+    viewer.open()
+    return viewer
+
+
+async def folder_question(office: Office) -> QWidget:
+    dialog = WorkspaceDialog(WorkspaceQuestion("/elsewhere", "/own", lambda _: None), office.window)
+    dialog.show()
+    return dialog
+
+
+async def tab_menu(office: Office) -> QWidget:
+    menu = TabMenu(office.window, is_pinned=False)
+    office.keep(menu)
+    menu.popup(office.window.pos())
+    return menu
+
+
+async def inbox_row(office: Office) -> QWidget:
+    """A request, opened in the inbox."""
+    office.window.commands.trigger("new_task")
+    office.window.sidebar.inbox.rows[1].expand()
+    return office.window
+
+
+async def undo_archiving(office: Office) -> QWidget:
+    """The banners of the sidebar."""
+    await office.open(office.told)
+    office.window.sidebar.notice.show_message(_NOTICE[:80])
+    office.engine.stores.conversations.archive(office.told)
+    await until(office.window.sidebar.undo.isVisible)
+    return office.window
+
+
+async def archived_back(office: Office) -> QWidget:
+    """Undone by its button."""
+    undo = office.window.sidebar.undo
+    if undo.isVisible():
+        undo.undo()
+    office.window.sidebar.notice.hide()
+    await office.open(office.told)
+    return office.window
+
+
+async def deny_reason(office: Office) -> QWidget:
+    """The field for a reason in the card of an approval."""
+    view = await office.open(office.approving)
+    press(view, tr("Deny with reason…"))
+    return office.window

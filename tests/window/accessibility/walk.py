@@ -1,0 +1,145 @@
+"""Goes through all views and says, one line each, what keyboard or screen reader cannot use, and what does not fit."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QAbstractButton, QApplication, QCheckBox, QLabel, QRadioButton, QWidget
+
+import errand.window
+from errand.window.widgets.labels import ElidedLabel
+from tests.window.accessibility.full_window import Office
+from tests.window.accessibility.tab_walk import TabWalk
+from tests.window.accessibility.tree import Element, elements, is_part_of_another, words_of
+from tests.window.accessibility.views import VIEWS, View
+
+# The system's own dialog; and parts that are seen only while something is dragged, typed or loaded.
+_NOT_WALKED = frozenset(
+    {
+        "ExportDialog",
+        "DropHintView",
+        "CompletionListView",
+        "MentionListView",
+        "ServerPromptListView",
+        "PromptArgumentsDialog",
+        "LoadingOlderView",
+        "ProgressView",
+        "JumpToEndView",
+        "KeepMarkView",
+        "SkillInstallView",
+        "SkillPreviewView",
+    }
+)
+_PARTS = ("View", "Dialog", "Card", "Form", "Picker", "Menu", "Popover")
+
+
+async def bring(office: Office, view: View) -> QWidget:
+    """Show a view, alone."""
+    office.tidy()
+    window = await view.open(office)
+    window.activateWindow()
+    for _ in range(3):
+        QApplication.processEvents()
+    return window
+
+
+async def findings(office: Office) -> list[str]:
+    """Of all views."""
+    found: list[str] = []
+    seen: set[type] = set()
+    for view in VIEWS:
+        window = await bring(office, view)
+        seen.update(kind for part in _visible(window) for kind in type(part).__mro__)
+        found += [f"{view.name}: {line}" for line in (*_unreachable(window), *_unpressable(window), *_cut(window))]
+    return [*found, *(f"in no view: {name}" for name in sorted(_window_parts(seen)))]
+
+
+def is_reached(one: Element, walk: TabWalk) -> bool:
+    """True if it or a member of its group has the focus; disabled or fully visible ones need none."""
+    if not one.enabled or one.is_only_read:
+        return True
+    if isinstance(one.widget, QRadioButton):
+        group = one.widget.parent()
+        return any(isinstance(widget, QRadioButton) and widget.parent() is group for widget in walk.reached)
+    return one.widget in walk.reached or one.words in walk.words  # popups may be recreated
+
+
+def _unreachable(window: QWidget) -> Iterator[str]:
+    walk = TabWalk(window)
+    for one in elements(window):
+        if one.is_control and not is_part_of_another(one.widget):
+            if not one.has_role:
+                yield f"no role: {one.words}"
+            if not one.name.strip():
+                yield f"no name: {one.words}"
+            if not is_reached(one, walk):
+                yield f"Tab never comes to {one.words}"
+    for widget in walk.unseen:
+        yield f"not seen to have the keyboard: {words_of(widget)}"
+    if walk.trapped is not None:
+        yield f"Tab never leaves {words_of(walk.trapped)}"
+    for before, after in walk.backward:
+        yield f"Tab goes back from {words_of(before)} to {words_of(after)}"
+
+
+def _unpressable(window: QWidget) -> Iterator[str]:
+    """Buttons that Enter or Space does not press, or that show a focus ring after a click."""
+    for button in _visible(window):
+        if not isinstance(button, QAbstractButton) or not button.isEnabled() or is_part_of_another(button):
+            continue
+        if not button.focusPolicy() & Qt.FocusPolicy.TabFocus:
+            continue
+        is_box = isinstance(button, QCheckBox | QRadioButton)
+        keys = (Qt.Key.Key_Space,) if is_box else (Qt.Key.Key_Space, Qt.Key.Key_Return)
+        for key in keys:
+            if not _takes(button, key):
+                yield f"{Qt.Key(key).name} does not press {words_of(button)}"
+
+
+def _takes(button: QAbstractButton, key: Qt.Key) -> bool:
+    """True if the button accepts the key; what it would do is held back."""
+    was_checked = button.isChecked()
+    button.blockSignals(True)
+    press = QKeyEvent(QEvent.Type.KeyPress, key, Qt.KeyboardModifier.NoModifier)
+    button.event(press)
+    button.setDown(False)
+    button.setChecked(was_checked)
+    button.blockSignals(False)
+    return press.isAccepted()
+
+
+def _cut(window: QWidget) -> Iterator[str]:
+    """Labels and buttons that are smaller than their text. Elided ones say so themselves."""
+    for part in _visible(window):
+        if is_part_of_another(part) or part.visibleRegion().isEmpty():
+            continue
+        if isinstance(part, QAbstractButton) and part.text():
+            if part.width() < part.minimumSizeHint().width() - 1:
+                yield f"cut: {words_of(part)}, {part.width()} of {part.minimumSizeHint().width()} pixels"
+        elif isinstance(part, QLabel) and part.text() and not isinstance(part, ElidedLabel):
+            if part.wordWrap() and part.height() < part.heightForWidth(part.width()) - 1:
+                yield f"cut: {words_of(part)}, {part.height()} of {part.heightForWidth(part.width())} pixels high"
+            elif not part.wordWrap() and part.width() < part.sizeHint().width() - 1:
+                yield f"cut: {words_of(part)}, {part.width()} of {part.sizeHint().width()} pixels"
+
+
+def _visible(window: QWidget) -> list[QWidget]:
+    return [part for part in (window, *window.findChildren(QWidget)) if part.isVisible() and part.window() is window]
+
+
+def _window_parts(seen: set[type]) -> Iterator[str]:
+    """The classes of views, dialogs and cards that no view has shown."""
+    for module in pkgutil.walk_packages(errand.window.__path__, "errand.window."):
+        importlib.import_module(module.name)
+    for kind in _below(QWidget):
+        is_ours = kind.__module__.startswith("errand.window.") and kind.__name__.endswith(_PARTS)
+        if is_ours and kind not in seen and kind.__name__ not in _NOT_WALKED and not kind.__name__.startswith("_"):
+            yield kind.__name__
+
+
+def _below(kind: type[QWidget]) -> Iterator[type[QWidget]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _below(one)
