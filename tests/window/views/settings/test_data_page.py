@@ -14,9 +14,7 @@ from errand.window.views.settings.data.page import DataPageView
 from tests.support.engine_server import EngineServer
 from tests.support.records import agent, conversation, node
 from tests.support.window import until
-from tests.window.views.settings.test_settings_dialog import Settings, engine, settings
-
-__all__ = ["engine", "settings"]
+from tests.window.views.settings.conftest import Settings
 
 
 async def fill(engine: EngineServer) -> None:

@@ -14,9 +14,7 @@ from errand.window.views.settings.personalities_page import PersonalitiesPageVie
 from errand.window.views.settings.personality_editor import ColorComboBox, TemperatureComboBox
 from tests.support.engine_server import EngineServer
 from tests.support.window import until
-from tests.window.views.settings.test_settings_dialog import Settings, engine, settings
-
-__all__ = ["engine", "settings"]
+from tests.window.views.settings.conftest import Settings
 
 PIRATE = Personality(id="pirate", name="Pirate", system_prompt="Talk like one.", tools=("code",))
 
