@@ -4,13 +4,18 @@ import asyncio
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from errand.engine.agent.tasks.locks import KeyedLock
+from errand.engine.agent.tasks.restart import RestartResume
+from errand.engine.background import Background
 from errand.engine.core.errors import IllegalMove
 from errand.notice_text import notice_text
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.events import TaskUpdate
+from errand.protocol.tasks import Task
 from tests.support.disks import slow_disk
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
@@ -74,6 +79,30 @@ async def test_a_stop_and_another_approval_mode_leave_an_interrupted_task_stoppe
         stored = await services.database.tasks.get(started.id)
         assert stored is not None and (stored.status, stored.stop_reason) == ("cancelled", "manual_stop")
         assert engine.watcher.tasks(started.id)[-1] == stored
+
+
+async def test_a_task_that_is_stopped_before_it_is_resumed_after_a_restart_stays_stopped(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="A long story", stall_after=2)])) as engine:
+        started = await engine.start(api_key=None)
+        await engine.model.request(0)
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        services, background = engine.services, Background()
+        stored = await services.database.tasks.get(started.id)
+        assert stored is not None and stored.status == "interrupted"
+        services.log.publish(TaskUpdate(task=msgspec.structs.replace(stored, resumes=True)))
+
+        async def stop_and_resume(task_id: str) -> Task:
+            await services.runner.stop(task_id, "me")
+            return await services.runner.resume(task_id)
+
+        restart = RestartResume(
+            services.log, services.database, services.locks, KeyedLock(), stop_and_resume, background
+        )
+        await restart.resume_tasks()
+        await services.log.flush()
+        await background.close()
+        stored = await services.database.tasks.get(started.id)
+        assert stored is not None and (stored.status, stored.stop_reason) == ("cancelled", "manual_stop")
 
 
 async def test_task_accepts_messages_and_pause_from_its_start(tmp_path: Path) -> None:

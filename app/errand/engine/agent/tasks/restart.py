@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Set
+from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import msgspec
 from errand.engine.agent.run.pending_asks import PendingAsks
 from errand.engine.agent.run.resume import last_reply, unknown_outcome_ask
 from errand.engine.agent.run.task_state import ended_task, is_working, with_status
-from errand.engine.agent.tasks.locks import AgentLocks
+from errand.engine.agent.tasks.locks import AgentLocks, KeyedLock
 from errand.engine.background import Background
 from errand.engine.core.errors import EngineError, FolderNotAnswering, StorageError
 from errand.engine.core.workspace_threads import in_workspace
@@ -138,12 +139,14 @@ class RestartResume:
         log: EventLog,
         database: Database,
         locks: AgentLocks,
+        task_locks: KeyedLock,
         resume: Callable[[str], Awaitable[Task]],
         background: Background,
     ) -> None:
         self._log = log
         self._database = database
         self._locks = locks
+        self._task_locks = task_locks
         self._resume = resume
         self._background = background
 
@@ -165,15 +168,21 @@ class RestartResume:
 
     async def _resume_task(self, task: Task) -> None:
         if task.own_key:
-            self._leave_to_person(task, _KEY_IS_GONE)
+            await self._leave_to_person(task.id, _KEY_IS_GONE)
             return
         try:
             await self._resume(task.id)
         except EngineError as error:
             _logger.warning("task %s is not resumed: %s", task.id, error)
             if not self._locks.is_closed:
-                self._leave_to_person(task, str(error))
+                await self._leave_to_person(task.id, str(error))
 
-    def _leave_to_person(self, task: Task, why: str) -> None:
-        task = msgspec.structs.replace(task, resumes=False, retry_at=None, activity=why)
-        self._log.publish(TaskUpdate(task=task))
+    async def _leave_to_person(self, task_id: str, why: str) -> None:
+        """Unless somebody has resumed or stopped it meanwhile, which may be why it was not resumed."""
+        async with self._task_locks.lock(task_id):
+            task = await self._database.tasks.get(task_id)
+            if task is not None and task.status == "interrupted":
+                left = msgspec.structs.replace(task, resumes=False, retry_at=None, activity=why)
+                self._log.publish(TaskUpdate(task=left))
+                with suppress(StorageError):
+                    await self._log.flush()

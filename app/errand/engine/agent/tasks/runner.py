@@ -63,7 +63,9 @@ class AgentTaskRunner:
         self._rounds = Rounds(builder.log, builder.database, locks)
         self.running = RunningTasks(locks, builder.asks, builder.database, background, self._on_ended)
         self.messages = UnreadMessages(builder, self.running, self._task_locks)
-        self._restart_resume = RestartResume(builder.log, builder.database, locks, self.resume, background)
+        self._restart_resume = RestartResume(
+            builder.log, builder.database, locks, self._task_locks, self.resume, background
+        )
         self._has_resumed_tasks = False
 
     async def start(
