@@ -31,7 +31,7 @@ async def page(stores: Stores, theme: Theme, qtbot: QtBot, said: list[tuple[str,
     def on_said(text: str, can_undo: bool) -> None:
         said.append((text, can_undo))
 
-    view.said.connect(on_said)
+    view.notified.connect(on_said)
     qtbot.addWidget(view)
     view.resize(900, 600)
     view.show()

@@ -105,9 +105,9 @@ class MemoryDialog(QDialog):
         self._stores.session.state_changed.connect(self._on_state_changed)
         for page in (self.entries, self.facts):
             page.source_requested.connect(self._on_source_requested)
-        self.entries.said.connect(self._say)
-        self.state.said.connect(self._say)
-        self.facts.said.connect(self._on_fact_said)
+        self.entries.notified.connect(self._show_notice)
+        self.state.notified.connect(self._show_notice)
+        self.facts.notified.connect(self._on_fact_notified)
         self.entries.pinned.connect(self._on_pinned)
         self.entries.state_requested.connect(partial(self.tabs.setCurrentIndex, len(_PAGES) - 1))
         self.banner.action_clicked.connect(self.facts.undo)
@@ -148,12 +148,12 @@ class MemoryDialog(QDialog):
         self.source_requested.emit(conversation_id, node_id)
 
     def _on_pinned(self) -> None:
-        self._say(tr("Pinned as a fact. Applies to new tasks."))
+        self._show_notice(tr("Pinned as a fact. Applies to new tasks."))
 
-    def _on_fact_said(self, text: str, can_undo: bool) -> None:
+    def _on_fact_notified(self, text: str, can_undo: bool) -> None:
         self.banner.show_message(text, "done", tr("Undo") if can_undo else "")
 
-    def _say(self, text: str) -> None:
+    def _show_notice(self, text: str) -> None:
         self.banner.show_message(text, "done")
 
     def _on_failed(self, text: str) -> None:

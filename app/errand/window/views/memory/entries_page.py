@@ -25,13 +25,13 @@ _LIST_WIDTH, _ENTRY_WIDTH = 420, 500
 
 
 class EntriesPageView(QWidget):
-    """Emits `source_requested` with a conversation and a node, `said` with a sentence about what was done.
+    """Emits `source_requested` with a conversation and a node, `notified` with a sentence about what was done.
 
     `pinned` says that an entry became a fact, `state_requested` that a person wants to know why words alone count.
     """
 
     source_requested = Signal(str, str)
-    said = Signal(str)
+    notified = Signal(str)
     pinned = Signal()
     state_requested = Signal()
 
@@ -214,7 +214,7 @@ class EntriesPageView(QWidget):
             self._store.forgetting.forget(self.entry.item.node_id)
 
     def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
-        self.said.emit(forget_result(gone))
+        self.notified.emit(forget_result(gone))
         self.list.setFocus()
 
     def _on_failed(self) -> None:

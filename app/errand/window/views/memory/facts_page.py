@@ -72,11 +72,11 @@ class FactRowView(QWidget):
 class FactsPageView(QWidget):
     """Emits `source_requested` with a conversation and a node.
 
-    `said` gives what was done, as a sentence, and whether `undo` can take it back.
+    `notified` gives what was done, as a sentence, and whether `undo` can take it back.
     """
 
     source_requested = Signal(str, str)
-    said = Signal(str, bool)
+    notified = Signal(str, bool)
 
     def __init__(self, theme: Theme, facts: FactStore) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class FactsPageView(QWidget):
         """Take back the last removal or change."""
         params, self._undo = self._undo, None
         if params is not None:
-            self._facts.pin(params, lambda _: self._say(tr("Restored."), None), self._facts.failed.emit)
+            self._facts.pin(params, lambda _: self._notify(tr("Restored."), None), self._facts.failed.emit)
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
@@ -174,20 +174,20 @@ class FactsPageView(QWidget):
 
     def _on_done(self, before: Fact | None, fact: Fact) -> None:
         if before is None:
-            self._say(tr("Pinned. Applies to new tasks."), None)
+            self._notify(tr("Pinned. Applies to new tasks."), None)
         elif before.status == "proposed":
-            self._say(_ACCEPTED, None)
+            self._notify(_ACCEPTED, None)
         else:
-            self._say(
+            self._notify(
                 tr("Saved."), MemoryPinParams(id=fact.id, text=before.text, scope=before.scope, folder=_folder(before))
             )
 
     def _on_accepted(self, fact: Fact) -> None:
-        self._facts.pin(MemoryPinParams(id=fact.id), lambda _: self._say(_ACCEPTED, None), self._facts.failed.emit)
+        self._facts.pin(MemoryPinParams(id=fact.id), lambda _: self._notify(_ACCEPTED, None), self._facts.failed.emit)
 
     def _on_removed(self, fact: Fact) -> None:
         if fact.status == "proposed":
-            self._facts.remove(fact.id, lambda: self._say(tr("Declined."), None))
+            self._facts.remove(fact.id, lambda: self._notify(tr("Declined."), None))
             return
         back = MemoryPinParams(
             text=fact.text,
@@ -196,11 +196,11 @@ class FactsPageView(QWidget):
             conversation_id=fact.conversation_id,
             node_id=fact.node_id,
         )
-        self._facts.remove(fact.id, lambda: self._say(_REMOVED, back))
+        self._facts.remove(fact.id, lambda: self._notify(_REMOVED, back))
 
-    def _say(self, text: str, undo: MemoryPinParams | None) -> None:
+    def _notify(self, text: str, undo: MemoryPinParams | None) -> None:
         self._undo = undo
-        self.said.emit(text, undo is not None)
+        self.notified.emit(text, undo is not None)
 
 
 def _has_focus(view: QWidget) -> bool:

@@ -226,9 +226,9 @@ class LogView(QWidget):
 
 
 class StatePageView(QWidget):
-    """Emits `said` with a sentence about what was done."""
+    """Emits `notified` with a sentence about what was done."""
 
-    said = Signal(str)
+    notified = Signal(str)
 
     def __init__(self, theme: Theme, state: MemoryStateStore, left_out: LeftOutStore) -> None:
         super().__init__()
@@ -245,7 +245,7 @@ class StatePageView(QWidget):
         state.changed.connect(self._show)
         state.log_changed.connect(lambda: self.log.show_log(state.log, state.has_older_log))
         state.pruned.connect(self._on_pruned)
-        state.rebuilding.connect(lambda: self.said.emit(tr("Rebuilding the index in the background.")))
+        state.rebuilding.connect(lambda: self.notified.emit(tr("Rebuilding the index in the background.")))
         state.failed.connect(self.model.allow_again)
         state.failed.connect(self.clean_up.allow_again)
         self.model.download_wanted.connect(state.download)
@@ -296,6 +296,6 @@ class StatePageView(QWidget):
 
     def _on_pruned(self, removed: int) -> None:
         self.clean_up.close_questions()
-        self.said.emit(
+        self.notified.emit(
             trn("{n} vector removed.", "{n} vectors removed.", removed) if removed else tr("No vectors to remove.")
         )
