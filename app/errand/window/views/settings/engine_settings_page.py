@@ -23,7 +23,7 @@ from errand.window.widgets.search_field import SearchField
 
 _FIELD_WIDTH = 260
 _BUTTON_EDGE = 4  # padding and border of an icon button
-_MADE_AT_ONCE = 12  # as many as can be seen
+_MADE_AT_ONCE = 8  # as many as can be seen
 _SLICE_S = 0.008
 # Set on the page of the providers, in forms.
 _ELSEWHERE = ("own_models",)
