@@ -329,7 +329,7 @@ def test_each_other_end_of_a_task_has_its_own_text() -> None:
     shown = {name: transcript().event(TaskUpdate(task=ended)).split(" · ")[0] for name, ended in ends.items()}
     assert shown == {
         "manual_stop": "! task stopped",
-        "budget_limit": "! task ended at its limit of budget",
+        "budget_limit": "! budget reached",
         "error": "✗ task failed",
     }
     assert "  401: check OPENAI_API_KEY" in transcript().event(TaskUpdate(task=ends["error"]))
@@ -360,7 +360,7 @@ def test_reached_limit_and_ended_processes_are_shown_once() -> None:
         shown.event(TaskMessage(node=node("system", notices[1], identifier="node_2")))
         == "! Terminated: sleep (pid 7).\n"
     )
-    assert shown.event(ended).startswith("! task ended at its limit of turns · ")
+    assert shown.event(ended).startswith("! turn limit reached · ")
 
 
 def test_the_status_line_says_what_the_task_does_now() -> None:

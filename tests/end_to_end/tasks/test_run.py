@@ -96,7 +96,7 @@ async def test_a_limit_of_turns_ends_the_task_with_exit_code_3(errand: Errand) -
         done = await errand.run("run", "--max-turns", "2", *MODEL, server.url, "work")
     assert done.code == 3
     assert "step 0\nstep 1\n" in done.out
-    assert "task ended at its limit of turns" in done.out
+    assert "turn limit reached" in done.out
 
 
 async def test_a_conversation_goes_on_where_it_was(errand: Errand) -> None:

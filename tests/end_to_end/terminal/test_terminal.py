@@ -139,7 +139,7 @@ async def test_two_at_a_limit_stops_and_three_raises_it(errand: Errand) -> None:
         await screen.shows("go on? 1 to 3 >", then="20\r")
         await screen.shows("There is no 20 in the list.")
         await screen.shows("go on? 1 to 3 >", then="2\r")
-        await screen.shows("task ended at its limit of turns")
+        await screen.shows("turn limit reached")
         code = await screen.ended()
         asked = len(server.requests)
     assert (code, asked) == (3, 3)

@@ -8,11 +8,11 @@ from errand.protocol.tasks import Task, TaskStopReason
 from errand.translation import tr
 
 _LIMITS: dict[TaskStopReason, str] = {
-    "iteration_limit": tr("turns"),
-    "time_limit": tr("time"),
-    "budget_limit": tr("budget"),
-    "token_limit": tr("tokens"),
-    "day_limit": tr("today"),
+    "iteration_limit": tr("turn limit reached"),
+    "time_limit": tr("time limit reached"),
+    "budget_limit": tr("budget reached"),
+    "token_limit": tr("token limit reached"),
+    "day_limit": tr("daily budget reached"),
 }
 
 
@@ -35,8 +35,7 @@ def result_line(task: Task, style: Style) -> str:
         case "manual_stop":
             return style.paint("1;33", f"{style.sign('warn')} {tr('task stopped')}")
         case "iteration_limit" | "time_limit" | "budget_limit" | "token_limit" | "day_limit":
-            words = tr("task ended at its limit of {limit}").format(limit=_LIMITS[task.stop_reason])
-            return style.paint("1;33", f"{style.sign('warn')} {words}")
+            return style.paint("1;33", f"{style.sign('warn')} {_LIMITS[task.stop_reason]}")
         case "error" | None:
             return style.paint("1;31", f"{style.sign('cross')} {tr('task failed')}")
 

@@ -186,7 +186,7 @@ class TranscriptRenderer:
         if self._running and task.status == "tool_executing":
             call = self._calls[self._running[0]]
             return format_running(call, self.width, Style(colour=False, unicode=self.style.unicode))
-        return {"waiting_user": tr("waiting for you"), "paused": "paused", "thinking": tr("thinking…")}.get(
+        return {"waiting_user": tr("waiting for you"), "paused": tr("paused"), "thinking": tr("thinking…")}.get(
             task.status, "…"
         )
 
