@@ -1,10 +1,19 @@
-"""A notice of one line, in a place of fixed height. Text that does not fit is shown in full by a click."""
+"""A notice of one line, in a place of fixed height. Text and actions that do not fit are shown by a click."""
 
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QClipboard, QGuiApplication, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QPoint, QSize, Qt, Signal, SignalInstance
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleEvent,
+    QClipboard,
+    QGuiApplication,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from errand.translation import tr
@@ -16,6 +25,8 @@ from errand.window.widgets.dialogs import FramelessDialog
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _DETAILS_WIDTH = 480
+# Actions give way before the text gets narrower than this.
+_LEAST_TEXT_WIDTH = 220
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +40,10 @@ class Notice:
 
 
 class NoticeLineView(QWidget):
-    """Emits `action_clicked` with the number of the button, and `dismissed`."""
+    """Emits `action_clicked` with the number of the button, and `dismissed`.
+
+    Where there is little room, the less useful actions move into "Details"; the first one always stays.
+    """
 
     action_clicked = Signal(int)
     dismissed = Signal()
@@ -51,7 +65,7 @@ class NoticeLineView(QWidget):
         self._row.addWidget(self._text, 1)
         self._row.addWidget(self._details)
         self._row.addWidget(self._dismiss)
-        self._text.cut_changed.connect(self._details.setVisible)
+        self._text.cut_changed.connect(self._show_details)
         self._details.hide()
         self._details.clicked.connect(self._on_details_clicked)
         self._dismiss.clicked.connect(self.dismissed)
@@ -70,8 +84,13 @@ class NoticeLineView(QWidget):
         self.setAccessibleName(notice.text)
         self._set_actions(notice.actions)
         self._dismiss.setVisible(notice.is_dismissible)
+        self._fit()
         self._on_theme_changed()
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         tokens = self._theme.tokens
@@ -81,7 +100,7 @@ class NoticeLineView(QWidget):
         painter.end()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        if self._text.is_cut and event.button() == Qt.MouseButton.LeftButton:
+        if not self._details.isHidden() and event.button() == Qt.MouseButton.LeftButton:
             self._on_details_clicked()
 
     def _set_actions(self, labels: tuple[str, ...]) -> None:
@@ -94,11 +113,32 @@ class NoticeLineView(QWidget):
             button.clicked.connect(partial(self._on_action_clicked, number))
             self._row.insertWidget(self._row.count() - 1, button)
 
+    def _fit(self) -> None:
+        text_width = self._text.fontMetrics().horizontalAdvance(self._text.full_text)
+        least_width = min(text_width, self._theme.pixels(_LEAST_TEXT_WIDTH))
+        margins, spacing = self._row.contentsMargins(), self._row.spacing()
+        beside = [self._icon] if self._dismiss.isHidden() else [self._icon, self._dismiss]
+        room = self.width() - margins.left() - margins.right() - least_width
+        room -= sum(one.sizeHint().width() + spacing for one in beside)
+        widths = [button.sizeHint().width() + spacing for button in self._actions]
+        if sum(widths) > room:
+            room -= self._details.sizeHint().width() + spacing
+        for number, button in enumerate(self._actions):
+            button.setVisible(number == 0 or sum(widths[: number + 1]) <= room)
+        self._show_details()
+
+    def _show_details(self) -> None:
+        self._details.setVisible(self._text.is_cut or any(button.isHidden() for button in self._actions))
+
     def _on_action_clicked(self, number: int) -> None:
         self.action_clicked.emit(number)
 
     def _on_details_clicked(self) -> None:
-        NoticeDetailsDialog(self._theme, self._notice.text, QGuiApplication.clipboard(), self).open_above(self)
+        dialog = NoticeDetailsDialog(self._theme, self._notice.text, QGuiApplication.clipboard(), self)
+        for number, button in enumerate(self._actions):
+            if button.isHidden():
+                dialog.add_action(button.text()).connect(partial(self._on_action_clicked, number))
+        dialog.open_above(self)
 
     def _on_theme_changed(self) -> None:
         icon, colour, _ = TONE_STYLES[self._notice.tone]
@@ -126,7 +166,7 @@ class _LineLabel(ElidedLabel):
 
 
 class NoticeDetailsDialog(FramelessDialog):
-    """The whole text of a notice, to read and to copy."""
+    """The whole text of a notice, to read and to copy, and actions for which the line has no room."""
 
     def __init__(self, theme: Theme, text: str, clipboard: QClipboard, parent: QWidget) -> None:
         super().__init__(theme, Qt.WindowType.Popup, parent)
@@ -137,18 +177,31 @@ class NoticeDetailsDialog(FramelessDialog):
         self._width = theme.pixels(_DETAILS_WIDTH)
         label = TextLabel(theme, text, wrap=True)
         copy = CopyButton(theme, tr("Copy"), partial(clipboard.setText, text))
-        row = QHBoxLayout(self)
+        row = QHBoxLayout()
         row.setSpacing(theme.tokens.space_close)
         row.addWidget(label, 1)
         column = QVBoxLayout()
         column.addWidget(copy)
         column.addStretch(1)
         row.addLayout(column)
-        self._row = row
+        self._actions = QHBoxLayout()
+        self._actions.setSpacing(theme.tokens.space_close)
+        self._actions.addStretch(1)
+        self._rows = QVBoxLayout(self)
+        self._rows.addLayout(row)
+
+    def add_action(self, label: str) -> SignalInstance:
+        """A button below the text, which also closes the dialog. Returns its signal."""
+        button = push_button(label)
+        button.clicked.connect(self.close)
+        if self._actions.count() == 1:  # the stretch
+            self._rows.addLayout(self._actions)
+        self._actions.addWidget(button)
+        return button.clicked
 
     def open_above(self, line: QWidget) -> None:
         """Its lower edge is above the line."""
         width = min(self._width, line.width())
-        self.resize(width, self._row.totalHeightForWidth(width))
+        self.resize(width, self._rows.totalHeightForWidth(width))
         self.show()
         self.move(line.mapToGlobal(QPoint(0, -self.height() - self._space)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QRect
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QPushButton
 
 from errand.client.errors import CallError
 from errand.protocol.tasks import TASK_START, TaskStartParams
@@ -15,7 +15,8 @@ from errand.window.theme.theme import Theme
 from errand.window.views.composer.notices import NoticeSlotView
 from errand.window.views.composer.status_line import StatusLineView
 from errand.window.views.usage.context_bar import ContextBarView
-from errand.window.widgets.notice_line import Notice, NoticeDetailsDialog
+from errand.window.widgets.labels import ElidedLabel
+from errand.window.widgets.notice_line import Notice, NoticeDetailsDialog, NoticeLineView
 from tests.support.disks import full_disk
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import until as holds
@@ -69,6 +70,30 @@ async def test_the_most_urgent_is_shown_and_the_others_when_it_is_over(at_desk: 
     at_desk.view.resume_requested.connect(asked.append)
     press(notices, "Resume")
     assert asked == [at_desk.task.id]
+
+
+async def test_actions_without_room_move_into_the_details_and_the_text_stays_readable(
+    qapp: QApplication, theme: Theme
+) -> None:
+    line = NoticeLineView(theme)
+    line.show_notice(Notice("This task was part of the tour.", "done", ("Set up", "Start in a folder…"), True))
+    line.resize(900, 32)
+    line.show()
+    asked: list[int] = []
+    line.action_clicked.connect(asked.append)
+    shown = [button.text() for button in line.findChildren(QPushButton) if button.isVisible()]
+    assert shown == ["Set up", "Start in a folder…"]
+    line.resize(430, 32)
+    QApplication.processEvents()
+    shown = [button.text() for button in line.findChildren(QPushButton) if button.isVisible()]
+    assert shown == ["Details", "Set up"]
+    text = line.findChild(ElidedLabel)
+    assert text is not None and text.text() == text.full_text
+    press(line, "Details")
+    (details,) = line.findChildren(NoticeDetailsDialog)
+    press(details, "Start in a folder…")
+    assert asked == [1]
+    line.close()
 
 
 async def test_the_reminder_of_esc_is_seen_over_a_notice(at_desk: Desk) -> None:
