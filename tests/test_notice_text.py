@@ -153,12 +153,12 @@ SENTENCES: tuple[tuple[NoticeData, str], ...] = (
     (TaskFailed(text="The model gave no text.", cause="summary"), "No summary was made: The model gave no text."),
     (TaskFailed(text="a bug", cause="internal"), "The task failed: a bug"),
     (EndNotSaved(text="The disk is full."), "The end of the task could not be saved. The disk is full."),
-    (EngineEnded(), "The engine ended. The task can be resumed."),
+    (EngineEnded(), "The engine ended during this task."),
     (
         EngineEnded(resumes=True),
         "The engine ended. The task resumes by itself when the rate limit has passed.",
     ),
-    (EngineEnded(ended=PROCESSES[:1]), "The engine ended. The task can be resumed. Terminated: sleep 60 (pid 7)."),
+    (EngineEnded(ended=PROCESSES[:1]), "The engine ended during this task. Terminated: sleep 60 (pid 7)."),
     (
         LimitsNear(shares=SHARES),
         "Used 8 of 10 turns, 24 of 30 minutes, $1.60 of $2.00, 800 of 1,000 tokens, $4.00 of today's $5.00, "

@@ -126,7 +126,7 @@ def _end_text(data: TaskEndNotice) -> str:
         case EngineEnded(resumes=True):
             return tr("The engine ended. The task resumes by itself when the rate limit has passed.")
         case EngineEnded():
-            return tr("The engine ended. The task can be resumed.")
+            return tr("The engine ended during this task.")
         case _:
             assert_never(data)
 

@@ -37,7 +37,7 @@ async def test_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Er
             left = await rest(process)
     assert left.code != 0
     assert "ended unexpectedly" in left.err
-    assert re.search("`errand resume task_[0-9a-f]+` continues the task", left.err)
+    assert re.search("Continue the task: errand resume [0-9a-f]+", left.err)
 
 
 async def test_a_killed_engine_leaves_no_background_command_behind(own_errand: Errand, workspace: Path) -> None:

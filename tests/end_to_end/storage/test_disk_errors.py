@@ -259,6 +259,6 @@ async def test_a_disk_that_became_read_only_is_named_and_its_database_is_not_tak
         await errand.close()
     assert listed.code == 1
     assert "Read-only file system" in listed.err and "Make it writable" in listed.err
-    assert "damaged" not in looked.out and "intact: 1 conversations" in looked.out
+    assert "damaged" not in looked.out and "intact: 1 conversation" in looked.out
     assert saved.code == 0, saved.err
     assert "remember this" in mended.out

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QCheckBox, QLabel, QRadioButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QCheckBox, QLabel, QMessageBox, QRadioButton, QWidget
 
 import errand.window
+from errand.window.views.settings.shortcuts_page import KeySequenceButton
 from errand.window.widgets.labels import ElidedLabel
 from tests.window.accessibility.full_window import Office
 from tests.window.accessibility.tab_walk import TabWalk
@@ -85,17 +86,24 @@ def _unreachable(window: QWidget) -> Iterator[str]:
 
 
 def _unpressable(window: QWidget) -> Iterator[str]:
-    """Buttons that Enter or Space does not press, or that show a focus ring after a click."""
+    """Buttons that Enter or Space does not press, or that take the focus, and so show its ring, after a click."""
     for button in _visible(window):
         if not isinstance(button, QAbstractButton) or not button.isEnabled() or is_part_of_another(button):
             continue
         if not button.focusPolicy() & Qt.FocusPolicy.TabFocus:
             continue
+        if button.focusPolicy() & Qt.FocusPolicy.ClickFocus and not _may_take_focus(button):
+            yield f"a click moves the focus, and its ring, to {words_of(button)}"
         is_box = isinstance(button, QCheckBox | QRadioButton)
         keys = (Qt.Key.Key_Space,) if is_box else (Qt.Key.Key_Space, Qt.Key.Key_Return)
         for key in keys:
             if not _takes(button, key):
                 yield f"{Qt.Key(key).name} does not press {words_of(button)}"
+
+
+def _may_take_focus(button: QAbstractButton) -> bool:
+    """A click starts to record keys, or closes the dialog."""
+    return isinstance(button, KeySequenceButton) or isinstance(button.window(), QMessageBox)
 
 
 def _takes(button: QAbstractButton, key: Qt.Key) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QKeyEvent, QPainter, QPen
 from PySide6.QtGui import Qt as GuiQt
-from PySide6.QtWidgets import QAbstractButton, QPushButton, QStyleOptionButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QCheckBox, QPushButton, QStyleOptionButton, QWidget
 
 from errand.window.theme.tokens import DesignTokens
 
@@ -53,6 +53,13 @@ def push_button(text: str, look: ButtonStyle = "plain") -> QPushButton:
     focus_by_keys(button)
     set_style(button, "look", look)
     return button
+
+
+def check_box(text: str = "") -> QCheckBox:
+    """A check box in the Tab order."""
+    box = QCheckBox(text)
+    focus_by_keys(box)
+    return box
 
 
 def pressed_by_enter(button: QAbstractButton, event: QKeyEvent) -> bool:

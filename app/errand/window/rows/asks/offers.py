@@ -20,7 +20,7 @@ from errand.client.rule_text import REMEMBERED, offer_text
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.asks import GrantOffer, GrantScope
 from errand.translation import tr
-from errand.window.theme.style import push_button
+from errand.window.theme.style import focus_by_keys, push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import FlowLayout
@@ -51,6 +51,7 @@ class OfferButton(QRadioButton):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
+        focus_by_keys(self)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def minimumSizeHint(self) -> QSize:

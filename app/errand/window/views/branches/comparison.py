@@ -4,12 +4,12 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QClipboard, QHideEvent, QKeyEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QDialog, QFrame, QHBoxLayout, QScrollArea, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QTabBar, QVBoxLayout, QWidget
 
 from errand.translation import tr, trn
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.comparison import ComparisonStore
-from errand.window.theme.style import focus_by_keys, push_button, set_style, set_tool_tip
+from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.branches.compared_branch import (
     LEAST_WIDTH,
@@ -47,10 +47,9 @@ class ComparisonColumns(QWidget):
         self.tabs.setDrawBase(False)
         self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
         self.tabs.setExpanding(True)
-        self.together = QCheckBox(tr("Scroll together"))
+        self.together = check_box(tr("Scroll together"))
         self.together.setAccessibleName(tr("Scroll together"))
         set_tool_tip(self.together, native_keys("S"))
-        focus_by_keys(self.together)
         self.together.toggled.connect(self._scroll_others)
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)

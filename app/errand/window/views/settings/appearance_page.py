@@ -6,6 +6,7 @@ from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QButtonGroup, QFormLayout, QHBoxLayout, QRadioButton
 
 from errand.translation import tr
+from errand.window.theme.style import focus_by_keys
 from errand.window.theme.theme import ZOOMS, Mode, Theme
 from errand.window.views.settings.page import SettingsPageView
 from errand.window.widgets.combo_box import ComboBox
@@ -86,6 +87,7 @@ class AppearancePageView(SettingsPageView):
 
     def _add_button(self, group: QButtonGroup, kind: str, text: str, *, chosen: bool) -> QRadioButton:
         button = QRadioButton(text)
+        focus_by_keys(button)
         button.setAccessibleName(f"{kind}: {text}")
         button.setChecked(chosen)
         group.addButton(button)

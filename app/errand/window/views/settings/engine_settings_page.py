@@ -12,7 +12,7 @@ from errand.protocol.base import JsonValue
 from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
 from errand.translation import tr
 from errand.window.stores.catalog import ModelStore
-from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.model_field import ModelField
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
@@ -134,7 +134,7 @@ class SettingView(QWidget):
             model.providers_requested.connect(self.providers_requested)
             return model
         if self._setting.kind == "boolean":
-            check = QCheckBox(tr("On"))
+            check = check_box(tr("On"))
             check.clicked.connect(self._on_checked)
             return check
         if self._setting.choices:

@@ -5,12 +5,12 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer
 from errand.translation import tr, trn
-from errand.window.theme.style import ButtonStyle, Tone, push_button
+from errand.window.theme.style import ButtonStyle, Tone, check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.confirmation import ConfirmationView
@@ -83,7 +83,7 @@ class McpServerRowView(QWidget):
         self._theme = theme
         self._fingerprint = server.fingerprint
         self._name = escape_hidden_line(server.name)
-        self._switch = QCheckBox(tr("On"))
+        self._switch = check_box(tr("On"))
         self._switch.setAccessibleName(tr("Use {name}").format(name=self._name))
         self._state = TextLabel(theme, wrap=True)
         self._origin = TextLabel(theme, tone="muted", wrap=True)

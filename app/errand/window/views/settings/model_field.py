@@ -35,7 +35,6 @@ class ModelField(QPushButton):
         self.setAutoDefault(True)  # Enter opens it
         set_style(self, "look", "field")
         focus_by_keys(self)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.clicked.connect(self.pick)
         models.changed.connect(self._show)
         theme.changed.connect(self._show_icon)

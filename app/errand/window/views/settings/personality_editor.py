@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QP
 from errand.client.display_text import THINKING_LEVELS, number_of
 from errand.protocol.agents import Color, Personality, ThinkingLevel
 from errand.translation import decimal, tr
-from errand.window.theme.style import push_button, set_style, set_tool_tip
+from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import COLOR_NAMES, paint_agent_dot
 from errand.window.widgets.combo_box import ComboBox
@@ -219,7 +219,7 @@ class PersonalityEditorView(QWidget):
                 widget.deleteLater()
         self._tools = {}
         for name in tools:
-            box = self._tools[name] = QCheckBox(name)
+            box = self._tools[name] = check_box(name)
             box.setAccessibleName(tr("Tool: {name}").format(name=name))
             box.toggled.connect(self._on_changed)
             self._tool_row.addWidget(box)

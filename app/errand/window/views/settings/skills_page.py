@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.client.skill_text import origin_text
@@ -23,7 +23,7 @@ from errand.protocol.skills import (
     SkillRestoreParams,
 )
 from errand.translation import tr
-from errand.window.theme.style import push_button
+from errand.window.theme.style import check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.folder_choice import FolderChoiceView
 from errand.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
@@ -49,7 +49,7 @@ class SkillRowView(QWidget):
         self._theme = theme
         self._skill = skill
         name = escape_hidden_line(skill.name)
-        self._switch = QCheckBox(tr("On"))
+        self._switch = check_box(tr("On"))
         self._description = TextLabel(theme, wrap=True)
         self._origin = TextLabel(theme, tone="muted", wrap=True)
         self._switch.setAccessibleName(tr("Use {name}").format(name=name))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line
@@ -13,7 +13,7 @@ from errand.translation import tr, trn
 from errand.window.stores.catalog import PersonalityStore
 from errand.window.stores.task_options import DEFAULT
 from errand.window.stores.tools import ToolStore
-from errand.window.theme.style import push_button
+from errand.window.theme.style import check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.folder_choice import FolderChoiceView
 from errand.window.views.settings.mcp_servers import McpServerForm, McpServerRowView
@@ -43,7 +43,7 @@ class ToolRowView(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._box = QCheckBox()
+        self._box = check_box()
         self._name = TextLabel(theme, bold=True)
         self._about = TextLabel(theme, tone="muted", wrap=True)
         self._facts = TextLabel(theme, wrap=True)

@@ -16,7 +16,7 @@ from errand.protocol.data import (
     FoundSessions,
 )
 from errand.translation import tr, trn
-from errand.window.theme.style import push_button
+from errand.window.theme.style import check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
 from errand.window.widgets.containers import clear_layout
@@ -98,7 +98,7 @@ class FoundSessionsView(QWidget):
 
     def _add(self, one: FoundSessions) -> None:
         facts = (trn("{n} session", "{n} sessions", one.sessions), found_counts_text(one), file_size(one.bytes))
-        choice = QCheckBox(f"{escape_hidden_line(one.program)} · {' · '.join(filter(None, facts))}")
+        choice = check_box(f"{escape_hidden_line(one.program)} · {' · '.join(filter(None, facts))}")
         choice.setEnabled(bool(one.new or one.grown))
         choice.setChecked(choice.isEnabled())
         choice.toggled.connect(self._on_toggled)

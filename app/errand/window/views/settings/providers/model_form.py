@@ -1,13 +1,13 @@
 """The form that describes a model: id, name, context size, prices, and what it can do."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
 
 from errand.client.display_text import number_of
 from errand.protocol.settings import Model, ModelSaveParams, Provider
 from errand.translation import tr
 from errand.window.stores.model_choice import model_name
-from errand.window.theme.style import push_button, set_style
+from errand.window.theme.style import check_box, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
@@ -28,9 +28,9 @@ class ModelFormView(InPlaceFormView):
         self._id, self._name, self._context = QLineEdit(), QLineEdit(), QLineEdit()
         self._input, self._output = QLineEdit(), QLineEdit()
         self._tools, self._images, self._thinking = (
-            QCheckBox(tr("Tools")),
-            QCheckBox(tr("Pictures")),
-            QCheckBox(tr("Thinking")),
+            check_box(tr("Tools")),
+            check_box(tr("Pictures")),
+            check_box(tr("Thinking")),
         )
         self._problem = TextLabel(theme, tone="failed", wrap=True)
         self._save, self._cancel = push_button(tr("Save model"), "primary"), push_button(tr("Cancel"))
