@@ -143,7 +143,8 @@ class RestlessClient:
         if self._socket is None or self._reader is None:
             return
         if in_mid_frame:
-            self._socket.transport.write(_HALF_A_FRAME)
+            with suppress(RuntimeError):  # the engine has closed it a moment ago
+                self._socket.transport.write(_HALF_A_FRAME)
         self._socket.transport.abort()
         self._reads.set()
         self._reader.cancel()

@@ -435,6 +435,13 @@ async def test_a_renamed_file_that_was_changed_too_has_the_lines_that_differ(wor
     assert work.read("a.txt") == LINES
 
 
+async def test_files_without_a_line_are_nothing_like_each_other(work: Work) -> None:
+    work.put("a.txt", "\ufeff")
+    work.put("b.txt", "\ufeff")
+    await work.shell(1, r"rm a.txt b.txt && printf '\357\273\277' > c.txt")
+    assert [file.renamed_from for file in (await work.files()).values()] == ["", "", ""]
+
+
 async def test_the_most_similar_of_several_files_is_the_renamed_one(work: Work) -> None:
     texts = {name: "".join(f"{name} line {number}\n" for number in range(20)) for name in ("x", "y")}
     for name, text in texts.items():

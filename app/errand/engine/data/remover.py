@@ -130,6 +130,7 @@ class Remover:
         async with self._locks.lock_conversation(conversation_id):
             # A change that has read the conversation would restore its row; once this is stored, none finds it.
             async with self._changes.exclusive(conversation_id):
+                await self._log.flush()  # what was changed a moment ago counts
                 await self._check(conversation_id)
                 gone = Removal(conversation_id, await self._files(conversation_id))
                 self._database.journal.put(removal.begin(gone))

@@ -123,8 +123,10 @@ class Database:
 
     async def close(self) -> None:
         """Commit queued changes and close all connections."""
-        await self._reads.close()
-        await self.journal.close()
+        try:
+            await self._reads.close()
+        finally:
+            await self.journal.close()
 
 
 async def _open(url: str, copies: Path) -> tuple[AsyncEngine, Writer, Reads]:

@@ -27,7 +27,10 @@ S = TypeVar("S", bound=ToolSession)
 
 
 class ToolSessions:
-    """The sessions of all conversations. They end when a conversation is archived or deleted, or the engine ends."""
+    """The sessions of all conversations. They end when a conversation is archived or deleted, or the engine ends.
+
+    Those that hold nothing end with the last task of their conversation.
+    """
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, type[ToolSession]], ToolSession] = {}

@@ -79,6 +79,12 @@ class EngineSession(QObject):
         """Connect and subscribe. The state is `lost` if no engine can be reached; call again to retry."""
         self._set_state("connecting")
         try:
+            await self._open()
+        finally:
+            self._release_calls()
+
+    async def _open(self) -> None:
+        try:
             connection = await self._connect()
         except _CONNECT_ERRORS as error:
             self._set_state("lost", str(error))
@@ -102,6 +108,7 @@ class EngineSession(QObject):
         for task in self._running:
             task.cancel()
         await gather(*self._running, return_exceptions=True)
+        self._release_calls()
         if connection is not None:
             await connection.close()
 
@@ -234,11 +241,12 @@ class EngineSession(QObject):
         if (state, reason) != (self._state, self._reason):
             self._state, self._reason = state, reason
             self.state_changed.emit()
-        if state != "connecting":
-            waiting, self._waiting = self._waiting, []
-            for call in waiting:
-                if not call.done():  # the window may have closed meanwhile
-                    call.set_result(None)
+
+    def _release_calls(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            if not call.done():
+                call.set_result(None)
 
 
 def error_text(error: Exception) -> str:

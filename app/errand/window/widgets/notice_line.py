@@ -80,6 +80,8 @@ class NoticeLineView(QWidget):
         if notice == self._notice:
             return
         self._notice = notice
+        for details in self.findChildren(NoticeDetailsDialog):
+            details.close()  # its actions are those of the notice before
         self._text.set_text(notice.text)
         self.setAccessibleName(notice.text)
         self._set_actions(notice.actions)

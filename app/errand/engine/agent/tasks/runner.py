@@ -242,9 +242,10 @@ class AgentTaskRunner:
         That is everything if the conversation was archived meanwhile.
         """
         sessions = self._builder.sessions
-        if self._locks.is_at_work(conversation_id):
+        if any(run.task.conversation_id == conversation_id for run in self.running.all):
             return
-        await sessions.close_empty(conversation_id)
+        if not self._locks.is_at_work(conversation_id):  # nothing starts there
+            await sessions.close_empty(conversation_id)
         if conversation_id not in sessions.conversations():
             return
         conversation = await self._builder.database.conversations.get(conversation_id)

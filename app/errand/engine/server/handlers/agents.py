@@ -95,10 +95,11 @@ async def delete_personality(
 ) -> EmptyResult:
     if is_builtin(params.personality_id):
         raise Conflict(f"{params.personality_id} comes with Errand and stays. Change it as you like.")
-    if await services.database.personalities.get(params.personality_id) is None:
-        raise NotFound(f"There is no personality {params.personality_id!r}.")
-    services.log.publish(PersonalityDeleted(personality_id=params.personality_id))
-    await services.log.flush()
+    async with services.personality_lock:
+        if await services.database.personalities.get(params.personality_id) is None:
+            raise NotFound(f"There is no personality {params.personality_id!r}.")
+        services.log.publish(PersonalityDeleted(personality_id=params.personality_id))
+        await services.log.flush()
     return EmptyResult()
 
 

@@ -1,6 +1,6 @@
 """Handlers of tools and MCP servers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -45,6 +45,7 @@ from errand.protocol.servers import (
     McpPromptParams,
     McpPromptResult,
     McpSaveParams,
+    McpServer,
     McpServerParams,
     McpServerResult,
     McpSetEnabledParams,
@@ -167,10 +168,17 @@ async def switch(services: Services, session: ClientSession, params: ToolSwitchP
     """Write the list of a personality's tools so that it has this one, or has it not."""
     if not is_tool_name(params.tool):
         raise InvalidParams(f"tool: there is no tool {params.tool[:80]!r}.")
-    personality = await services.database.personalities.get(params.personality_id)
-    if personality is None:
-        raise NotFound(f"There is no personality {params.personality_id!r}.")
     servers = await services.mcp.list(None)
+    async with services.personality_lock:
+        personality = await services.database.personalities.get(params.personality_id)
+        if personality is None:
+            raise NotFound(f"There is no personality {params.personality_id!r}.")
+        services.log.publish(PersonalityUpdate(personality=_switched(personality, params, servers)))
+        await services.log.flush()
+    return EmptyResult()
+
+
+def _switched(personality: Personality, params: ToolSwitchParams, servers: Sequence[McpServer]) -> Personality:
     every = (*(name for name in NAMES if name != SERVICES), *(f"{SERVER_PREFIX}{one.name}" for one in servers))
     tools = {tool.name: f"{SERVER_PREFIX}{one.name}" for one in servers for tool in one.tools}
     listed = [*(personality.tools or every)]
@@ -183,10 +191,7 @@ async def switch(services: Services, session: ClientSession, params: ToolSwitchP
     wanted = [name for name in listed if name != params.tool] + ([params.tool] if params.on else [])
     if not wanted:
         raise InvalidParams("A personality has at least one tool. Switch another one on first.")
-    changed = msgspec.structs.replace(personality, tools=tuple(dict.fromkeys(wanted)))
-    services.log.publish(PersonalityUpdate(personality=changed))
-    await services.log.flush()
-    return EmptyResult()
+    return msgspec.structs.replace(personality, tools=tuple(dict.fromkeys(wanted)))
 
 
 HANDLERS = (

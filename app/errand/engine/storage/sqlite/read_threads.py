@@ -46,7 +46,7 @@ class ReadThreads:
         self._is_closed = False
 
     async def rows(self, statement: Executable, parameters: Mapping[str, Value] | None) -> Sequence[Row[Any]]:
-        """Raises errors of SQLAlchemy, and `StorageError` after `close`."""
+        """Raises errors of SQLAlchemy, and `StorageError` after `close` or if no thread can be started."""
         if self._is_closed:
             raise StorageError("The database is closed.")
         read = _Read(statement, parameters)
@@ -69,8 +69,13 @@ class ReadThreads:
 
     def _start_thread(self) -> None:
         thread = threading.Thread(target=self._work, name=f"storage reader {len(self._threads) + 1}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # the process may not have another one; those that run will come to it
+            if not self._threads:
+                raise StorageError(f"The database cannot be read: {error}. Nothing was changed.") from error
+        else:
+            self._threads.append(thread)
 
     def _work(self) -> None:
         connection: Connection | None = None
