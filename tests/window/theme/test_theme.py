@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QEvent, QObject, QSize
 from PySide6.QtGui import QColor, QFontMetrics, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 import errand.window
 from errand.window.theme.style import set_style
-from errand.window.theme.theme import ZOOMS, Theme
+from errand.window.theme.theme import ZOOMS, Mode, Theme
 from errand.window.theme.tokens import DARK, LIGHT
 from errand.window.theme.zoom import rescale
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import TextLabel
+from tests.window.accessibility.contrast import ratio
 
 ICONS = Path(str(files("errand.resources") / "icons"))
 
@@ -36,6 +37,22 @@ def test_a_chosen_mode_changes_tokens_palette_and_sheet_at_once(theme: Theme, qa
 def test_the_same_mode_again_changes_nothing(theme: Theme, qtbot: QtBot) -> None:
     with qtbot.assertNotEmitted(theme.changed):
         theme.set_mode("light")
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_the_handle_of_a_scroll_bar_is_seen(theme: Theme, qtbot: QtBot, mode: Mode) -> None:
+    theme.set_mode(mode)
+    page = QWidget()
+    set_style(page, "look", "page")
+    qtbot.addWidget(page)
+    text = QPlainTextEdit("\n" * 200)
+    set_style(text, "look", "bare")
+    QVBoxLayout(page).addWidget(text)
+    page.show()
+    bar = text.verticalScrollBar()
+    left, picture = bar.mapTo(page, bar.rect().center()).x(), page.grab().toImage()
+    handle, below = (picture.pixelColor(left, y).rgb() & 0xFFFFFF for y in (24, page.height() - 24))
+    assert ratio(handle, below) >= 3
 
 
 def test_icons_are_drawn_in_the_colour_asked_for_and_grey_when_disabled(theme: Theme) -> None:

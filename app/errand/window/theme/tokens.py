@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 class DesignTokens:
     """Colours are `#rrggbb`; all other values are in device-independent pixels.
 
-    `page` is the background of the transcript, `panel` of side bars, `raised` of cards, inputs and menus. `edge` is the
-    border of input fields and check boxes, `outline` of everything else. `hit` is the background of search hits,
-    `hit_now` of the current one. For states, the plain name is for text, `_mark` for dots and icons, `_soft` for
-    backgrounds. `added_word` and `removed_word` are behind the changed words of a diff. `person_` colours distinguish
-    agents: for names, readable on any background. `size_reading` is the transcript's font size, which the user chooses.
+    `page` is the background of the transcript, `panel` of side bars, `raised` of cards, inputs and menus. `edge` is for
+    scroll bars and the border of input fields and check boxes, `outline` for the border of everything else. `hit` is
+    the background of search hits, `hit_now` of the current one. For states, the plain name is for text, `_mark` for
+    dots and icons, `_soft` for backgrounds. `added_word` and `removed_word` are behind the changed words of a diff.
+    `person_` colours distinguish agents: for names, readable on any background. `size_reading` is the transcript's font
+    size, which the user chooses.
     """
 
     dark: bool

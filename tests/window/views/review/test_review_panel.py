@@ -33,6 +33,24 @@ async def test_keys_go_from_change_to_change_across_files(qapp: QApplication, th
         assert (panel.diff.position, review.view.composer.text) == ((1, 2), "j")
 
 
+async def test_the_bar_of_a_change_says_whether_the_diff_has_the_keyboard(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    async with review_in(qapp, theme, tmp_path) as review:
+        review.work.put("a", LINES)
+        await review.work.write(1, "a", with_lines(l3="third"))
+        panel = await review.open()
+        edit = panel.diff.main
+
+        def bar() -> str:
+            return edit.grab().toImage().pixelColor(1, 20).name()
+
+        edit.setFocus()
+        await until(lambda: bar() == theme.tokens.focus)
+        panel.files.setFocus()
+        await until(lambda: bar() == theme.tokens.edge)
+
+
 async def test_a_file_that_was_renamed_and_changed_shows_what_differs(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:

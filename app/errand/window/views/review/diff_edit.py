@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPointF, Signal
-from PySide6.QtGui import QContextMenuEvent, QCursor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QTextCursor
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QCursor,
+    QFocusEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QTextCursor,
+)
 from PySide6.QtWidgets import QPlainTextEdit
 
 from errand.window.theme.theme import Theme
@@ -110,6 +119,14 @@ class DiffEdit(QPlainTextEdit):
         self._gutter.paint_grounds(painter)
         painter.end()
         super().paintEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._gutter.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._gutter.update()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         super().mouseMoveEvent(event)

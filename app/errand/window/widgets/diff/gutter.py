@@ -70,7 +70,7 @@ class DiffGutter(QWidget):
         self.update()
 
     def show_current(self, hunk: int) -> None:
-        """Mark one hunk with a bar; -1 marks none."""
+        """Mark one hunk with a bar, bright while `edit` has the focus; -1 marks none."""
         self._current = hunk
         self.update()
 
@@ -107,6 +107,7 @@ class DiffGutter(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setFont(self._theme.font(self._theme.tokens.size_small, mono=True))
+        bar = "focus" if self._edit.hasFocus() else "edge"
         for one in self._visible():
             line = self._line(one.block.blockNumber())
             kind = line.kind if line is not None else "fold"
@@ -115,7 +116,7 @@ class DiffGutter(QWidget):
                 painter.fillRect(place, self._colour(_GROUNDS[kind]))
             beside = line or self._other(one.block.blockNumber())
             if beside is not None and 0 <= self._current == beside.hunk:
-                painter.fillRect(QRectF(0, one.top, _BAR, one.height), self._colour("accent"))
+                painter.fillRect(QRectF(0, one.top, _BAR, one.height), self._colour(bar))
             if line is None:
                 continue
             painter.setPen(self._colour(_INKS.get(kind, "muted")))
