@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -60,6 +62,30 @@ async def test_sessions_are_found_taken_once_and_again_when_they_have_grown(own_
     (pi,) = _found(later.out)
     assert (pi.new, pi.grown, pi.present) == (0, 1, 1)
     assert "1 conversation here got new messages" in again.out
+
+
+async def test_sessions_of_goose_are_found_in_its_database_and_those_that_others_called_come_along(
+    own_errand: Errand, tmp_path: Path
+) -> None:
+    home = {"HOME": str(tmp_path)}
+    path = tmp_path / ".local" / "share" / "goose" / "sessions" / "sessions.db"
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((_REAL / "goose" / "sessions.sql").read_text())
+        (goose,) = _found((await own_errand.run("import", "--json", variables=home)).out)
+        taken = await own_errand.run("import", "--program", "goose", "--yes", "--json", variables=home)
+        database.execute("UPDATE sessions SET updated_at = '2026-11-28 02:50:00' WHERE name = 'files'")
+        database.execute(
+            "INSERT INTO messages (session_id, role, content_json, created_timestamp) VALUES"
+            " ((SELECT id FROM sessions WHERE name = 'files'), 'user', ?, 4000000000)",
+            ('[{"type": "text", "text": "one thing more"}]',),
+        )
+        database.commit()
+        again = await own_errand.run("import", "--yes", "--json", variables=home)
+    assert (goose.program, goose.sessions, goose.new, goose.problem) == ("goose", 3, 3, "")
+    assert msgspec.json.decode(taken.out, type=DataImportResult).conversations == 4
+    grown = msgspec.json.decode(again.out, type=DataImportResult)
+    assert (grown.conversations, grown.grown, grown.nodes) == (0, 1, 1)
 
 
 async def test_a_program_can_be_chosen_and_its_folder_is_that_of_its_variable(

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from tests.engine.data.importers.test_real_sessions import outline
 from tests.engine.data.test_round_trip import home
-from tests.real.sessions import claude_code, codex, gemini, opencode, pi
+from tests.real.sessions import claude_code, codex, gemini, goose, opencode, pi
 from tests.real.sessions.short_form import shorten
 
-PROGRAMS = {"opencode": opencode, "gemini": gemini, "codex": codex, "claude": claude_code, "pi": pi}
+PROGRAMS = {"opencode": opencode, "gemini": gemini, "codex": codex, "claude": claude_code, "pi": pi, "goose": goose}
 _NO_NETWORK = (
     "bwrap",
     "--unshare-net",

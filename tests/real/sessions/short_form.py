@@ -15,7 +15,9 @@ from errand.protocol.base import JsonValue
 _LONGEST = 400
 _LONGEST_FILE = 3_000
 # Of no use to a reader, and long.
-_DROPPED = ("base_instructions", "dynamic_tools", "usage", "rate_limits", "permissions", "settings")
+_DROPPED = ("base_instructions", "dynamic_tools", "usage", "rate_limits", "permissions", "settings", "extensions")
+# Of the databases of OpenCode and goose.
+_TABLES = ("session", "message", "part", "sessions", "messages")
 _ENDINGS = (".jsonl", ".json", ".txt", ".db")
 
 
@@ -43,9 +45,9 @@ def shorten(sessions: Path, to: Path, replaced: dict[str, str]) -> None:
 
 def _statements(file: Path, replaced: dict[str, str]) -> Iterator[str]:
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
-        for table in ("session", "message", "part"):
-            (made,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-            yield f"{made};"
+        made = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
+        for table in (one for one in _TABLES if one in made):
+            yield f"{made[table]};"
             for row in connection.execute(f"SELECT * FROM {table}"):
                 values = (_quoted(_with(replaced, _text(one)) if isinstance(one, str) else one) for one in row)
                 yield f"INSERT INTO {table} VALUES ({', '.join(values)});"

@@ -20,9 +20,14 @@ from errand.engine.core.fair_share import short_switches
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.data.import_growth import find_growth
 from errand.engine.data.importer import FoundConversation, Sources
-from errand.engine.data.importers import opencode, opencode_database
 from errand.engine.data.importers.conversation import conversation_id
-from errand.engine.data.importers.registry import HEAD
+from errand.engine.data.importers.registry import (
+    GOOSE_DATABASE,
+    HEAD,
+    OPENCODE_DATABASE,
+    DatabaseFormat,
+    database_format_of,
+)
 from errand.engine.storage.database import Database
 from errand.engine.tools.files.file_walk import is_file, is_folder
 from errand.paths import Paths
@@ -45,12 +50,13 @@ _SESSION_ID = re.compile(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"')
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder of a program in which sessions are files whose names match, or the database of OpenCode."""
+    """A folder of a program in which sessions are files whose names match, or a `database`."""
 
     program: str
     path: Path
     names: re.Pattern[str] = re.compile(r".+\.jsonl")
     id_sign: re.Pattern[bytes] = _ID
+    database: DatabaseFormat | None = None
 
 
 @dataclass(slots=True)
@@ -86,15 +92,21 @@ def places(environment: Mapping[str, str]) -> list[Place]:
     claude = [folder("CLAUDE_CONFIG_DIR", ".claude")]
     if "CLAUDE_CONFIG_DIR" not in environment:
         claude.append(home / ".config/claude")
+    data = folder("XDG_DATA_HOME", ".local/share")
     gemini = folder("GEMINI_CLI_HOME", ".") / ".gemini"
     return [
         Place(_CODEX, codex / "sessions", rollout),
         Place(_CODEX, codex / "archived_sessions", rollout),
         *(Place(_CLAUDE_CODE, one / "projects", re.compile(r"(?!agent-).+\.jsonl"), _SESSION_ID) for one in claude),
-        Place(opencode.PROGRAM, folder("XDG_DATA_HOME", ".local/share") / "opencode" / "opencode.db"),
+        _database_place(OPENCODE_DATABASE, data / "opencode"),
         Place(_GEMINI, gemini / "tmp", re.compile(r"session-.+\.jsonl?"), _SESSION_ID),
         Place(_PI, folder("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions"),
+        _database_place(GOOSE_DATABASE, data / "goose" / "sessions"),
     ]
+
+
+def _database_place(database: DatabaseFormat, folder: Path) -> Place:
+    return Place(database.program, folder / database.file_name, database=database)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +176,8 @@ class Discovery:
 def _look_into(place: Place) -> _Look:
     look = _Look()
     try:
-        if place.program == opencode.PROGRAM:
-            _look_into_database(place, look)
+        if place.database is not None:
+            _look_into_database(place, place.database, look)
         else:
             _look_into_folder(place, look)
     except FileNotFoundError:
@@ -176,11 +188,12 @@ def _look_into(place: Place) -> _Look:
     return look
 
 
-def _look_into_database(place: Place, look: _Look) -> None:
+def _look_into_database(place: Place, database: DatabaseFormat, look: _Look) -> None:
     if not place.path.is_file():
         return
     look.bytes = place.path.stat().st_size
-    for source_id, milliseconds in opencode_database.sessions(place.path):
+    database_format_of(place.path)  # or its tables may be views
+    for source_id, milliseconds in database.sessions(place.path):
         end = datetime.fromtimestamp(milliseconds / 1000, UTC)
         look.sessions[source_id] = _Session(source_id, (place.path,), 0, end)
 
@@ -249,7 +262,7 @@ def _sorted_out(
 def _read(place: Place, session: _Session, paths: Paths) -> list[FoundConversation]:
     """The conversation of a session, once for each file that has a part of it, with pictures in a temporary folder."""
     sources = Sources(paths)
-    if place.program == opencode.PROGRAM:
+    if place.database is not None:
         return list(sources.of_database(place.path, (session.source_id,)))
     return [found for path in session.paths for found in _first_with_messages(sources, path)]
 

@@ -24,12 +24,12 @@ from errand.engine.data.conversation_files import default_workspace
 from errand.engine.data.export_format import ExportReader, ImportedConversation
 from errand.engine.data.import_growth import Growth, find_growth, stands_where_imported
 from errand.engine.data.import_normalization import check, normalized, with_local_paths
-from errand.engine.data.importers import opencode, opencode_database
 from errand.engine.data.importers.archive import open_archive
 from errand.engine.data.importers.conversation import ForeignConversation, to_bundle
+from errand.engine.data.importers.foreign_database import SIGN
 from errand.engine.data.importers.import_context import Asset, ImportContext
 from errand.engine.data.importers.json_documents import documents
-from errand.engine.data.importers.registry import HEAD, PROGRAMS, format_of
+from errand.engine.data.importers.registry import DATABASES, HEAD, PROGRAMS, database_format_of, format_of
 from errand.engine.data.importers.session_folder import SessionFolder
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
@@ -47,7 +47,7 @@ from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
 from errand.regular_file import open_regular, read_regular
 
 ERRAND = "Errand"
-_OPENCODE = "opencode.db"
+_DATABASE_NAMES = tuple(one.file_name for one in DATABASES)
 _ERRAND_EXPORT = b'{"errand_export"'
 _MOST_FILES = 100_000
 _NODES_AT_ONCE = 50
@@ -86,7 +86,7 @@ class Sources:
             yield from self._of_folder(path)
             return
         with open_regular(path) as file:
-            is_database = file.read(len(opencode_database.SIGN)) == opencode_database.SIGN
+            is_database = file.read(len(SIGN)) == SIGN
         # It is opened again by SQLite: closing a second descriptor would release its locks.
         if is_database:
             yield from self.of_database(path)
@@ -108,10 +108,10 @@ class Sources:
         if len(files) > _MOST_FILES:
             raise InvalidParams(f"there are more than {_MOST_FILES:,} files in it")
         if not files:
-            raise InvalidParams(f"there is no .json or .jsonl file in it, nor {_OPENCODE}")
+            raise InvalidParams(f"there is no .json or .jsonl file in it, nor {' or '.join(_DATABASE_NAMES)}")
         for path in files:
             try:
-                if path.name == _OPENCODE:
+                if path.name in _DATABASE_NAMES:
                     yield from self.of_database(path)
                     continue
                 with open_regular(path) as file:
@@ -162,9 +162,10 @@ class Sources:
             yield from self._converted(form.read(documents(file, form.shape), context), form.program, name)
 
     def of_database(self, path: Path, only: Collection[str] | None = None) -> Iterator[FoundConversation]:
-        """Conversations of OpenCode's database; those of the session ids `only`, if given."""
+        """Conversations of another program's database; those of the session ids `only`, if given."""
+        form = database_format_of(path)
         context = ImportContext(self.paths.attachments, lambda beginning: None, self.skipped)
-        yield from self._converted(opencode_database.read(path, context, only), opencode.PROGRAM, path.stem)
+        yield from self._converted(form.read(path, context, only), form.program, path.stem)
 
     def _converted(
         self, conversations: Iterator[ForeignConversation], program: str, name: str
@@ -187,7 +188,7 @@ class Sources:
 
 def _may_have_conversations(name: str) -> bool:
     """Descriptions of Claude Code's sub-agents are read with their sessions; gemini-cli's log has no sessions."""
-    return name == _OPENCODE or (".json" in name and not name.endswith(".meta.json") and name != "logs.json")
+    return name in _DATABASE_NAMES or (".json" in name and not name.endswith(".meta.json") and name != "logs.json")
 
 
 def _assets_in(folder: Path) -> Asset:

@@ -19,7 +19,7 @@ from tests.engine.data.importers.test_formats import every_node, shown
 from tests.engine.data.test_round_trip import Home, home
 
 REAL = Path(__file__).parent / "files" / "real"
-PROGRAMS = ("opencode", "gemini", "codex", "claude", "pi")
+PROGRAMS = ("opencode", "gemini", "codex", "claude", "pi", "goose")
 _LONGEST = 160
 
 

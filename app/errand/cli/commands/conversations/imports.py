@@ -25,12 +25,12 @@ from errand.translation import tr, trn
 
 _EPILOG = tr(
     "Without a path, errand import shows the sessions of Codex, Claude Code, OpenCode, "
-    "gemini-cli and pi on this machine and asks which ones to import. It also reads the "
-    "exports of ChatGPT and Claude (the zip or its conversations.json), OpenCode and "
+    "gemini-cli, goose and pi on this machine and asks which ones to import. It also reads "
+    "the exports of ChatGPT and Claude (the zip or its conversations.json), OpenCode and "
     "goose. Existing conversations stay as they are; those of other programs get their "
     "new messages."
 )
-_Program = Literal["codex", "claude-code", "opencode", "gemini-cli", "pi"]
+_Program = Literal["codex", "claude-code", "opencode", "gemini-cli", "pi", "goose"]
 
 
 class ImportOptions(CommandOptions, frozen=True, kw_only=True):

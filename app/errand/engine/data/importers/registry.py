@@ -1,16 +1,32 @@
 """The supported formats of other programs; docs/export.md describes what is imported from each."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
-from errand.engine.data.importers import chatgpt, claude, claude_code, codex, gemini, goose, opencode, pi
+from errand.engine.core.errors import InvalidParams
+from errand.engine.data.importers import (
+    chatgpt,
+    claude,
+    claude_code,
+    codex,
+    gemini,
+    goose,
+    goose_database,
+    opencode,
+    opencode_database,
+    pi,
+)
 from errand.engine.data.importers.conversation import ForeignConversation
+from errand.engine.data.importers.foreign_database import tables
 from errand.engine.data.importers.import_context import ImportContext
 from errand.engine.data.importers.json_documents import Documents, Shape
 
 Read: TypeAlias = Callable[[Documents, ImportContext], Iterator[ForeignConversation]]
+
+ReadDatabase: TypeAlias = Callable[[Path, ImportContext, Collection[str] | None], Iterator[ForeignConversation]]
 
 # The part of a file that is enough to detect its format.
 HEAD = 256 * 1024
@@ -27,6 +43,17 @@ class Format:
     read: Read
 
 
+@dataclass(frozen=True, slots=True)
+class DatabaseFormat:
+    """A database matches if it has all `tables`. `sessions` and `read` are described in the modules of the programs."""
+
+    program: str
+    file_name: str
+    tables: tuple[str, ...]
+    sessions: Callable[[Path], list[tuple[str, int]]]
+    read: ReadDatabase
+
+
 def _key(name: str, value: str = "") -> re.Pattern[bytes]:
     return re.compile(rf'"{name}"\s*:\s*{value}'.encode())
 
@@ -40,8 +67,8 @@ FORMATS: tuple[Format, ...] = (
         "gemini-cli", b"{", (re.compile(rb'\A\s*\{"sessionId":[^\n]*"projectHash"[^\n]*\}\r?\n'),), "lines", gemini.read
     ),
     Format("gemini-cli", b"{", (re.compile(rb'\A\s*\{\s*"sessionId"'), _key("projectHash")), "whole", gemini.read),
-    Format("goose", b"{", (_key("working_dir"), _key("conversation", r"\[")), "whole", goose.read),
-    Format("goose", b"{", (re.compile(rb'\A[^\n]*"working_dir"'),), "lines", goose.read),
+    Format(goose.PROGRAM, b"{", (_key("working_dir"), _key("conversation", r"\[")), "whole", goose.read),
+    Format(goose.PROGRAM, b"{", (re.compile(rb'\A[^\n]*"working_dir"'),), "lines", goose.read),
     Format("ChatGPT", b"[", (_key("mapping", r"\{"),), "whole", chatgpt.read),
     Format("ChatGPT", b"{", (_key("mapping", r"\{"), _key("current_node")), "whole", chatgpt.read),
     Format("Claude", b"[", (_key("chat_messages", r"\["),), "whole", claude.read),
@@ -51,6 +78,13 @@ FORMATS: tuple[Format, ...] = (
         "Codex", b"{", (re.compile(rb'\A\s*\{(?>[^\n]*?"instructions")[^\n]*+\n\{[^\n]*"type"'),), "lines", codex.read
     ),
 )
+OPENCODE_DATABASE = DatabaseFormat(
+    opencode.PROGRAM, "opencode.db", opencode_database.TABLES, opencode_database.sessions, opencode_database.read
+)
+GOOSE_DATABASE = DatabaseFormat(
+    goose.PROGRAM, "sessions.db", goose_database.TABLES, goose_database.sessions, goose_database.read
+)
+DATABASES = (OPENCODE_DATABASE, GOOSE_DATABASE)
 PROGRAMS = tuple(dict.fromkeys(one.program for one in FORMATS))
 
 
@@ -58,3 +92,13 @@ def format_of(head: bytes) -> Format | None:
     """Detect the format by the content, whatever the file's name."""
     begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     return next((one for one in FORMATS if one.begins == begins and all(sign.search(head) for sign in one.signs)), None)
+
+
+def database_format_of(path: Path) -> DatabaseFormat:
+    """Detect the format by the tables. Raises `InvalidParams` for other databases, and for one that cannot be read."""
+    there = set(tables(path))
+    found = next((one for one in DATABASES if there.issuperset(one.tables)), None)
+    if found is None:
+        programs = " or ".join(one.program for one in DATABASES)
+        raise InvalidParams(f"it is a database, but not one with the tables of {programs}")
+    return found
