@@ -220,7 +220,7 @@ async def test_a_fork_inside_a_task_does_not_show_the_end_of_the_task(tmp_path: 
         first = next(row.node.id for row in talk.mirror.rows if isinstance(row, ReplyRow))
         talk.store.branches.fork(first)
         await talk.until_said("write a poem", "First.", "1 below")
-        assert talk.mirror.kinds == ["User", "Step", "Reply", "ToolCall", "BranchEnd"]
+        assert talk.mirror.kinds == ["User", "Reply", "ToolCall", "BranchEnd"]
         below = talk.mirror.rows[-1]
         assert isinstance(below, BranchEndRow)
         talk.store.branches.switch(below.child_ids[0])

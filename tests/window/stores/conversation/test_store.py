@@ -38,9 +38,9 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         store.asks.answer(AskAnswerParams(ask_id=store.commands.waiting[0].id, allow=True))
         await mirror.until("TaskEnd")
         assert mirror.kinds == [
-            "User", "Step", "Thinking", "Reply", "Reply", "Reply", "Ask", "Step", "Reply", "ToolCall", "TaskEnd",
+            "User", "Thinking", "Reply", "Reply", "Reply", "Ask", "Step", "Reply", "ToolCall", "TaskEnd",
         ]  # fmt: skip
-        assert [row.number for row in mirror.rows if isinstance(row, StepRow)] == [1, 2]
+        assert [row.number for row in mirror.rows if isinstance(row, StepRow)] == [2]
         texts = [(row.markdown, row.step, row.streaming) for row in mirror.rows if isinstance(row, ReplyRow)]
         assert texts == [
             ("First.\n\n", 1, False),
@@ -48,7 +48,7 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
             ("Then:", 0, False),
             ("Half **done**.", 2, False),
         ]
-        question, tool, end = mirror.rows[6], mirror.rows[9], mirror.rows[10]
+        question, tool, end = mirror.rows[5], mirror.rows[8], mirror.rows[9]
         assert isinstance(question, AskRow)
         assert isinstance(tool, ToolCallRow) and tool.result is not None and "hi" in tool.result.text
         assert [(ask.status, ask.answer, ask.allowed, ask.answered_by) for ask in (question.ask, *tool.settled)] == [
@@ -73,7 +73,7 @@ async def test_a_limit_after_a_tool_call_has_a_card_now_and_when_the_conversatio
         assert limit.limit is not None
         store.asks.answer(AskAnswerParams(ask_id=limit.id, allow=True, amount=limit.limit.used + 2))
         await mirror.until("TaskEnd")
-        assert mirror.kinds == ["User", "Step", "ToolCall", "Ask", "Step", "ToolCall", "TaskEnd"]
+        assert mirror.kinds == ["User", "ToolCall", "Ask", "Step", "ToolCall", "TaskEnd"]
         ended = await engine.parts.watcher.end(task.id)
         assert ended.allowance is not None and ended.allowance.turns == 3
 
@@ -83,8 +83,8 @@ async def test_messages_of_the_engine_to_an_agent_are_notices_not_user_rows(tmp_
         task = await engine.parts.start("do it", mode="task")
         store, mirror = await engine.open(task.conversation_id)
         await mirror.until("TaskEnd")
-        assert mirror.kinds == ["User", "Step", "Reply", "Notice", "TaskEnd"]
-        told = mirror.rows[3]
+        assert mirror.kinds == ["User", "Reply", "Notice", "TaskEnd"]
+        told = mirror.rows[2]
         assert isinstance(told, NoticeRow) and told.notice.text.startswith("Errand told the agent: “If the job is done")
         store.branches.edit_last()
         assert mirror.kinds[0] == "EditMessage"
@@ -100,7 +100,7 @@ async def test_a_reloaded_conversation_has_the_same_rows(tmp_path: Path) -> None
         await mirror.until("TaskEnd")
         _, again = await engine.open(task.conversation_id)
         assert again.rows == mirror.rows
-        assert again.kinds == ["User", "Step", "Reply", "Ask", "Step", "Reply", "TaskEnd"]
+        assert again.kinds == ["User", "Reply", "Ask", "Step", "Reply", "TaskEnd"]
         end = again.rows[-1]
         assert isinstance(end, TaskEndRow) and end.task.summary == "", "the last words stand right above it"
 

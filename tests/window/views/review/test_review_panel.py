@@ -112,6 +112,33 @@ async def test_a_change_is_undone_by_a_key_and_redone(qapp: QApplication, theme:
         await until(lambda: review.work.read("a") == with_lines(l3="first", l60="second"))
 
 
+async def test_ctrl_z_takes_back_what_was_undone_here_and_ctrl_shift_z_repeats_it(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    control, shift = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+    async with review_in(qapp, theme, tmp_path) as review:
+        review.work.put("a", LINES)
+        both, first = with_lines(l3="first", l60="second"), with_lines(l3="first")
+        await review.work.write(1, "a", both)
+        panel = await review.open()
+        panel.diff.setFocus()
+        review.key(Qt.Key.Key_Z, control)
+        await until(lambda: panel.banner.accessibleName().startswith("Nothing to take back."))
+        review.key(Qt.Key.Key_J)
+        review.key(Qt.Key.Key_Delete)
+        await until(lambda: panel.diff.position == (1, 1))
+        assert not panel.banner.isVisible()
+        press(panel, "Undo file")
+        await until(lambda: review.work.read("a") == LINES)
+        for keys, expected in ((control, first), (control, both), (control | shift, first), (control, both)):
+            review.key(Qt.Key.Key_Z, keys)
+            await until(lambda expected=expected: review.work.read("a") == expected)
+        await until(lambda: panel.diff.position[1] == 2)
+        review.key(Qt.Key.Key_Z, control)
+        await until(panel.banner.isVisible)
+        assert review.work.read("a") == both
+
+
 async def test_a_conflict_is_explained_and_the_list_says_it_too(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:

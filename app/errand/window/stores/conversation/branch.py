@@ -241,10 +241,10 @@ class LoadedBranch:
         return [*self._speaker(node), *self._step(node)]
 
     def _step(self, node: Node) -> list[Row]:
-        """The number of the turn, if its task has several."""
-        task = self.tasks.get(node.task_id)
-        turns = max(node.turn, task.step_count if task is not None else 0)
-        return [StepRow(f"{node.id}/step", node.turn)] if node.role == "assistant" and node.turn and turns > 1 else []
+        """The number of the turn. The first has none: it is not known yet whether others follow, and a heading that
+        appears above a text later moves it down while it is read.
+        """
+        return [StepRow(f"{node.id}/step", node.turn)] if node.role == "assistant" and node.turn > 1 else []
 
     def _speaker(self, node: Node) -> list[Row]:
         """The name row above the first of an agent's successive replies, if there are several agents."""

@@ -140,6 +140,7 @@ class ReviewPanelView(QWidget):
         store.diff_loaded.connect(self._on_diff_loaded)
         store.conflicted.connect(self._on_conflicted)
         store.failed.connect(self._on_failed)
+        store.hinted.connect(self._on_hinted)
         store.done.connect(self.banner.hide)
         store.patch_loaded.connect(self._on_patch_loaded)
         self.banner.action_clicked.connect(store.overwrite)
@@ -164,8 +165,16 @@ class ReviewPanelView(QWidget):
         self.diff.menu_opening.connect(self._on_menu_opening)
 
     def _add_keys(self) -> None:
-        """J and K only with the focus in the panel; F7 also while a message is written."""
+        """J, K and those of undo and redo only with the focus in the panel; F7 also while a message is written."""
         inside = Qt.ShortcutContext.WidgetWithChildrenShortcut
+        for standard, act in (
+            (QKeySequence.StandardKey.Undo, self._store.take_back),
+            (QKeySequence.StandardKey.Redo, self._store.repeat),
+        ):
+            shortcut = QShortcut(self)
+            shortcut.setKeys(standard)
+            shortcut.setContext(inside)
+            shortcut.activated.connect(act)
         for keys, by in (("J", 1), ("K", -1)):
             QShortcut(QKeySequence(keys), self, context=inside).activated.connect(partial(self.step, by))
         for keys, by in (("F7", 1), ("Shift+F7", -1)):
@@ -270,6 +279,9 @@ class ReviewPanelView(QWidget):
 
     def _on_undo_hunk(self, hunk: DiffHunk) -> None:
         self._store.undo(self._path, hunk=hunk.id)
+
+    def _on_hinted(self, text: str) -> None:
+        self.banner.show_message(text, "waiting")
 
     def _on_redo_hunk(self, change_id: str) -> None:
         self._store.redo(self._path, hunk=change_id)
