@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import islice
 
 from errand.engine.core.errors import EngineError
 from errand.engine.memory.entries import entry_of
@@ -26,8 +27,9 @@ _GATHER_BUSY_S = 1.0
 _REST = 3.0
 _AGAIN_S = 30.0
 _AT_ONCE = 500
+# Of more conversations it is not kept how they were: a change of one is followed even if nothing of it concerns memory.
+_MOST_KNOWN = 1_000
 _MARK = "mark"
-_MOST_AGENTS = 1_000
 
 
 class Indexer:
@@ -57,10 +59,11 @@ class Indexer:
         self._position = self._reached = 0
         self._generation = -1
         self._wake = asyncio.Event()
+        # Nodes that were said to be finished. Those that `_position` has not come to yet are soon dropped again.
         self._finished: dict[str, None] = {}
         self._streaming: set[str] = set()
         self._deleted: dict[str, None] = {}
-        self._changed: dict[str, None] = {}
+        self._changed: dict[str, Conversation] = {}
         # The workspace of conversations, and whether they are remembered, as it was noted.
         self._known: dict[str, tuple[str, bool]] = {}
         # The first nodes of imports that are not whole yet: their nodes come without events.
@@ -85,7 +88,7 @@ class Indexer:
             one = event.conversation
             if self._known.get(one.id) == (one.workspace, one.remembers) and one.id not in self._held:
                 return
-            self._changed[one.id] = None
+            self._changed[one.id] = one
         else:
             return
         self._wake.set()
@@ -163,38 +166,55 @@ class Indexer:
             self._from_start = False
             self._position = 0
             await self._find_unwanted()
-        for conversation_id in tuple(self._changed):
-            await self._follow_change(conversation_id)
-            del self._changed[conversation_id]
+        await self._follow_changes()
         for conversation_id in tuple(self._deleted):
             await self._remove_conversation(conversation_id)
             del self._deleted[conversation_id]
-        finished = tuple(self._finished)[:_NODES]
+        told = tuple(self._finished)[:_AT_ONCE]
         position, later, has_more = await self._database.nodes.after(self._position, _NODES)
-        others = set(finished).difference(one.node.id for one in later)
-        earlier = await self._database.nodes.numbered(tuple(others), self._reached) if others else ()
+        others = set(told).difference(one.node.id for one in later)
+        passed = await self._database.nodes.ids_up_to(self._reached, others)
+        earlier = await self._database.nodes.numbered(passed[:_NODES])
+        looked_at = set(told).difference(passed[_NODES:])
+        self._streaming -= looked_at
         await self._add(earlier, later)
-        for node_id in finished:
+        for node_id in looked_at:
             del self._finished[node_id]
         self._position, self._reached = position, max(self._reached, position)
-        return has_more or len(finished) == _NODES
+        return has_more or len(told) == _AT_ONCE or len(passed) > _NODES or len(self._changed) > _NODES
 
-    async def _follow_change(self, conversation_id: str) -> None:
-        """It was switched, moved to another folder, or an import of it is whole."""
-        conversation = await self._database.conversations.get(conversation_id)
-        if conversation is None:
+    async def _follow_changes(self) -> None:
+        """Follow conversations that were switched, moved to another folder or are new, and imports that are whole."""
+        changed = dict(islice(self._changed.items(), _NODES))
+        await self._follow(changed)
+        for conversation_id, conversation in changed.items():
+            if self._changed[conversation_id] is conversation:  # it did not change again meanwhile
+                del self._changed[conversation_id]
+
+    async def _follow(self, conversation_ids: Collection[str]) -> None:
+        folders: dict[str, str] = {}
+        for conversation in await self._database.conversations.named(conversation_ids):
+            self._know(conversation)
+            if self._remembers(conversation):
+                folders[conversation.id] = conversation.workspace
+            else:
+                self._deleted[conversation.id] = None
+        if not folders:
             return
-        self._known[conversation_id] = conversation.workspace, conversation.remembers
-        if not self._remembers(conversation):
-            self._deleted[conversation_id] = None
-            return
-        await self._index.run(partial(_move, conversation_id, conversation.workspace))
-        held = self._held.pop(conversation_id, None)
-        if held is not None or not await self._index.run(partial(_has_entries, conversation_id)):
-            first = held or await self._database.nodes.first_number(conversation_id)
-            if first is not None:
-                self._position = min(self._position, first - 1)
+        without_entries = await self._index.run(partial(_move, folders))
+        held = {one: self._held[one] for one in folders if one in self._held}
+        firsts = await self._database.nodes.first_numbers([one for one in without_entries if one not in held])
+        for conversation_id in held:
+            del self._held[conversation_id]
+        for number in (*held.values(), *firsts):
+            self._position = min(self._position, number - 1)
         self.on_added()
+
+    def _know(self, conversation: Conversation) -> None:
+        self._known.pop(conversation.id, None)
+        self._known[conversation.id] = conversation.workspace, conversation.remembers
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
 
     async def _remove_conversation(self, conversation_id: str) -> None:
         await self.remove("conversation_id = ?", (conversation_id,))
@@ -231,16 +251,16 @@ class Indexer:
         finished = [one for one in both if one.node.status != "streaming"]
         folders: dict[str, str] = {}
         names: dict[str, str] = {}
+        conversations = await self._database.conversations.named({one.node.conversation_id for one in finished})
+        whole = {one.id for one in conversations}
         for one in finished:
             conversation_id = one.node.conversation_id
-            if conversation_id in folders:
-                continue
-            conversation = await self._database.conversations.get(conversation_id)
-            if conversation is None:  # it is being imported, or deleted
+            if conversation_id not in whole:  # it is being imported, or deleted
                 self._held[conversation_id] = min(one.number, self._held.get(conversation_id, one.number))
-            elif self._remembers(conversation):
-                self._known[conversation_id] = conversation.workspace, conversation.remembers
-                folders[conversation_id] = conversation.workspace
+        for conversation in conversations:
+            if self._remembers(conversation):
+                self._know(conversation)
+                folders[conversation.id] = conversation.workspace
                 names |= await self._names(conversation)
         wanted = [one.node for one in finished if one.node.conversation_id in folders]
         mark = later[-1] if later and not self._streaming and not self._held else None
@@ -275,7 +295,7 @@ class Indexer:
         return len(entries)
 
     async def _names(self, conversation: Conversation) -> Mapping[str, str]:
-        agents = await self._database.agents.list(conversation.id, _MOST_AGENTS)
+        agents = await self._database.agents.list(conversation.id)
         return {one.id: one.name for one in (*conversation.former, *agents)}
 
 
@@ -285,17 +305,15 @@ def _remove(condition: str, values: Sequence[str], index: WordIndex) -> tuple[in
     return numbers
 
 
-def _move(conversation_id: str, folder: str, index: WordIndex) -> None:
-    """Its entries belong to another folder, by which vectors are filtered too."""
-    index.connection.execute(
-        "UPDATE entries SET folder = ?, vector = iif(vector = 'made', 'wanted', vector) "
-        "WHERE conversation_id = ? AND folder <> ?",
-        (folder, conversation_id, folder),
-    )
-
-
-def _has_entries(conversation_id: str, index: WordIndex) -> bool:
-    return bool(index.select("conversation_id = ? LIMIT 1", (conversation_id,)))
+def _move(folders: Mapping[str, str], index: WordIndex) -> tuple[str, ...]:
+    """The entries of each conversation belong to this folder; returns those without entries."""
+    for conversation_id, folder in folders.items():  # vectors are filtered by the folder too
+        index.connection.execute(
+            "UPDATE entries SET folder = ?, vector = iif(vector = 'made', 'wanted', vector) "
+            "WHERE conversation_id = ? AND folder <> ?",
+            (folder, conversation_id, folder),
+        )
+    return tuple(one for one in folders if not index.select("conversation_id = ? LIMIT 1", (one,)))
 
 
 def _mark(index: WordIndex) -> tuple[int, str] | None:

@@ -69,12 +69,6 @@ _UP_TO = (
     .order_by(nodes.c.number.desc())
     .limit(1)
 )
-_FIRST = (
-    select(nodes.c.number)
-    .where(nodes.c.conversation_id == bindparam("conversation_id"))
-    .order_by(nodes.c.number)
-    .limit(1)
-)
 _COUNT_AFTER = select(func.count().label("total")).where(nodes.c.number > bindparam("number"))
 
 
@@ -191,14 +185,21 @@ class NodeStore:
         has_more = count < len(sizes) or len(sizes) == limit
         return max(numbers, default=number), await self._numbered(nodes.c.number.in_(numbers)), has_more
 
-    async def numbered(self, node_ids: Sequence[str], up_to: int) -> tuple[NumberedNode, ...]:
-        """Those of these nodes with a number up to `up_to`, in order of their numbers. Unreadable ones are left out."""
-        return await self._numbered(nodes.c.id.in_(node_ids) & (nodes.c.number <= up_to))
+    async def ids_up_to(self, number: int, node_ids: Collection[str]) -> list[str]:
+        """Those of these nodes (some hundreds at most) with a number up to this one, in order of their numbers."""
+        query = select(nodes.c.id).where(nodes.c.id.in_(node_ids), nodes.c.number <= number).order_by(nodes.c.number)
+        return [row.id for row in await self._reader.rows(query)] if node_ids else []
 
-    async def first_number(self, conversation_id: str) -> int | None:
-        """The lowest number of a node of the conversation."""
-        rows = await self._reader.rows(_FIRST, {"conversation_id": conversation_id})
-        return rows[0].number if rows else None
+    async def numbered(self, node_ids: Collection[str]) -> tuple[NumberedNode, ...]:
+        """These nodes, in order of their numbers. Unreadable ones are left out."""
+        return await self._numbered(nodes.c.id.in_(node_ids)) if node_ids else ()
+
+    async def first_numbers(self, conversation_ids: Collection[str]) -> list[int]:
+        """The lowest number of a node of each of these conversations (some hundreds at most) that has nodes."""
+        first = func.min(nodes.c.number).label("first")
+        of_these = nodes.c.conversation_id.in_(conversation_ids)
+        query = select(first).where(of_these).group_by(nodes.c.conversation_id)
+        return [row.first for row in await self._reader.rows(query)] if conversation_ids else []
 
     async def newest_up_to(self, number: int) -> tuple[int, str] | None:
         """The number and id of the node with this number, or of the one before it."""
