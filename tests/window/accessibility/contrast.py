@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from hashlib import sha256
+from itertools import groupby
 
 from PySide6.QtCore import QRect
 from PySide6.QtGui import QImage, QPixmap
@@ -14,6 +16,10 @@ _SCALE = 3
 _LEAST_LINE = 5 * _SCALE
 _EDGE = 3 * _SCALE
 _LEAST_INK = 6
+_PIXEL_BYTES = 4
+
+_known: dict[tuple[int, bytes], tuple[float, ...]] = {}
+"""The results by width and pixels: most views show the same sidebar and tabs."""
 
 
 def picture_of(window: QWidget) -> QImage:
@@ -23,50 +29,58 @@ def picture_of(window: QWidget) -> QImage:
     return picture.toImage().convertToFormat(QImage.Format.Format_RGB32)
 
 
-def lines(picture: QImage, place: QRect) -> list[float]:
+def lines(picture: QImage, place: QRect) -> tuple[float, ...]:
     """The contrast of each line of text in a rectangle of the window, without its frame."""
     inner = QRect(place.topLeft() * _SCALE, place.size() * _SCALE).adjusted(_EDGE, _EDGE, -_EDGE, -_EDGE)
     inner = inner.intersected(picture.rect())
     if inner.isEmpty():
-        return []
-    rows = list(_rows(picture, inner))
+        return ()
+    pixels = bytes(picture.copy(inner).constBits())
+    key = inner.width(), sha256(pixels).digest()
+    if key not in _known:
+        _known[key] = _contrasts(pixels, inner.width())
+    return _known[key]
+
+
+def _contrasts(pixels: bytes, width: int) -> tuple[float, ...]:
+    rows = list(_rows(pixels, width))
     ground = Counter[int]()
-    for row in rows:
-        ground.update(row)
+    for row, height in rows:
+        _add(ground, row, height)
     behind = ground.most_common(1)[0][0]
-    return [_contrast_of(band, behind) for band in _bands(rows, behind)]
+    return tuple(_contrast_of(band, behind) for band in _bands(rows, behind))
 
 
-def _rows(picture: QImage, place: QRect) -> Iterator["Counter[int]"]:
-    """The count of each colour per row.
-
-    Most rows equal the previous one or have a single colour, which is a fast check.
-    """
-    pixels, width = memoryview(picture.constBits()).cast("B").cast("I"), picture.width()
-    before, row = b"", Counter[int]()
-    for start in range(place.top() * width, (place.bottom() + 1) * width, width):
-        line = pixels[start + place.left() : start + place.right() + 1].tobytes()
-        if line != before:
-            before, row = line, _colours(line)
-        yield row
+def _rows(pixels: bytes, width: int) -> Iterator[tuple["Counter[int]", int]]:
+    """The count of each colour in a row, and the number of equal rows that follow each other."""
+    size = width * _PIXEL_BYTES
+    for line, same in groupby(pixels[start : start + size] for start in range(0, len(pixels), size)):
+        yield _colours(line), len(list(same))
 
 
 def _colours(line: bytes) -> "Counter[int]":
+    """Most rows have a single colour, which is a fast check."""
     colours = memoryview(line).cast("I")
-    return Counter({colours[0]: len(colours)}) if line[4:] == line[:-4] else Counter(colours)
+    is_plain = line[_PIXEL_BYTES:] == line[:-_PIXEL_BYTES]
+    return Counter({colours[0]: len(colours)}) if is_plain else Counter(colours.tolist())
 
 
-def _bands(rows: list["Counter[int]"], behind: int) -> Iterator["Counter[int]"]:
+def _bands(rows: list[tuple["Counter[int]", int]], behind: int) -> Iterator["Counter[int]"]:
     """Adjacent rows with text pixels, at least as high as a line of text."""
-    band, height = Counter[int](), 0
-    for row in [*rows, Counter[int]({behind: 1})]:
+    band, total = Counter[int](), 0
+    for row, height in [*rows, (Counter[int]({behind: 1}), 1)]:
         if len(row) > 1 or behind not in row:
-            band.update(row)
-            height += 1
+            _add(band, row, height)
+            total += height
         else:
-            if height >= _LEAST_LINE:
+            if total >= _LEAST_LINE:
                 yield band
-            band, height = Counter[int](), 0
+            band, total = Counter[int](), 0
+
+
+def _add(colours: "Counter[int]", row: "Counter[int]", times: int) -> None:
+    for colour, count in row.items():
+        colours[colour] += count * times
 
 
 def _contrast_of(band: "Counter[int]", behind: int) -> float:

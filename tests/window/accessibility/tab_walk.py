@@ -19,11 +19,13 @@ class TabWalk:
     """`reached` are the widgets that had the focus; `trapped` is one that Tab does not leave.
 
     `unseen` are those that look the same with and without the focus; `backward` are pairs of neighbours in one
-    place where Tab goes against the order of reading.
+    place where Tab goes against the order of reading. `looked_at` are widgets that earlier walks have seen with the
+    focus: they are not looked at again.
     """
 
-    def __init__(self, window: QWidget) -> None:
+    def __init__(self, window: QWidget, looked_at: set[QWidget] | None = None) -> None:
         self._window = window
+        self._looked_at = looked_at if looked_at is not None else set[QWidget]()
         self.reached: list[QWidget] = []
         self.words: set[str] = set()
         self.trapped: QWidget | None = None
@@ -63,7 +65,9 @@ class TabWalk:
         if focused not in self.reached:
             self.reached.append(focused)
             self.words.add(words_of(focused))
-            if not isinstance(focused, QMenu):  # containers in which arrow keys move a marked item
+            # In menus arrow keys move a marked item.
+            if not isinstance(focused, QMenu) and focused not in self._looked_at:
+                self._looked_at.add(focused)
                 self._look(focused)
 
     def _look(self, focused: QWidget) -> None:

@@ -42,7 +42,7 @@ async def test_every_part_can_be_used_without_a_mouse_and_fits(opened: Office) -
     assert found == [], "\n".join(found)
 
 
-def test_the_same_holds_in_german(tmp_path: Path) -> None:
+def test_every_control_has_a_name_and_every_text_fits_in_german(tmp_path: Path) -> None:
     compile_all()
     walk = subprocess.run(
         [sys.executable, "-m", "tests.window.accessibility.german", tmp_path],

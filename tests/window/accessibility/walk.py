@@ -3,6 +3,8 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent
@@ -11,6 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QCheckBox, QLabel, 
 import errand.window
 from errand.window.views.settings.shortcuts_page import KeySequenceButton
 from errand.window.widgets.labels import ElidedLabel
+from tests.support.window import until
 from tests.window.accessibility.full_window import Office
 from tests.window.accessibility.tab_walk import TabWalk
 from tests.window.accessibility.tree import Element, elements, is_part_of_another, words_of
@@ -50,11 +53,24 @@ async def findings(office: Office) -> list[str]:
     """Of all views."""
     found: list[str] = []
     seen: set[type] = set()
+    looked_at: set[QWidget] = set()
     for view in VIEWS:
         window = await bring(office, view)
         seen.update(kind for part in _visible(window) for kind in type(part).__mro__)
-        found += [f"{view.name}: {line}" for line in (*_unreachable(window), *_unpressable(window), *_cut(window))]
+        lines = (*_nameless(window), *_unreachable(window, looked_at), *_unpressable(window), *_cut(window))
+        found += [f"{view.name}: {line}" for line in lines]
     return [*found, *(f"in no view: {name}" for name in sorted(_window_parts(seen)))]
+
+
+async def findings_in_texts(office: Office) -> list[str]:
+    """What depends on the language: names, and whether texts fit."""
+    found: list[str] = []
+    for view in VIEWS:
+        window = await bring(office, view)
+        with suppress(TimeoutError):
+            await until(partial(_fits, window))  # its layout may not be complete yet
+        found += [f"{view.name}: {line}" for line in (*_nameless(window), *_cut(window))]
+    return found
 
 
 def is_reached(one: Element, walk: TabWalk) -> bool:
@@ -67,16 +83,23 @@ def is_reached(one: Element, walk: TabWalk) -> bool:
     return one.widget in walk.reached or one.words in walk.words  # popups may be recreated
 
 
-def _unreachable(window: QWidget) -> Iterator[str]:
-    walk = TabWalk(window)
-    for one in elements(window):
-        if one.is_control and not is_part_of_another(one.widget):
-            if not one.has_role:
-                yield f"no role: {one.words}"
-            if not one.name.strip():
-                yield f"no name: {one.words}"
-            if not is_reached(one, walk):
-                yield f"Tab never comes to {one.words}"
+def _controls(window: QWidget) -> list[Element]:
+    return [one for one in elements(window) if one.is_control and not is_part_of_another(one.widget)]
+
+
+def _nameless(window: QWidget) -> Iterator[str]:
+    for one in _controls(window):
+        if not one.has_role:
+            yield f"no role: {one.words}"
+        if not one.name.strip():
+            yield f"no name: {one.words}"
+
+
+def _unreachable(window: QWidget, looked_at: set[QWidget]) -> Iterator[str]:
+    walk = TabWalk(window, looked_at)
+    for one in _controls(window):
+        if not is_reached(one, walk):
+            yield f"Tab never comes to {one.words}"
     for widget in walk.unseen:
         yield f"not seen to have the keyboard: {words_of(widget)}"
     if walk.trapped is not None:
@@ -131,6 +154,10 @@ def _cut(window: QWidget) -> Iterator[str]:
                 yield f"cut: {words_of(part)}, {part.height()} of {part.heightForWidth(part.width())} pixels high"
             elif not part.wordWrap() and part.width() < part.sizeHint().width() - 1:
                 yield f"cut: {words_of(part)}, {part.width()} of {part.sizeHint().width()} pixels"
+
+
+def _fits(window: QWidget) -> bool:
+    return not any(_cut(window))
 
 
 def _visible(window: QWidget) -> list[QWidget]:

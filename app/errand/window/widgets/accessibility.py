@@ -15,6 +15,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+_POLICY = Qt.FocusPolicy
+_TAKES_TAB = frozenset((_POLICY.TabFocus, _POLICY.StrongFocus, _POLICY.WheelFocus))  # in Python, `&` of flags is slow
 _MARGIN = 16  # around what gets the focus, in pixels
 _ROLES = {
     "BackgroundRowView": QAccessible.Role.ListItem,
@@ -40,7 +42,7 @@ def step_focus(window: QWidget, focused: QWidget | None, *, forward: bool) -> bo
 
 
 def is_tab_stop(widget: QWidget) -> bool:
-    takes = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
+    takes = widget.focusPolicy() in _TAKES_TAB
     return takes and widget.isEnabled() and widget.isVisible() and widget.focusProxy() is None
 
 
@@ -51,7 +53,7 @@ def _tab_stops(widget: QWidget) -> Iterator[QWidget]:
         return
     children = [child for child in widget.children() if isinstance(child, QWidget)]
     seen = [child for child in children if child.isVisible() and not child.isWindow()]
-    for child in sorted(seen, key=cmp_to_key(_compare)):
+    for child in sorted(seen, key=cmp_to_key(_compare)) if len(seen) > 1 else seen:
         yield from _tab_stops(child)
 
 
