@@ -70,8 +70,7 @@ pythons:
 	@sh packaging/pythons.sh
 
 docs: $(VENV)/.ready-dev
-	@$(BIN)/python -m errand.protocol.schema
-	@$(BIN)/python -m errand.engine.tools.documentation
+	@$(BIN)/python packaging/reference_pages.py
 
 # Brings the catalogues of texts in resources/locale up to the code; LANGUAGES are all that there are, or new ones.
 catalogues: $(VENV)/.ready-dev

@@ -8,15 +8,12 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from catalogues import compile_all, extract, languages, read, texts
 
 from errand.engine.core.settings import Settings
 from errand.translation import chosen_language, grouped, tr, trn, use_language
 
 _ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(_ROOT / "packaging"))
-
-from catalogues import compile_all, extract, languages, read, texts  # noqa: E402 - packaging/ is no package
-
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}|%(?:\(\w+\))?[sr]")
 
 

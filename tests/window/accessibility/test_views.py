@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+from catalogues import compile_all
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
@@ -20,10 +21,6 @@ from tests.window.accessibility.tab_walk import TabWalk
 from tests.window.accessibility.tree import elements
 from tests.window.accessibility.views import VIEWS
 from tests.window.accessibility.walk import bring, findings, is_reached
-
-sys.path.insert(0, str(CHECKOUT / "packaging"))
-
-from catalogues import compile_all
 
 _TEXT, _ICON = 4.5, 3.0
 

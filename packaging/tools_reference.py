@@ -1,18 +1,16 @@
-"""Writes docs/tools.md from what the tools declare."""
+"""The reference of the tools, made from what each declares. `reference_pages.py` writes it."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
 from errand.engine.tools.call_display import display_of
 from errand.engine.tools.registry import CONTROL_TOOLS, TOOLS
 from errand.protocol.base import JsonObject, JsonValue
-from errand.protocol.schema import write_documents
 
 
-def page(intro: str) -> str:
+def tools_page(intro: str) -> str:
+    """docs/tools.md: the introduction, then every tool with its arguments and how its calls are shown."""
     parts = [intro, "## Tools that act", *(_tool(tool.name, tool.description, tool.parameters) for tool in TOOLS)]
     parts += ["## Tools that control a task"]
     parts += (_tool(tool.name, tool.description, tool.parameters) for tool in CONTROL_TOOLS)
@@ -67,16 +65,3 @@ def _json(value: JsonValue) -> str:
 def _object(value: JsonValue) -> JsonObject:
     assert isinstance(value, dict)
     return value
-
-
-def documents(folder: Path) -> dict[Path, str]:
-    """The page with its expected text. `tools_intro.md` in the same folder is written by hand."""
-    return {folder / "tools.md": page((folder / "tools_intro.md").read_text(encoding="utf-8"))}
-
-
-def main(arguments: list[str], folder: Path = Path("docs")) -> int:
-    return write_documents(documents(folder), arguments, "errand.engine.tools.documentation")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

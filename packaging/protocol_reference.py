@@ -1,9 +1,7 @@
-"""Writes docs/protocol.json and docs/protocol.md from the declarations."""
+"""The reference of the protocol, from its declarations: a JSON Schema and a page. `reference_pages.py` writes them."""
 
 import inspect
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
@@ -17,7 +15,8 @@ _Lines = Iterator[str]
 _REF = "#/$defs/{name}"
 
 
-def page(schema: JsonObject, intro: str) -> str:
+def protocol_page(schema: JsonObject, intro: str) -> str:
+    """docs/protocol.md: the introduction, then methods, notices and records."""
     lines = (intro.rstrip(), "", *_methods(_object(schema["methods"])), *_notices(schema), *_records(schema))
     return "\n".join(lines).rstrip() + "\n"
 
@@ -107,7 +106,7 @@ def _object(value: JsonValue) -> JsonObject:
     return value
 
 
-def schema() -> JsonObject:
+def protocol_schema() -> JsonObject:
     """One JSON Schema: `$defs` has every struct, `methods` and `notices` refer to them."""
     roots = [method.params for method in METHODS] + [method.result for method in METHODS]
     types = [*roots, Event, Delta, EventRecord, Resync, HealthUpdate, FailureObject, Endpoint]
@@ -136,35 +135,3 @@ def _wire_path(path: str) -> str:
     """`new_task_id` as it is called on the wire: `newTaskId`."""
     first, *others = path.split("_")
     return first + "".join(word.capitalize() for word in others)
-
-
-def documents(folder: Path) -> dict[Path, str]:
-    """The two files with their expected text. `protocol_intro.md` in the same folder is written by hand."""
-    declared = schema()
-    intro = (folder / "protocol_intro.md").read_text(encoding="utf-8")
-    as_json = msgspec.json.format(msgspec.json.encode(declared), indent=2).decode()
-    return {folder / "protocol.json": as_json + "\n", folder / "protocol.md": page(declared, intro)}
-
-
-def main(arguments: list[str], folder: Path = Path("docs")) -> int:
-    return write_documents(documents(folder), arguments, "errand.protocol.schema")
-
-
-def write_documents(expected: dict[Path, str], arguments: list[str], module: str) -> int:
-    """Write the files that are not current; with `--check` name them, and the module that writes them. An exit code."""
-    wrong = {file: text for file, text in expected.items() if _text(file) != text}
-    if "--check" in arguments:
-        for file in wrong:
-            sys.stderr.write(f"{file} is not current: run python -m {module}\n")
-        return 1 if wrong else 0
-    for file, text in wrong.items():
-        file.write_text(text, encoding="utf-8")
-    return 0
-
-
-def _text(file: Path) -> str | None:
-    return file.read_text(encoding="utf-8") if file.exists() else None
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
