@@ -96,7 +96,7 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         str,
         _setting(
             "Fallback models",
-            "Model ids, separated by commas. They are tried in order when the provider of a model fails.",
+            "Tried in this order when the provider of a model fails. As text: model ids, separated by commas.",
         ),
     ] = ""
     title_model: Annotated[

@@ -124,6 +124,32 @@ async def test_the_model_for_titles_has_no_model_until_one_is_chosen(settings: S
     await until(lambda: "Model for titles: None" in settings.buttons())
 
 
+async def test_fallback_models_are_picked_put_in_order_and_removed(settings: Settings, engine: EngineServer) -> None:
+    def shown() -> str:
+        names = [name for name in settings.buttons() if name.startswith("Fallback models ")]
+        return ", ".join(name.partition(": ")[2] for name in sorted(names))
+
+    async def until_stored(*names: str) -> None:
+        value = ", ".join(f"lab/{name}" for name in names)
+        await until(lambda: engine.services.settings.values.fallback_models == value and shown() == ", ".join(names))
+
+    await until(lambda: "Advanced" in settings.buttons())
+    settings.buttons()["Advanced"].click()
+    for model, expected in (("lab/a", "a"), ("lab/b", "ab"), ("lab/a", "ab")):
+        await settings.press("Fallback models: Add model")
+        settings.type_in_picker(model)
+        await until_stored(*expected)
+    await settings.press("Move b up")
+    await until_stored("b", "a")
+    await settings.press("Fallback models 2: a")
+    settings.type_in_picker("lab/c")
+    await until_stored("b", "c")
+    await settings.press("Remove b")
+    await until_stored("c")
+    await settings.press("Reset “Fallback models” to its default")
+    await until_stored()
+
+
 async def test_an_advanced_search_makes_the_fields_that_match(settings: Settings) -> None:
     await until(lambda: "Max turns" in settings.fields())
     settings.type("Search settings", "postgresql")

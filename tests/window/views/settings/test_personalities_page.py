@@ -57,6 +57,25 @@ async def test_a_personality_is_created_saved_and_deleted_after_a_confirmation(
     assert await stored(engine, "Pirate") is None
 
 
+async def test_the_model_of_a_personality_is_picked_or_the_default(settings: Settings, engine: EngineServer) -> None:
+    await open_page(settings)
+    settings.buttons()["Edit Assistant"].click()
+    await settings.press("Model: ")
+    settings.type_in_picker("lab/small")
+    await until(lambda: "Model: small" in settings.buttons())
+    settings.buttons()["Save"].click()
+    await until(lambda: "Edit Assistant" in settings.buttons())
+    found = await stored(engine, "Assistant")
+    assert found is not None and found.model == "lab/small"
+    settings.buttons()["Edit Assistant"].click()
+    settings.buttons()["Use the default model"].click()
+    assert "Use the default model" not in settings.buttons()
+    settings.buttons()["Save"].click()
+    await until(lambda: "Edit Assistant" in settings.buttons())
+    found = await stored(engine, "Assistant")
+    assert found is not None and found.model == ""
+
+
 async def test_unsaved_changes_are_discarded_only_after_a_confirmation(
     settings: Settings, engine: EngineServer
 ) -> None:

@@ -198,7 +198,9 @@ class SettingsDialog(QDialog):
             case "personalities":
                 from errand.window.views.settings.personalities_page import PersonalitiesPageView
 
-                return PersonalitiesPageView(theme, stores.personalities)
+                personalities = PersonalitiesPageView(theme, stores.personalities, self._models)
+                personalities.providers_requested.connect(partial(self.open_page, "providers"))
+                return personalities
             case "permissions":
                 from errand.window.views.settings.grants_page import GrantsPageView
 

@@ -15,6 +15,7 @@ from errand.window.stores.catalog import ModelStore
 from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.model_field import ModelField
+from errand.window.views.settings.model_list_field import ModelListField
 from errand.window.views.settings.page import EngineCalls, SettingsPageView
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.combo_box import ComboBox
@@ -29,6 +30,8 @@ _SLICE_S = 0.008
 _ELSEWHERE = ("own_models",)
 # Settings that name a model: what is shown for an empty one, and whether the default model is used then.
 _MODELS = {"default_model": (tr("Automatic"), True), "title_model": (tr("None"), False)}
+# A setting that names several models.
+_MODEL_LIST = "fallback_models"
 
 
 class InvalidValue(ValueError):
@@ -89,7 +92,7 @@ class SettingView(QWidget):
         self._setting = setting
         self._models = models
         self._control = self._made_control(theme)
-        if not isinstance(self._control, ModelField):  # it says its value too
+        if not isinstance(self._control, ModelField | ModelListField):  # they say their value too
             self._control.setAccessibleName(tr(setting.title))
         self._control.setAccessibleDescription(tr(setting.help).replace("`", ""))
         self._theme = theme
@@ -108,6 +111,8 @@ class SettingView(QWidget):
         match self._control:
             case ModelField():
                 self._control.show_model(format_value(setting.value))
+            case ModelListField():
+                self._control.show_models(format_value(setting.value))
             case QLineEdit():
                 self._control.setText(format_value(setting.value))
                 self._control.setPlaceholderText(format_value(setting.default))
@@ -125,7 +130,13 @@ class SettingView(QWidget):
         """Show next to the field why the value was rejected; the text in the field stays."""
         self._set_problem_text(text)
 
-    def _made_control(self, theme: Theme) -> QLineEdit | QCheckBox | ComboBox | ModelField:
+    def _made_control(self, theme: Theme) -> QLineEdit | QCheckBox | ComboBox | ModelField | ModelListField:
+        if self._setting.name == _MODEL_LIST:
+            several = ModelListField(theme, self._models, tr(self._setting.title))
+            several.setFixedWidth(theme.pixels(_FIELD_WIDTH))
+            several.chosen.connect(self._change)
+            several.providers_requested.connect(self.providers_requested)
+            return several
         if self._setting.name in _MODELS:
             unset, has_default = _MODELS[self._setting.name]
             model = ModelField(theme, self._models, tr(self._setting.title), unset, has_default=has_default)

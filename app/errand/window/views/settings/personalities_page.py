@@ -13,7 +13,7 @@ from errand.client.display_text import THINKING_LEVELS
 from errand.client.personality_file import free_name, new_personality
 from errand.protocol.agents import Personality
 from errand.translation import decimal, tr
-from errand.window.stores.catalog import PersonalityStore
+from errand.window.stores.catalog import ModelStore, PersonalityStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView
@@ -83,20 +83,26 @@ def personality_summary(personality: Personality) -> str:
 
 
 class PersonalitiesPageView(SettingsPageView):
-    """The list, or the editor of one personality; the editor keeps its state while other pages are shown."""
+    """The list, or the editor of one personality; the editor keeps its state while other pages are shown.
 
-    def __init__(self, theme: Theme, store: PersonalityStore) -> None:
+    `providers_requested` asks for the page where models are set up.
+    """
+
+    providers_requested = Signal()
+
+    def __init__(self, theme: Theme, store: PersonalityStore, models: ModelStore) -> None:
         super().__init__(theme, tr("Personalities"), _TEXT)
         self._store = store
         self._editing = ""
         self._actions = QWidget()
-        self._editor = PersonalityEditorView(theme)
+        self._editor = PersonalityEditorView(theme, models)
         self._lay_out()
         self._editor.hide()
         self._editor.save_requested.connect(self._on_save_requested)
         self._editor.back_requested.connect(self._show_list)
         self._editor.deleted.connect(self._on_deleted)
         self._editor.exported.connect(self._on_exported)
+        self._editor.providers_requested.connect(self.providers_requested)
         store.changed.connect(self._on_changed)
         self._on_changed()
 

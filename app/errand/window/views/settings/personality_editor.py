@@ -11,9 +11,12 @@ from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QP
 from errand.client.display_text import THINKING_LEVELS, number_of
 from errand.protocol.agents import Color, Personality, ThinkingLevel
 from errand.translation import decimal, tr
+from errand.window.stores.catalog import ModelStore
 from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.views.settings.model_field import ModelField
 from errand.window.widgets.agent_dot import COLOR_NAMES, paint_agent_dot
+from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.labels import TextLabel
@@ -85,14 +88,17 @@ def _degree(temperature: float) -> str:
 
 
 class PersonalityEditorView(QWidget):
-    """`save_requested` and `exported` give the personality in the fields; `back_requested` leads to the list."""
+    """`save_requested` and `exported` give the personality in the fields; `back_requested` leads to the list,
+    `providers_requested` to the page where models are set up.
+    """
 
     save_requested = Signal(object)
     back_requested = Signal()
     deleted = Signal()
     exported = Signal(object)
+    providers_requested = Signal()
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, models: ModelStore) -> None:
         super().__init__()
         self._theme = theme
         self._base = Personality(id="", name="", system_prompt="")
@@ -100,7 +106,9 @@ class PersonalityEditorView(QWidget):
         self._is_new = False
         self._name = QLineEdit()
         self._prompt = QPlainTextEdit()
-        self._model = QLineEdit()
+        self._chosen_model = ""
+        self._model = ModelField(theme, models, tr("Model"), tr("Default model"), has_default=True)
+        self._default_model = IconButton(theme, "x", tr("Use the default model"))
         self._thinking = ComboBox(tuple(THINKING_LEVELS[level] for level in _LEVELS))
         self._color = ColorComboBox(theme)
         self._temperature = TemperatureComboBox()
@@ -149,20 +157,21 @@ class PersonalityEditorView(QWidget):
         set_style(self._prompt, "look", "field")
         self._prompt.setMinimumHeight(_PROMPT_HEIGHT)
         self._prompt.setFont(self._theme.font(tokens.size_base, mono=True))
-        self._model.setAccessibleName(tr("Model"))
-        self._model.setPlaceholderText(tr("Default model, or provider/model such as openai/gpt-4.1"))
         self._thinking.setAccessibleName(tr("Thinking level"))
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        form = QFormLayout()
+        form, model = QFormLayout(), QHBoxLayout()
+        model.setSpacing(0)
+        model.addWidget(self._model, 1)
+        model.addWidget(self._default_model)
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_normal)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         form.addRow(TextLabel(self._theme, tr("Name")), self._name)
         form.addRow(TextLabel(self._theme, tr("Colour")), self._color)
         form.addRow(TextLabel(self._theme, tr("Prompt")), self._prompt)
-        form.addRow(TextLabel(self._theme, tr("Model")), self._model)
+        form.addRow(TextLabel(self._theme, tr("Model")), model)
         form.addRow(TextLabel(self._theme, tr("Tools")), self._tool_row)
         form.addRow(TextLabel(self._theme, tr("Thinking level")), self._thinking)
         form.addRow(TextLabel(self._theme, tr("Temperature")), self._temperature)
@@ -188,7 +197,9 @@ class PersonalityEditorView(QWidget):
     def _connect(self) -> None:
         self._name.textChanged.connect(self._on_changed)
         self._prompt.textChanged.connect(self._on_changed)
-        self._model.textChanged.connect(self._on_changed)
+        self._model.chosen.connect(self._show_model)
+        self._model.providers_requested.connect(self.providers_requested)
+        self._default_model.clicked.connect(lambda: self._show_model(""))
         self._thinking.currentIndexChanged.connect(self._on_changed)
         self._color.currentIndexChanged.connect(self._on_changed)
         self._temperature.currentIndexChanged.connect(self._on_changed)
@@ -203,12 +214,18 @@ class PersonalityEditorView(QWidget):
     def _fill(self, personality: Personality) -> None:
         self._name.setText(personality.name)
         self._prompt.setPlainText(personality.system_prompt)
-        self._model.setText(personality.model)
+        self._show_model(personality.model)
         self._thinking.setCurrentIndex(_LEVELS.index(personality.thinking_level))
         self._color.choose(personality.color)
         self._temperature.choose(personality.temperature)
         for name, box in self._tools.items():
             box.setChecked(not personality.tools or name in personality.tools)
+        self._on_changed()
+
+    def _show_model(self, model: str) -> None:
+        self._chosen_model = model
+        self._model.show_model(model)
+        self._default_model.setVisible(bool(model))
         self._on_changed()
 
     def _show_tools(self, tools: tuple[str, ...]) -> None:
@@ -223,7 +240,7 @@ class PersonalityEditorView(QWidget):
             box.setAccessibleName(tr("Tool: {name}").format(name=name))
             box.toggled.connect(self._on_changed)
             self._tool_row.addWidget(box)
-        stops = (self._model, *self._tools.values(), self._thinking)
+        stops = (self._model, self._default_model, *self._tools.values(), self._thinking)
         for before, after in pairwise(stops):
             QWidget.setTabOrder(before, after)
 
@@ -234,7 +251,7 @@ class PersonalityEditorView(QWidget):
             self._base,
             name=self._name.text().strip(),
             system_prompt=self._prompt.toPlainText(),
-            model=self._model.text().strip(),
+            model=self._chosen_model,
             tools=() if len(chosen) == len(self._tools) else chosen,
             thinking_level=_LEVELS[self._thinking.currentIndex()],
             color=self._color.color,
