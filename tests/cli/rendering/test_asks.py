@@ -1,9 +1,11 @@
-"""Parsing of a typed answer."""
+"""The text of asks, the hints about their answers, and the parsing of a typed answer."""
 
 import msgspec
 import pytest
 
-from errand.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, hint_lines, outcome_text, read_reply
+from errand.cli.rendering.ask_choices import hint, hint_lines
+from errand.cli.rendering.asks import ask_lines, outcome_text
+from errand.cli.rendering.typed_answers import AskInput, InvalidReply, read_reply
 from errand.cli.terminal.style import PLAIN, Style
 from errand.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit, Remember
 from errand.protocol.tasks import LimitKind
@@ -82,7 +84,7 @@ def test_the_prompt_names_the_offers_with_examples_and_v_says_why_it_was_asked()
         "         for example: make test -j4",
         "         but not: make deploy",
     ]
-    assert AskInput(kinds()).short_hint == "allow? a c w p u d r > "
+    assert AskInput(kinds()).prompt == "allow? a c w p u d r > "
     assert hint(kinds()).splitlines() == [
         "a         allow once",
         "  c         allow rule 1 in this conversation",
@@ -196,11 +198,11 @@ def test_number_at_a_limit_selects_the_listed_choice(kind: LimitKind, used: floa
 def test_a_limit_is_raised_in_a_step_of_its_own_or_with_an_equals_sign() -> None:
     ask = reached("tokens", 1200, 1000)
     typing = AskInput(ask)
-    assert typing.short_hint == "go on? 1 to 3 > "
+    assert typing.prompt == "go on? 1 to 3 > "
     assert typing.read("3") == InvalidReply(
         "Type the new limit: a whole number, more than 1,200 tokens. Press Enter to go back."
     )
-    assert typing.short_hint == "new limit in tokens > "
+    assert typing.prompt == "new limit in tokens > "
     for wrong in ("1", "2", "1200", "-5", "1300.5", "inf", "nan", "1e400", "many"):
         assert typing.read(wrong) == InvalidReply(
             "The limit was not raised: type a whole number, more than 1,200 tokens."

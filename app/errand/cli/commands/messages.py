@@ -9,15 +9,9 @@ from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_STOPPED
 from errand.cli.lookup import find_task, only_match
 from errand.cli.options import Argument, CommandOptions, Flag, Option
-from errand.cli.rendering.asks import (
-    AskInput,
-    InvalidReply,
-    ask_lines,
-    hint_lines,
-    outcome_text,
-    read_reply,
-    short_hint,
-)
+from errand.cli.rendering.ask_choices import hint_lines, short_hint
+from errand.cli.rendering.asks import ask_lines, outcome_text
+from errand.cli.rendering.typed_answers import AskInput, InvalidReply, read_reply
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, one_line, short_id
 from errand.client.connection import Connection
@@ -164,7 +158,7 @@ async def _typed(ask: Ask, terminal: Terminal) -> AskAnswerParams | None:
     typing = AskInput(ask)
     while True:
         try:
-            reply = typing.read(await terminal.ask(typing.short_hint))
+            reply = typing.read(await terminal.ask(typing.prompt))
         except (KeyboardInterrupt, EOFError):
             return None
         if not isinstance(reply, InvalidReply):

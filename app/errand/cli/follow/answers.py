@@ -4,7 +4,9 @@ import asyncio
 from typing import Protocol
 
 from errand.cli.follow.interrupts import Interrupts
-from errand.cli.rendering.asks import NOBODY, AskInput, InvalidReply, hint_lines
+from errand.cli.rendering.ask_choices import hint_lines
+from errand.cli.rendering.asks import NOBODY
+from errand.cli.rendering.typed_answers import AskInput, InvalidReply
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
 from errand.client.display_text import subject_text
@@ -42,7 +44,7 @@ class PersonAnswerer:
         typing, first = AskInput(ask), True
         while True:
             try:
-                line = await self._terminal.ask(typing.short_hint, discards_typed=first)
+                line = await self._terminal.ask(typing.prompt, discards_typed=first)
             except KeyboardInterrupt:
                 self._interrupts.press()
                 await asyncio.Event().wait()  # the stop cancels the ask, which cancels this

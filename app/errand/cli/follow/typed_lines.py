@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from errand.cli.rendering.asks import AskInput, InvalidReply, hint_lines
+from errand.cli.rendering.ask_choices import hint_lines
 from errand.cli.rendering.screen import TextScreen
+from errand.cli.rendering.typed_answers import AskInput, InvalidReply
 from errand.cli.terminal.text import short_id
 from errand.client.connection import Connection
 from errand.client.display_text import APPROVAL_MODES, approval_mode_text, approve_mode, is_bounded
@@ -99,7 +100,7 @@ class TypedAnswerer:
             self._reply.set_result(reply)
 
     def _show_hint(self, typing: AskInput) -> None:
-        self._prompt.hint(typing.short_hint.removesuffix("> "))
+        self._prompt.hint(typing.prompt.removesuffix("> "))
 
 
 class TaskLines:
