@@ -125,6 +125,18 @@ async def test_who_does_not_say_who_they_are_is_sent_away_after_a_while_and_who_
         writer.close()
 
 
+async def test_a_request_that_comes_too_late_is_no_error_of_the_engine(
+    engine: EngineServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run_out(acceptor: Acceptor, transport: asyncio.BaseTransport | None) -> None:
+        assert transport is not None
+        transport.close()
+
+    monkeypatch.setattr(Acceptor, "on_request", run_out)
+    await _send(engine.server.port, _UPGRADE.format(port=engine.server.port).encode())
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
 async def test_a_task_goes_on_and_the_log_keeps_its_lines_while_strangers_do_their_worst(
     tmp_path: Path, workspace: Path, campaign: Campaign
 ) -> None:

@@ -41,7 +41,7 @@ Answered = Callable[[Response], None]
 class RestlessClient:
     """Created once, connected repeatedly.
 
-    All methods except `connect` and `die` raise `Gone` when the connection is lost.
+    All methods except `die` raise `Gone` when the connection is lost.
     """
 
     def __init__(self, name: str, endpoint: Endpoint) -> None:
@@ -71,16 +71,19 @@ class RestlessClient:
         raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, _KERNEL_BYTES)
         raw.setblocking(False)
         await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", self._endpoint.port))
-        self._socket = await connect(
-            self._endpoint.url,
-            sock=raw,
-            proxy=None,
-            compression=None,
-            max_size=None,
-            max_queue=2,
-            ping_interval=None,
-            close_timeout=1,
-        )
+        try:
+            self._socket = await connect(
+                self._endpoint.url,
+                sock=raw,
+                proxy=None,
+                compression=None,
+                max_size=None,
+                max_queue=2,
+                ping_interval=None,
+                close_timeout=1,
+            )
+        except WebSocketException as error:  # a busy engine closes what took too long
+            raise Gone from error
         self._reads.set()
         self._reader = asyncio.create_task(self._read(self._socket), name=f"reader of {self.name}")
         nonce = new_nonce()

@@ -68,17 +68,19 @@ class Soak:
         (self._workspace / "shared.txt").write_text("hay\nneedle\n" * 200)
         async with ModelServer(answer=answer) as model:
             await self._open()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._seconds), self._group:
-                    for _ in range(_AT_A_TIME):
-                        self._group.create_task(self._work(model.url))
-                    for number in range(_CLIENTS):
-                        self._group.create_task(self._come_and_go(f"client-{number}"))
-                    self._group.create_task(self._sample())
-                    self._group.create_task(self._restart())
-            self._unsubscribe()
-            await self._line.close()
-            await end_engine(await connect(self._paths, "soak"), self._paths.home)
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._seconds), self._group:
+                        for _ in range(_AT_A_TIME):
+                            self._group.create_task(self._work(model.url))
+                        for number in range(_CLIENTS):
+                            self._group.create_task(self._come_and_go(f"client-{number}"))
+                        self._group.create_task(self._sample())
+                        self._group.create_task(self._restart())
+            finally:
+                self._unsubscribe()
+                await self._line.close()
+                await end_engine(await connect(self._paths, "soak"), self._paths.home)
 
     @property
     def _line(self) -> Connection:

@@ -197,6 +197,8 @@ class Server:
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
         self._acceptor.on_request(request.transport)
+        if request.transport is None or request.transport.is_closing():  # its time ran out while the engine was busy
+            return web.Response()
         if any(len(request.headers.getall(name, ())) > 1 for name in ("Host", "Origin")):
             return _refusal(request, 400, "Host or Origin is given twice.")
         refusal = refuse(request.headers, self.port)
