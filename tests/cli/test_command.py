@@ -97,7 +97,7 @@ def test_an_unknown_action_is_named_with_what_is_like_it(capsys: pytest.CaptureF
     with pytest.raises(SystemExit) as end:
         parse(["mcp", "shwo", "files"], TABLE)
     assert end.value.code == 2
-    assert capsys.readouterr().err == "errand: there is no mcp 'shwo'. Did you mean show?\nTry: errand mcp --help\n"
+    assert capsys.readouterr().err == "errand: mcp has no 'shwo'. Did you mean show?\nTry: errand mcp --help\n"
 
 
 def test_a_command_whose_first_word_is_free_takes_any() -> None:

@@ -85,7 +85,7 @@ def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[s
         names = list(dict.fromkeys(name for action in command.actions for name in action.names))
         if (word := words[0]) not in names:
             near = did_you_mean(word, names) or tr(" There is: {names}.").format(names=", ".join(names))
-            parser.error(tr("there is no {name} {word!r}.{near}").format(name=entry.name, word=word, near=near))
+            parser.error(tr("{name} has no {word!r}.{near}").format(name=entry.name, word=word, near=near))
     return command.invocation(values)
 
 

@@ -64,7 +64,7 @@ async def test_wrong_words_are_answered_with_advice(own_errand: Errand) -> None:
         (("search",), "errand memory search"),
         (("search", "x", "--after", "soon"), "an age such as 8h or 30d"),
         (("search", "x", "--kind", "dreams"), "invalid choice"),
-        (("dance",), "there is no memory 'dance'"),
+        (("dance",), "memory has no 'dance'"),
     ):
         done = await own_errand.run("memory", *words)
         assert done.code != 0 and advice in done.err and "Traceback" not in done.err

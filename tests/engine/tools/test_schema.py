@@ -112,6 +112,7 @@ def test_all_errors_are_reported_at_once() -> None:
         "  - items.1: must be number\n\n"
         'Received arguments:\n{"n":"many","items":[1,"x"]}'
     )
+    assert failure.value.summary == "wrong arguments: must contain ['path'] properties"
 
 
 def test_long_arguments_are_truncated_in_errors() -> None:

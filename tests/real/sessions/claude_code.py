@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.real.sessions.place import Place, Step
 from tests.real.sessions.scripted_model import MODEL, Reply
 
-PACKAGE = "@anthropic-ai/claude-code@2.1.197"
+PACKAGE = "@anthropic-ai/claude-code@2.1.332"
 SCRIPT = {
     "list the files": (
         Reply("I look.", "Which files are there?", (("Bash", {"command": "ls", "description": "List"}),)),
@@ -28,7 +28,7 @@ SCRIPT = {
         Reply("That was a lot."),
     ),
     "what colour": (Reply("", "", (("Read", {"file_path": "red.png"}),)), Reply("It is red.")),
-    "break now": (Reply("The scripted model refuses.", status=400),),
+    "break now": (Reply("The scripted model refuses.", status=400),) * 12,
     "talk without end": (Reply("I begin to say", hangs=True),),
     "ask a helper": (
         Reply(

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.real.sessions.place import Place
 from tests.real.sessions.scripted_model import MODEL, Reply
 
-PACKAGE = "@openai/codex@0.169.0"
+PACKAGE = "@openai/codex@0.171.0"
 SCRIPT = {
     "list the files": (
         Reply("I look.", "**Looking** Which files are there?", (("exec_command", {"cmd": "ls"}),)),
@@ -27,6 +27,13 @@ SCRIPT = {
         Reply("", "", (("exec_command", {"cmd": "sleep 5", "yield_time_ms": 8000}),)),
         Reply("The helper counted three lines."),
     ),
+    "ask one who knows": (
+        Reply("", "", (("multi_agent_v1/spawn_agent", {"message": "count the words", "fork_context": True}),)),
+        Reply("", "", (("exec_command", {"cmd": "sleep 5", "yield_time_ms": 8000}),)),
+        Reply("The helper counted three words."),
+    ),
+    "count the words": (Reply("", "", (("exec_command", {"cmd": "wc -w notes.txt"}),)), Reply("Three words.")),
+    "after the summary": (Reply("I know the summary."),),
     "count the lines": (Reply("", "", (("exec_command", {"cmd": "wc -l notes.txt"}),)), Reply("Three lines.")),
 }
 _CONFIG = f"""
@@ -59,4 +66,6 @@ def run(folder: Path, programs: Path) -> Path:
         place.run(*codex, "resume", first[1], "break now")
         place.run(*codex, "resume", first[1], "talk without end", stop=signal.SIGINT)
     place.run(*codex, "ask a helper")
+    place.run(*codex, "resume", "--last", "ask one who knows")
+    place.run(*codex, "-c", "model_auto_compact_token_limit=50", "resume", "--last", "after the summary")
     return place.home / ".codex" / "sessions"

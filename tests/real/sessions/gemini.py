@@ -1,10 +1,11 @@
 """gemini-cli: `~/.gemini/tmp/*/chats/session-*`."""
 
 import json
+import re
 import signal
 from pathlib import Path
 
-from tests.real.sessions.place import Place
+from tests.real.sessions.place import Place, Step
 from tests.real.sessions.scripted_model import Reply
 
 PACKAGE = "@google/gemini-cli@0.61.0"
@@ -28,7 +29,16 @@ SCRIPT = {
     "what colour": (Reply("It is red."),),
     "break now": (Reply("The scripted model refuses.", status=400),),
     "talk without end": (Reply("I begin to say", hangs=True), Reply("I begin to say", hangs=True)),
-    "go on": (Reply("I go on."),),
+    "ask a helper": (
+        Reply("", "", (("invoke_agent", {"agent_name": "generalist", "prompt": "count the lines"}),)),
+        Reply("The helper counted three lines."),
+    ),
+    "count the lines": (
+        Reply("", "", (("run_shell_command", {"command": "wc -l notes.txt"}),)),
+        Reply("", "", (("complete_task", {"result": {"response": "Three lines."}}),)),
+    ),
+    "go on": (Reply("I go on. " + "Much was done, and much is left to do. " * 200),),
+    "after the summary": (Reply("I know the summary."),),
 }
 _VARIABLES = {
     "GEMINI_API_KEY": "none",
@@ -52,4 +62,20 @@ def run(folder: Path, programs: Path) -> Path:
     place.run(*gemini, "-r", "latest", "-p", "what colour is @red.png?")
     place.run(*gemini, "-r", "latest", "-p", "break now")
     place.run(*gemini, "-r", "latest", "-p", "talk without end", stop=signal.SIGINT)
+    place.run(*gemini, "-p", "ask a helper")
+    place.model.aside = "<state_snapshot>\nAside of the script\n</state_snapshot>"
+    steps = (
+        *_line("Type your message", "go on"),
+        *_line("I go on", "!echo from the shell"),
+        Step(r"(?s)from the shell.*from the shell", "\x1b"),
+        *_line("Type your message", "/compress"),
+        *_line("(?i)compressed", "after the summary"),
+        *_line("I know the summary", "/quit"),
+    )
+    place.type(*gemini, steps=steps)
     return place.home / ".gemini" / "tmp"
+
+
+def _line(after: str, text: str) -> tuple[Step, Step]:
+    """Enter on its own: what comes quickly counts as pasted."""
+    return Step(after, text), Step(re.escape(text.lstrip("!")), "\r")

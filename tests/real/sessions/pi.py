@@ -21,6 +21,7 @@ SCRIPT = {
     "break now": (Reply("The scripted model refuses.", status=400),),
     "talk without end": (Reply("I begin to say", hangs=True), Reply("I begin to say", hangs=True)),
     "go on": (Reply("I go on."),),
+    "after the summary": (Reply("I know the summary."),),
 }
 _MODELS = {
     "providers": {
@@ -38,6 +39,7 @@ def run(folder: Path, programs: Path) -> Path:
     """Write the sessions; returns the folder that holds them."""
     place = Place(folder, programs, SCRIPT, {"PI_OFFLINE": "1"})
     place.write(".pi/agent/models.json", json.dumps(_MODELS))
+    place.write(".pi/agent/settings.json", json.dumps({"compaction": {"enabled": True, "keepRecentTokens": 5}}))
     pi = ("pi", "--provider", "scripted", "--model", MODEL, "--thinking", "low")
     place.run(*pi, "-p", "list the files")
     place.run(*pi, "-p", "-c", "read what is missing")
@@ -49,6 +51,9 @@ def run(folder: Path, programs: Path) -> Path:
         Step("I begin to say", "\x1b"),
         Step("abort", "!echo from the shell\r"),
         Step("from the shell", "go on\r"),
+        Step("I go on", "/compact "),
+        Step("", "\r"),
+        Step("(?i)compacted|nothing to compact", "after the summary\r"),
     )
     place.type(*pi, "-c", steps=steps)
     return place.home / ".pi" / "agent" / "sessions"

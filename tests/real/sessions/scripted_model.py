@@ -2,7 +2,7 @@
 
 A script maps words of a prompt to replies. The key that stands last in what a request's user said chooses
 the script, and each request for it gets the next reply. Requests without tools, such as those for titles and
-summaries, get `ASIDE`.
+summaries, get `aside`.
 """
 
 import json
@@ -41,6 +41,7 @@ class ScriptedModel:
 
     script: Script
     requests: list[tuple[str, JsonValue]] = field(default_factory=list[tuple[str, JsonValue]])
+    aside: str = ASIDE
     hung: threading.Event = field(default_factory=threading.Event)
     _served: dict[str, int] = field(default_factory=dict[str, int])
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -55,7 +56,7 @@ class ScriptedModel:
             text = json.dumps(list(_said(asked)), ensure_ascii=False)
             key = max((key for key in self.script if key in text), key=text.rindex, default=None)
             if key is None or not asked.get("tools"):
-                return Reply(ASIDE), number
+                return Reply(self.aside), number
             turn = self._served.get(key, 0)
             self._served[key] = turn + 1
             replies = self.script[key]

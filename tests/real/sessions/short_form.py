@@ -13,6 +13,7 @@ from pathlib import Path
 from errand.protocol.base import JsonValue
 
 _LONGEST = 400
+_ENDING = 40  # a summary of Codex ends with the agent's words
 _LONGEST_FILE = 3_000
 # Of no use to a reader, and long.
 _DROPPED = ("base_instructions", "dynamic_tools", "usage", "rate_limits", "permissions", "settings", "extensions")
@@ -72,8 +73,8 @@ def _short(value: JsonValue) -> JsonValue:
             return {key: _short(one) for key, one in value.items() if key not in _DROPPED}
         case list():
             return [_short(one) for one in value]
-        case str() if len(value) > _LONGEST:
-            return value[:_LONGEST] + "…"
+        case str() if len(value) > _LONGEST + _ENDING:
+            return f"{value[:_LONGEST]}…{value[-_ENDING:]}"
         case _:
             return value
 

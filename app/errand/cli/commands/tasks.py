@@ -46,6 +46,7 @@ _NO_ANSWER = tr(
 _PAGE = 500  # the engine's maximum
 _ID_WIDTH = 8
 _NARROWEST_PROMPT = 20
+_SHORTEST_PROMPT = 12
 _STATES: dict[TaskStatus, str] = {
     "running": tr("running"),
     "thinking": tr("running"),
@@ -121,7 +122,7 @@ def nested(tasks: Sequence[Task]) -> list[Task]:
 
 
 def task_lines(tasks: Sequence[Task], width: int, style: Style) -> list[str]:
-    """One line for each task, in columns: id, state, age, prompt, usage. Usage is left out where it has no room."""
+    """One line for each task, in columns: id, state, age, prompt, usage. Usage and age go where they have no room."""
     states = [status_text(task) for task in tasks]
     ages = [time_ago((datetime.now(UTC) - task.started_at).total_seconds()) for task in tasks]
     tails = [usage_line(task, style) for task in tasks]
@@ -129,10 +130,13 @@ def task_lines(tasks: Sequence[Task], width: int, style: Style) -> list[str]:
     room = width - _ID_WIDTH - state_width - age_width - 6
     if room - tail_width - 2 < _NARROWEST_PROMPT:
         tails, tail_width = [""] * len(tails), -2
-    room = max(12, room - tail_width - 2)
+    if room < _SHORTEST_PROMPT:
+        room, ages, age_width = room + age_width + 2, [""] * len(ages), -2
+    room = max(_SHORTEST_PROMPT, room - tail_width - 2)
     lines: list[str] = []
     for task, state, age, tail in zip(tasks, states, ages, tails, strict=True):
-        head = f"{short_id(task.id):<{_ID_WIDTH}}  {padded(state, state_width)}  {age:>{age_width}}  "
+        head = f"{short_id(task.id):<{_ID_WIDTH}}  {padded(state, state_width)}  "
+        head += f"{age:>{age_width}}  " if age else ""
         words = f"{indent(task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
         shown = padded(one_line(words, room), room)
         lines.append(f"{colored(task, head, style)}{shown}  {style.dim(tail)}".rstrip())

@@ -29,6 +29,7 @@ class Terminal:
         self._errors = errors
         self._status = ""
         self._line_is_open = False
+        self._line_is_broken = False
         self._above: OutputAbovePrompt | None = None
         self.style = style_for(os.environ, out.isatty(), out.encoding or "ascii")
         self.is_screen = out.isatty()
@@ -57,6 +58,9 @@ class Terminal:
 
     def write(self, text: str) -> None:
         """Write text above the status line."""
+        if self._line_is_broken:  # by a remark: what goes on begins a line, and an end has nothing to end
+            text = text.removeprefix("\n") if text.startswith("\n") else text.lstrip(" ")
+            self._line_is_broken = not text
         if not text:
             return
         self._put(self.style.printable(text), clears=bool(self._status))
@@ -74,11 +78,14 @@ class Terminal:
         self.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """A remark for the person on standard error, not part of the output."""
+        """A remark for the person on standard error, not part of the output; on a screen on a line of its own."""
         self.clear_status()
         if self._above is not None:
             self.line(wrapped(text, self.width))
             return
+        if self._line_is_open and self._out.isatty() and self._errors.isatty():
+            self._put("\n")
+            self._line_is_open, self._line_is_broken = False, True
         shown = wrapped(text, self.width) if self._errors.isatty() else text
         _write(self._errors, self.style.printable(shown) + "\n")
 

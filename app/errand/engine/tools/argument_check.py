@@ -26,6 +26,7 @@ Check: TypeAlias = Callable[[JsonValue], JsonValue]
 _Result = TypeVar("_Result")
 
 _MOST_ERRORS = 20
+_LONGEST_SUMMARY = 120
 _MOST_SHOWN = 2000
 _MOST_KEPT = 500
 # Raised by its compiler for keywords whose values have the wrong type.
@@ -246,7 +247,7 @@ def _check_in_time(
         if is_cancelled():
             raise ToolError("Operation aborted") from failure
         what = f"checking them takes more than {_CHECK_LIMIT_S:g} s; send less, or in a simpler form"
-        raise ToolError(f'Validation failed for tool "{tool}":\n  - arguments: {what}') from failure
+        raise _refusal(tool, [f"arguments: {what}"]) from failure
 
 
 def _run_in_time(work: Callable[[], _Result], is_cancelled: Callable[[], bool]) -> _Result:
@@ -284,12 +285,12 @@ def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> Jso
         prepared = coerce(arguments, schema, schema)
         check(prepared)
     except fastjsonschema.JsonSchemaValuesException as failure:
-        raise ToolError(_report(tool, [_error_line(error) for error in failure.errors], arguments)) from failure
+        raise _refusal(tool, [_fault(error) for error in failure.errors], arguments) from failure
     except fastjsonschema.JsonSchemaValueException as failure:
-        raise ToolError(_report(tool, [_error_line(failure)], arguments)) from failure
+        raise _refusal(tool, [_fault(failure)], arguments) from failure
     except (TimeoutError, RecursionError) as failure:
         what = "a pattern takes too long to match" if isinstance(failure, TimeoutError) else "nested too deep"
-        raise ToolError(f'Validation failed for tool "{tool}":\n  - arguments: {what}') from failure
+        raise _refusal(tool, [f"arguments: {what}"]) from failure
     assert isinstance(prepared, dict)
     return prepared
 
@@ -372,14 +373,17 @@ def _refuse_reference(uri: str) -> JsonObject:
     raise fastjsonschema.JsonSchemaDefinitionException(f"a reference outside the schema: {uri}")
 
 
-def _error_line(error: fastjsonschema.JsonSchemaValueException) -> str:
+def _fault(error: fastjsonschema.JsonSchemaValueException) -> str:
     path = [str(step) for step in error.path[1:]]
     name = ".".join(path) or "arguments"
-    return f"  - {name}: {error.message.removeprefix(error.name or '').strip()}"
+    return f"{name}: {error.message.removeprefix(error.name or '').strip()}"
 
 
-def _report(tool: str, errors: list[str], arguments: JsonObject) -> str:
-    received = msgspec.json.encode(arguments).decode()
+def _refusal(tool: str, faults: list[str], arguments: JsonObject | None = None) -> ToolError:
+    """All faults for the model, the first one for people."""
+    listed = "\n".join(f"  - {fault}" for fault in dict.fromkeys(faults[:_MOST_ERRORS]))
+    received = msgspec.json.encode(arguments).decode() if arguments is not None else ""
     shown = received if len(received) <= _MOST_SHOWN else received[:_MOST_SHOWN] + "…"
-    listed = "\n".join(dict.fromkeys(errors[:_MOST_ERRORS]))
-    return f'Validation failed for tool "{tool}":\n{listed}\n\nReceived arguments:\n{shown}'
+    ending = f"\n\nReceived arguments:\n{shown}" if shown else ""
+    summary = f"wrong arguments: {faults[0].removeprefix('arguments: ')}"
+    return ToolError(f'Validation failed for tool "{tool}":\n{listed}{ending}', summary[:_LONGEST_SUMMARY])

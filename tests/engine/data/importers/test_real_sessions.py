@@ -118,7 +118,7 @@ async def test_second_import_of_the_same_sessions_changes_nothing(tmp_path: Path
 
 
 async def test_fork_without_its_origin_says_that_the_beginning_is_missing(tmp_path: Path) -> None:
-    (fork,) = sessions_of("codex", tmp_path).rglob("*a508-7670-9916-d008bb24425a.jsonl")
+    (fork,) = sessions_of("codex", tmp_path).rglob("*092a-7aa0-8896-0f00f9a30b93.jsonl")
     alone = tmp_path / "alone" / fork.name
     alone.parent.mkdir()
     fork.rename(alone)
@@ -131,8 +131,8 @@ async def test_fork_without_its_origin_says_that_the_beginning_is_missing(tmp_pa
 
 async def test_links_to_other_sessions_are_not_followed(tmp_path: Path) -> None:
     sessions = sessions_of("codex", tmp_path)
-    (fork,) = sessions.rglob("*a508-7670-9916-d008bb24425a.jsonl")
-    (origin,) = sessions.rglob("*9ddb-73d1-8ba8-0695a34d77b5.jsonl")
+    (fork,) = sessions.rglob("*092a-7aa0-8896-0f00f9a30b93.jsonl")
+    (origin,) = sessions.rglob("*fe7f-7e83-a14b-5e3fbb96071b.jsonl")
     moved = origin.rename(tmp_path / "outside.jsonl")
     origin.symlink_to(moved)
     async with home(tmp_path / "home") as one:

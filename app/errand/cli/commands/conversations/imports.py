@@ -45,7 +45,12 @@ class ImportOptions(CommandOptions, frozen=True, kw_only=True):
         ),
     ] = None
     programs: Annotated[
-        tuple[_Program, ...], Option("--program", "without PATH: only this program; can be repeated")
+        tuple[_Program, ...],
+        Option(
+            "--program",
+            "without PATH: only codex, claude-code, opencode, gemini-cli, pi or goose; can be repeated",
+            "NAME",
+        ),
     ] = ()
     yes: Annotated[bool, Flag("--yes", "without PATH: import what is new, without asking")] = False
     json: Annotated[bool, Flag("--json", "print what is found or imported as JSON lines")] = False

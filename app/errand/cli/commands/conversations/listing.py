@@ -13,7 +13,7 @@ from errand.cli.lookup import find_conversation
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import columns, cut_start, one_line, short_id, short_path, time_ago
+from errand.cli.terminal.text import columns, cut_start, one_line, padded, short_id, short_path, time_ago
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.safe_text import escape_hidden_line
@@ -34,6 +34,8 @@ _PAGE = 500  # the engine's maximum
 _WIDEST_FOLDER = 30
 _NARROWEST_FOLDER = 12
 _NARROWEST_TITLE = 16
+_SHORTEST_TITLE = 8  # on screens of less than 33 columns
+_STATE = 13
 _AT_WORK = ("running", "thinking", "tool_executing")
 _EXAMPLES = tr(
     """examples:
@@ -152,14 +154,19 @@ def _nothing_text(options: ListOptions, folder: str | None, *, has_any: bool) ->
 
 
 def format_conversation(conversation: Conversation, task: Task | None, width: int, style: Style) -> str:
-    """One conversation in one line: id, state, age, title, folder."""
+    """One conversation in one line: id, state, age, title, folder. Folder and age go where they have no room."""
     age = time_ago((datetime.now(UTC) - conversation.updated_at).total_seconds())
-    head = f"{short_id(conversation.id)}  {conversation_state(task):<13} {age:>10}  "
+    state = f"{short_id(conversation.id)}  {padded(conversation_state(task), _STATE)}"
+    head = f"{state} {age:>10}  "
+    pin = tr("pinned") if conversation.pinned else ""
     room_of_folder = min(_WIDEST_FOLDER, max(_NARROWEST_FOLDER, (width - columns(head)) // 3))
     folder = cut_start(escape_hidden_line(short_path(conversation.workspace)), room_of_folder)
-    pin = "pinned" if conversation.pinned else ""
     tail = style.join(*filter(None, (pin, folder)))
-    room = max(_NARROWEST_TITLE, width - columns(head) - columns(tail) - 2)
+    if columns(head) + _NARROWEST_TITLE + 2 + columns(tail) > width:
+        tail = pin
+    if columns(head) + _NARROWEST_TITLE > width:
+        head, tail = f"{state}  ", ""
+    room = max(_SHORTEST_TITLE, width - columns(head) - columns(tail) - 2)
     title = one_line(escape_hidden_line(conversation.title), room) or tr("(untitled)")
     gap = " " * max(1, width - columns(head) - columns(title) - columns(tail))
     painted = colored(task, head, style) if task is not None else head

@@ -1,10 +1,11 @@
 """Codex sessions: `~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`, one record per line, in order.
 
-Looked at: Codex 0.169.0. `response_item` is what the model said and got; `event_msg` repeats that for the screen, and
+Looked at: Codex 0.171.0. `response_item` is what the model said and got; `event_msg` repeats that for the screen, and
 alone tells exit codes, failed turns and aborted ones. A fork names its origin in `forked_from_id` and holds only what
 came after: the records of the origin whose `ordinal` is below `forked_from_ordinal_exclusive` come first. The first
 versions copied them instead. A sub-agent has a file of its own, whose head names the session that called it; the
-result of `spawn_agent` has its id.
+result of `spawn_agent` has its id. Records below its `subagent_history_start_ordinal` are what its caller was told.
+Before a `compacted` record stands the summary once more, as a message of the agent.
 """
 
 import re
@@ -79,6 +80,7 @@ class _Facts(msgspec.Struct):
     agent_nickname: str | None = None
     forked_from_id: str | None = None
     forked_from_ordinal_exclusive: int | None = None
+    subagent_history_start_ordinal: int | None = None
 
 
 class _ErrorFacts(msgspec.Struct):
@@ -128,6 +130,7 @@ class _Session:
         self._origins = 0
         self._is_called = self._is_fork = False
         self._nickname = ""
+        self._history_end = 0
         self._size = 0
 
     def add(self, data: bytes, before: int | None = None) -> None:
@@ -137,7 +140,9 @@ class _Session:
             raise InvalidParams(f"it has more than {_LARGEST // 1_000_000} MB with the sessions it was forked from")
         try:
             line = msgspec.json.decode(data, type=_Line)
-            if before is None or (line.ordinal is not None and line.ordinal < before) or line.type == "session_meta":
+            is_here = line.ordinal is None or line.ordinal >= self._history_end if before is None else False
+            is_wanted = before is not None and line.ordinal is not None and line.ordinal < before
+            if is_here or is_wanted or line.type in ("session_meta", "turn_context"):
                 self._add_line(line, data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._context.skip("records that cannot be read")
@@ -183,6 +188,7 @@ class _Session:
             self._is_called = True
             conversation.caller = _link(facts.parent_thread_id, self._context)
             self._nickname = facts.agent_nickname or "Sub-agent"
+            self._history_end = facts.subagent_history_start_ordinal or 0
         if facts.forked_from_id is not None and facts.forked_from_ordinal_exclusive is not None:
             self._is_fork = self._is_fork or is_own
             self._add_origin(facts.forked_from_id, facts.forked_from_ordinal_exclusive)
@@ -215,6 +221,7 @@ class _Session:
 
     def _summary(self, text: str, timestamp: str | None) -> None:
         if text.strip():
+            self._chain.take_back(text)
             self._chain.summary(text, moment(timestamp))
         else:
             self._context.skip("encrypted summaries for the model")

@@ -111,6 +111,25 @@ class Chain:
         if text.strip() and self.last_id is not None:
             self._add("system", (SummaryBlock(text=text, until_id=self.last_id, nodes=self._count),), at, model)
 
+    def take_back(self, summary: str) -> None:
+        """Remove the agent's last text if the summary ends with it: it was the reply to the program's own request."""
+        node = self._conversation.nodes[-1] if self._conversation.nodes else None
+        if node is None or node.id != self.last_id or node.role != "assistant":
+            return
+        match node.blocks:
+            case [*before, TextBlock(text=text)] if text.strip() and summary.rstrip().endswith(text.rstrip()):
+                node.blocks = before
+            case _:
+                return
+        if not node.blocks:
+            self._conversation.nodes.pop()
+            self._count, self.last_id = self._count - 1, node.parent_id
+        self._open = None
+
+    def remark(self, text: str, at: datetime | None) -> None:
+        """What the person did in the program, which is no message to the agent."""
+        self._add("system", (NoticeBlock(kind="info", text=text),), at, "")
+
     def fail(self, status: NodeStatus, error: str, at: datetime | None, model: str) -> None:
         """Mark the open reply as failed or cut, or add one that has only an error.
 

@@ -5,18 +5,27 @@ is written again at each start; a message, which replaces the one with the same 
 the model gets from now on; `$rewindTo`, which removes a message and all after it. At each start `$set` repeats all
 messages without times and calls, and leaves out those that had no answer: the first record of a message applies. A
 reply holds its calls with their results; messages of the user with `functionResponse` repeat those. A sub-agent has a
-file of its own in a folder named after its caller's id.
+file of its own in a folder named after its caller's id; the call that started it has its id. What a person ran with
+`!` is a message of the user in the program's words.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import IO
 
 import msgspec
 
 from errand.engine.data.importers.anthropic_content import call_arguments
-from errand.engine.data.importers.conversation import Chain, ForeignConversation, moment
+from errand.engine.data.importers.conversation import (
+    Chain,
+    ForeignConversation,
+    ForeignLink,
+    first_text,
+    moment,
+    sub_agent_result,
+)
 from errand.engine.data.importers.import_context import ImportContext
-from errand.engine.data.importers.json_documents import Documents
+from errand.engine.data.importers.json_documents import Documents, documents
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import Block, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 
@@ -25,6 +34,10 @@ _PROGRAM = "gemini-cli"
 _PREAMBLES = ("<session_context>", "<hook_context>")
 # How the text begins that replaces what was said before, after `/compress`.
 _SUMMARY = "<state_snapshot>"
+_RAN = re.compile(
+    r"\AI ran the following shell command:\n```sh\n(.*?)\n```\n+This produced.*?:\n```\n(.*?)\n?```\s*\Z", re.S
+)
+_LONGEST_REMARK = 2_000
 _NOTHING = msgspec.Raw(b"null")
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,9})$", re.MULTILINE)
 
@@ -53,6 +66,7 @@ class _Call(msgspec.Struct):
     result: JsonValue = None
     status: str = ""
     timestamp: str | None = None
+    agent_id: str = msgspec.field(default="", name="agentId")
 
 
 class _Message(msgspec.Struct, rename="camel"):
@@ -83,9 +97,9 @@ class _Line(msgspec.Struct):
     rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
 
 
-def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
+def read(lines: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
     session = _Session(context)
-    for data in documents:
+    for data in lines:
         session.add_line(data)
     yield session.conversation()
 
@@ -145,6 +159,7 @@ class _Session:
             created_at=moment(head.start_time),
             updated_at=moment(head.last_updated),
             folder=next(iter(head.directories or ()), ""),
+            caller=_caller(self._context) if head.kind == "subagent" else None,
         )
         chain = Chain(conversation, "message")
         for data in self._messages.values():
@@ -160,6 +175,10 @@ class _Session:
                 text = _text(_parts(message.content))
                 if text.lstrip().startswith(_SUMMARY):
                     chain.summary(text, at)
+                elif (ran := _RAN.match(text)) is not None:
+                    chain.remark(f"The person ran `{ran[1][:_LONGEST_REMARK]}`", at)
+                    if ran[2].strip():
+                        chain.remark(f"Output of the person's command:\n{ran[2][:_LONGEST_REMARK]}", at)
                 else:
                     chain.user(tuple(self._blocks(message)), at, is_task=self._head.kind == "subagent")
             case "gemini":
@@ -227,9 +246,35 @@ class _Session:
         found = _EXIT_CODE.search(text) if call.name == "run_shell_command" else None
         details: JsonObject | None = {"exit_code": int(found[1])} if found is not None else None
         failed = call.status in ("error", "cancelled") or (found is not None and int(found[1]) != 0)
-        return ToolResultBlock(
+        result = ToolResultBlock(
             call_id=call.id, tool=call.name, text=text, is_error=failed, details=details, images=tuple(images)
         )
+        called = _called(self._head.session_id or "", call.agent_id, self._context) if call.agent_id else None
+        return sub_agent_result(result, _PROGRAM, called) if called is not None else result
+
+
+def _called(caller_id: str, agent_id: str, context: ImportContext) -> ForeignLink | None:
+    file = context.folder.gemini_sub_agent(caller_id, agent_id) if context.folder is not None else None
+    return _link((file,), context) if file is not None else None
+
+
+def _caller(context: ImportContext) -> ForeignLink | None:
+    """The session that called this one; None if its files are not here."""
+    return _link(context.folder.gemini_caller(), context) if context.folder is not None else None
+
+
+def _link(files: Iterable[IO[bytes]], context: ImportContext) -> ForeignLink | None:
+    """The first of the files in which something was said: gemini-cli begins another when a session is resumed."""
+    for file in files:
+        with file:
+            session = _Session(context.silent())
+            for data in documents(file, "lines"):
+                session.add_line(data)
+        conversation = session.conversation()
+        if conversation.nodes:
+            title = conversation.title or first_text(conversation)
+            return ForeignLink(conversation.source_id, title, conversation.created_at)
+    return None
 
 
 def _parts(content: str | list[_Part] | _Part | None) -> list[_Part]:

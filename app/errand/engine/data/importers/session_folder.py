@@ -5,6 +5,7 @@ Names come from files of others: only names of one kind are looked for, and no l
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -41,6 +42,27 @@ class SessionFolder:
             except OSError:
                 continue
         return None
+
+    def gemini_sub_agent(self, session_id: str, agent_id: str) -> IO[bytes] | None:
+        """The file of a sub-agent that the session called."""
+        folder = self.path.parent / session_id
+        if not (_ID.fullmatch(session_id) and _ID.fullmatch(agent_id)) or folder.is_symlink():
+            return None
+        try:
+            return open_regular(folder / f"{agent_id}.jsonl", follow_links=False)
+        except OSError:
+            return None
+
+    def gemini_caller(self) -> Iterator[IO[bytes]]:
+        """The files of the session that called this sub-agent, oldest first: their names end with parts of its id."""
+        name = self.path.parent.name
+        if not _ID.fullmatch(name):
+            return
+        for file in sorted(islice(self.path.parents[1].glob(f"session-*-{name[:8]}.jsonl"), _MOST_SUB_AGENTS)):
+            try:
+                yield open_regular(file, follow_links=False)
+            except OSError:
+                continue
 
     def claude_output(self, name: str) -> str | None:
         """A long output that Claude Code put into a file of the session; None if it is not there."""
