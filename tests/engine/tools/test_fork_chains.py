@@ -85,8 +85,8 @@ async def _stop(context: ToolContext, chain: str) -> None:
 
 @asynccontextmanager
 async def _busy(count: int) -> AsyncGenerator[None]:
-    """This many processes that use all CPU time they get."""
-    program = ("nice", "-n", "1", "sh", "-c", "while :; do :; done")
+    """This many processes that use all CPU time they get, until this one ends."""
+    program = ("nice", "-n", "1", "sh", "-c", "while kill -0 $PPID; do :; done")
     busy = [await asyncio.create_subprocess_exec(*program) for _ in range(count)]
     try:
         yield
