@@ -122,6 +122,7 @@ class KeptActions:
         self.stopped_tasks: list[str] = []
         self.opened_sources: list[tuple[str, str]] = []
         self.forgotten: list[str] = []
+        self.settings_opened = 0
 
     def models(self) -> tuple[str, ...]:
         return ("one/model", "another/model")
@@ -149,6 +150,9 @@ class KeptActions:
 
     def forget(self, node_id: str) -> None:
         self.forgotten.append(node_id)
+
+    def set_up_models(self) -> None:
+        self.settings_opened += 1
 
     def stop_task(self, task_id: str) -> None:
         self.stopped_tasks.append(task_id)

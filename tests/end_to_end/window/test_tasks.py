@@ -282,6 +282,8 @@ async def test_a_task_that_fails_says_why_once_and_the_inbox_leaves_no_gap(
             await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
             assert [type(row) for row in person.rows] == [UserRow, TaskEndRow]
             assert set(heights) == {0}
+            await person.press("Models and keys…")
+            assert person.window.dialogs.settings.isVisible()
 
 
 def focused(person: OpenWindow) -> str:

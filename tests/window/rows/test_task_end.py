@@ -9,6 +9,7 @@ from errand.window.rows.row import TaskEndRow
 from errand.window.widgets.labels import ElidedLabel
 from errand.window.widgets.status_dot import dot_state
 from tests.support.protocol_events import ended
+from tests.support.row_actions import KeptActions
 from tests.window.rows.conftest import MakeRowView, part
 
 
@@ -31,6 +32,16 @@ def test_an_unfinished_end_is_shown_as_such_and_offers_a_retry(show: MakeRowView
     assert row_view.accessibleName() == words
     assert part(row_view, QPushButton, "Retry").isVisible()
     assert dot_state(task) == "unfinished"
+
+
+def test_a_failure_of_the_model_leads_to_the_settings_of_models(show: MakeRowView, actions: KeptActions) -> None:
+    failed = ended(reason="error", error="OpenAI refused the key (401).")
+    row_view = show(TaskEndRow("end", failed, retry_id="node_1", is_model_failure=True))
+    part(row_view, QPushButton, "Models and keys…").click()
+    assert actions.settings_opened == 1
+    row_view = show(TaskEndRow("end", failed, retry_id="node_1"))
+    shown = [button.accessibleName() for button in row_view.findChildren(QPushButton) if button.isVisible()]
+    assert shown == ["Retry"]
 
 
 def test_refused_calls_are_counted_beside_a_successful_end(show: MakeRowView) -> None:

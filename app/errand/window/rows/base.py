@@ -140,6 +140,10 @@ class RowActions(Protocol):
 
     def stop_task(self, task_id: str, /) -> None: ...
 
+    def set_up_models(self) -> None:
+        """Show where models and keys are set up."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class CopySource:

@@ -150,6 +150,7 @@ class TaskEndRow:
 
     `reply` is the last reply in Markdown. `remarks` say what was truncated, ended or not read. `retry_id` is the reply
     that a retry generates again, `fork_id` the node where another branch can start; None if there is none.
+    `is_model_failure`: the model or its provider did not answer, which its settings may mend.
     """
 
     key: str
@@ -158,6 +159,7 @@ class TaskEndRow:
     remarks: tuple[str, ...] = ()
     retry_id: str | None = None
     fork_id: str | None = None
+    is_model_failure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

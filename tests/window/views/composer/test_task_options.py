@@ -176,3 +176,11 @@ async def test_the_next_task_uses_the_chosen_options_and_they_stay(person: Desk)
     await until(lambda: person.task.id != before)
     assert (person.task.mode, person.task.budget_usd, person.task.approve) == ("task", 3.0, "never")
     await until(lambda: input_panel.task_options.more_button.accessibleName().startswith("More options: Coder, Task"))
+
+
+def test_a_folder_of_the_conversation_alone_is_not_named_by_an_id(choices: TaskOptionsView) -> None:
+    choices.show_task(msgspec.structs.replace(task("t1"), workspace="/data/workspaces/c1"))
+    assert choices.folder_button.accessibleName() == "Working folder: Own folder"
+    assert choices.folder_button.toolTip() == "/data/workspaces/c1"
+    choices.show_task(msgspec.structs.replace(task("t2"), workspace="/home/me/c2"))
+    assert choices.folder_button.accessibleName() == "Working folder: c2"

@@ -147,6 +147,7 @@ async def test_sessions_of_other_programs_are_found_and_taken_in_by_choice(
     await settings.see("1 conversation, ")
     assert len((await engine.database.conversations.page()).conversations) == 1
     await until(find.isEnabled)
+    assert settings.dialog.focusWidget() is find
     find.click()
     boxes = await _programs(settings)
     assert "1 here already" in boxes["pi"].text() and not boxes["pi"].isEnabled()

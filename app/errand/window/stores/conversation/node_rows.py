@@ -271,6 +271,7 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTask
         reply=message_markdown(last),
         remarks=tuple(remark for remark in (_closing_remark(closing, task), _failure_remark(failure, task)) if remark),
         retry_id=is_retried.id if is_retried is not None else None,
+        is_model_failure=closing is not None and any(_is_model_failure(notice) for notice in _notices(closing)),
     )
     return FoldedTaskEnd(row, nodes[-1].id, {node.id for node in (closing, failure) if node is not None})
 
@@ -282,6 +283,10 @@ def _is_last(task: Task, node: Node) -> bool:
 
 def _notices(node: Node) -> list[NoticeBlock]:
     return [block for block in node.blocks if isinstance(block, NoticeBlock)]
+
+
+def _is_model_failure(notice: NoticeBlock) -> bool:
+    return isinstance(notice.data, TaskFailed) and notice.data.cause == "reply"
 
 
 def _without_echo(task: Task, last: Node | None) -> Task:

@@ -32,7 +32,7 @@ class ConversationStore(BranchRows):
     `followed` is emitted when its events begin to arrive, then `is_followed` is true. `reached` and `missed` answer
     `seeker.seek`. `edit_started` has the row of a message that became an edit field. `failed` has the text of an error.
     `source_requested` has the conversation and the node that a person wants to see, `forget_requested` a node to be
-    forgotten.
+    forgotten. `providers_requested` asks for the settings of models and keys.
     """
 
     taskUpdate = Signal(object)
@@ -46,6 +46,7 @@ class ConversationStore(BranchRows):
     edit_ended = Signal()
     source_requested = Signal(str, str)
     forget_requested = Signal(str)
+    providers_requested = Signal()
     failed = Signal(str)
 
     def __init__(self, session: EngineSession, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:

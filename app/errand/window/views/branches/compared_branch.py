@@ -110,6 +110,7 @@ class ComparisonActions:
         self.copy_picture = conversation.copy_picture
         self.open_source = conversation.open_source
         self.forget = conversation.forget
+        self.set_up_models = conversation.set_up_models
         self.pictures = conversation.pictures
         self.stop_task = conversation.stop_task
         self._comparison = comparison

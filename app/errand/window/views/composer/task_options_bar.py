@@ -166,6 +166,8 @@ class TaskOptionsView(QWidget):
         workspace = self.options.workspace or ""
         self.folder_changed.emit()
         folder = Path(workspace).name if workspace else _SCRATCH
+        if self._followed is not None and folder == self._followed.conversation_id:
+            folder = tr("Own folder")  # made by the engine, and named by an id that says nothing
         self._words[self.folder_button] = _short(folder)
         self.folder_button.setEnabled(not self.has_begun)
         self.folder_button.setAccessibleName(tr("Working folder: {folder}").format(folder=folder))

@@ -169,8 +169,12 @@ class SettingView(QWidget):
         row.addLayout(words, 1)
         row.addSpacing(tokens.space_wide)
         row.addWidget(self._control, 0, Qt.AlignmentFlag.AlignTop)  # beside the label, however high the row is
-        row.addSpacing(tokens.icon_small + 2 * theme.pixels(_BUTTON_EDGE))  # the place of the reset button
+        row.addSpacing(tokens.space_close + self._reset_width)  # the place of the reset button
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+
+    @property
+    def _reset_width(self) -> int:
+        return self._theme.tokens.icon_small + 2 * self._theme.pixels(_BUTTON_EDGE)
 
     def _show_reset(self) -> None:
         """The button is made when it is first needed, as is the label of a problem: most fields never have either."""
@@ -182,6 +186,7 @@ class SettingView(QWidget):
             policy = self._reset.sizePolicy()
             policy.setRetainSizeWhenHidden(True)
             self._reset.setSizePolicy(policy)
+            self._reset.setFixedWidth(self._reset_width)
             default = format_value(setting.default) or tr("empty")
             set_tool_tip(self._reset, tr("Reset to default ({value})").format(value=default))
             self._reset.clicked.connect(self._on_reset)

@@ -116,6 +116,7 @@ class ConversationRowActions:
         self.open_source = store.source_requested.emit
         self.forget = store.forget_requested.emit
         self.stop_task = store.commands.stop_task
+        self.set_up_models = store.providers_requested.emit
         self.pictures = store.pictures
         self._models = models
         self._store = store

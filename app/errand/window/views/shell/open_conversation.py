@@ -221,5 +221,6 @@ class OpenConversationFactory(QObject):
         view.resume_requested.connect(self.resume_requested)
         store.source_requested.connect(self.source_requested)
         store.forget_requested.connect(self.forget_requested)
+        store.providers_requested.connect(self.providers_requested)
         store.failed.connect(self.failed)
         return view

@@ -142,6 +142,7 @@ class FoundSessionsView(QWidget):
             else:
                 said += import_text(done)
         self._close()
+        self.find_button.setFocus()  # the button that was pressed is gone
         self.imported.emit(" ".join(said))
 
     def _on_failed(self, text: str) -> None:
