@@ -13,10 +13,11 @@ from random import Random
 import msgspec
 
 from errand.client.subscription import Detail
+from errand.engine.server.authentication import AccessToken
 from errand.engine.server.dispatcher import ROUTES
 from errand.engine.server.outbox import Outbox
 from errand.engine.server.services import Services
-from errand.engine.server.session import ALL, AccessToken
+from errand.engine.server.session import ALL
 from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.protocol.base import JsonObject
 from errand.protocol.engine import PROTOCOL_VERSION, Endpoint

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from websockets.asyncio.client import connect
 
-from errand.engine.server.session import AccessToken
+from errand.engine.server.authentication import AccessToken
 from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.events import AskUpdate

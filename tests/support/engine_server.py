@@ -33,10 +33,10 @@ from errand.engine.models.custom_servers import CustomServers
 from errand.engine.models.own_models import OwnModels
 from errand.engine.models.router import ModelRouter
 from errand.engine.permissions.grants import Grants
+from errand.engine.server.authentication import AccessToken
 from errand.engine.server.dispatcher import ROUTES
 from errand.engine.server.route import ServedMethod
 from errand.engine.server.services import Services
-from errand.engine.server.session import AccessToken
 from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.engine.skills.skills import Skills
 from errand.engine.storage.database import Database

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errand.client.connection import Connection
+from errand.engine.server.authentication import AccessToken
 from errand.engine.server.dispatcher import ROUTES
 from errand.engine.server.services import Services
-from errand.engine.server.session import AccessToken
 from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
 from errand.window.rows.row import Row

@@ -150,7 +150,10 @@ NoticeKind = Literal["stopped", "limit", "error", "resumed", "interrupted", "mod
 
 
 class NoticeBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="notice"):
-    """A notice of the engine, for example about what a stop ended: `data`, or in older nodes `text`."""
+    """A notice, for example about what a stop ended: `data`, from which clients write the sentence.
+
+    `text` is the sentence itself: of another program, of an older version, or of a client that adds a notice.
+    """
 
     kind: NoticeKind
     text: str = ""

@@ -1,4 +1,4 @@
-"""The WebSocket server: accept, handshake, dispatch, sessions, outboxes.
+"""The WebSocket server: accept, authentication, dispatch, sessions, outboxes.
 
 Handlers only translate; the work is done in other packages. Start at websocket_server.py.
 """

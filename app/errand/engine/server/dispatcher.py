@@ -24,6 +24,7 @@ from errand.engine.server.handlers import (
     settings,
     skills,
     tasks,
+    usage,
 )
 from errand.engine.server.idempotent_commands import ClientCommand, IdempotentCommands
 from errand.engine.server.json_rpc import BadFrame, check_depth, id_of, read_request
@@ -43,17 +44,13 @@ ROUTES: tuple[ServedMethod, ...] = (
     *asks.HANDLERS,
     *conversations.HANDLERS,
     *agents.HANDLERS,
-    *agents.PERSONALITY_HANDLERS,
     *executions.HANDLERS,
     *changes.HANDLERS,
     *background.HANDLERS,
-    *asks.GRANT_HANDLERS,
-    *settings.MODEL_HANDLERS,
     *data.HANDLERS,
-    *tasks.USAGE_HANDLERS,
+    *usage.HANDLERS,
     *memory.HANDLERS,
     *context.HANDLERS,
-    *context.PROMPT_HANDLERS,
     *comparisons.HANDLERS,
     *settings.HANDLERS,
     *skills.HANDLERS,
@@ -102,7 +99,7 @@ class Dispatcher:
                 result = await route.serve(self._services, session, request.params, "")
         except EngineError as error:
             return _refused(session, request.method, json_rpc.engine_error(error), request.id)
-        except Exception:  # noqa: BLE001 -- one of the four places: a bug in a handler must not end the engine
+        except Exception:  # noqa: BLE001 -- a bug in a handler must not end the engine
             _log.exception("%s failed", request.method)
             return refusal(json_rpc.internal(request.method), request.id)
         return _ENCODER.encode(Response(id=request.id, result=msgspec.Raw(result)))

@@ -1,7 +1,6 @@
 """The endpoint file, and the lock that allows one engine per data directory."""
 
 import os
-import secrets
 import time
 from pathlib import Path
 
@@ -16,10 +15,6 @@ from errand.regular_file import read_regular
 _LARGEST = 64_000
 _PATIENCE_S = 0.1
 _PAUSE_S = 0.005
-
-
-def new_token() -> str:
-    return secrets.token_urlsafe(32)
 
 
 def write_endpoint(file: Path, endpoint: Endpoint) -> None:

@@ -1,4 +1,4 @@
-"""A method bound to its handler, and the page sizes that handlers allow."""
+"""A method bound to its handler, and checks of parameters that several handlers share."""
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
@@ -20,21 +20,21 @@ W = TypeVar("W", bound=Wire)
 _ENCODER = msgspec.json.Encoder()
 
 
-def part_of(name: str, text: str) -> str:
+def checked_part(name: str, text: str) -> str:
     """A part of an id or a title to look for; raises `InvalidParams` if it is too long."""
     if len(text) > _LONGEST_PART:
         raise InvalidParams(f"{name}: a text of at most {_LONGEST_PART} characters.")
     return text
 
 
-def page_size(limit: int) -> int:
+def checked_limit(limit: int) -> int:
     """Return the limit; `InvalidParams` if it is not from 1 to 500."""
     if not 1 <= limit <= _MOST:
         raise InvalidParams(f"limit: {limit}; a page holds from 1 to {_MOST}.")
     return limit
 
 
-def limit_count(name: str, count: int) -> None:
+def check_count(name: str, count: int) -> None:
     """Raises `InvalidParams` for more than 500 items in one request."""
     if count > _MOST:
         raise InvalidParams(f"{name}: {count}; at most {_MOST} at once.")

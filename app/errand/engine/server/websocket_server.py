@@ -13,13 +13,14 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.server import json_rpc
 from errand.engine.server.acceptor import Acceptor, TokenBucket
+from errand.engine.server.authentication import AccessToken, Handshake, refuse_headers
 from errand.engine.server.dispatcher import ROUTES, Dispatcher, refusal
 from errand.engine.server.idempotent_commands import IdempotentCommands
 from errand.engine.server.json_rpc import MOST_BYTES
 from errand.engine.server.outbox import Outbox
 from errand.engine.server.route import ServedMethod
 from errand.engine.server.services import Services
-from errand.engine.server.session import AccessToken, ClientSession, Handshake, refuse
+from errand.engine.server.session import ClientSession
 from errand.protocol.engine import HealthUpdate
 from errand.protocol.methods import Notice
 
@@ -133,7 +134,7 @@ def bind_loopback(port: int) -> socket.socket:
 
 
 class Server:
-    """Serves `/rpc` on a socket made by `bound`; `port` is that socket's. `outbox` creates the queue of each client."""
+    """Serves `/rpc` on a socket made by `bind_loopback`, on its `port`. `outbox` creates the queue of each client."""
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class Server:
         self._ignore_token()
         await self._acceptor.close()
         await self._commands.wait_running(_SETTLE_S)
-        await asyncio.gather(*(line.disconnect(_CLOSE_S) for line in self._connections))
+        await asyncio.gather(*(connection.disconnect(_CLOSE_S) for connection in self._connections))
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -183,12 +184,12 @@ class Server:
         health = self._services.database.health.conditions
         notice = Notice("health", HealthUpdate(conditions=health, tasks=self._services.running.shown()))
         data = msgspec.json.encode(notice)
-        for line in self._connections:
-            line.notify(data)
+        for connection in self._connections:
+            connection.notify(data)
 
     def _on_token(self) -> None:
-        for line in tuple(self._connections):
-            line.revoke()
+        for connection in tuple(self._connections):
+            connection.revoke()
 
     async def _refuse(self, request: web.Request) -> web.Response:
         """Everything that is not the WebSocket: there are no pages and no other way to ask for something."""
@@ -201,7 +202,7 @@ class Server:
             return web.Response()
         if any(len(request.headers.getall(name, ())) > 1 for name in ("Host", "Origin")):
             return _refusal(request, 400, "Host or Origin is given twice.")
-        refusal = refuse(request.headers, self.port)
+        refusal = refuse_headers(request.headers, self.port)
         if refusal is not None:
             return _refusal(request, *refusal)
         web_socket = web.WebSocketResponse(
@@ -212,14 +213,14 @@ class Server:
         await web_socket.prepare(request)
         handshake = Handshake(self._token, partial(self._acceptor.on_authenticated, request.transport))
         session = ClientSession(self._services.log, self._outbox(), handshake)
-        line = ClientConnection(web_socket, request.transport, session, self._dispatcher)
-        self._connections.add(line)
+        connection = ClientConnection(web_socket, request.transport, session, self._dispatcher)
+        self._connections.add(connection)
         detach = self._services.log.attach(session)
         try:
-            await line.serve()
+            await connection.serve()
         finally:
             detach()
-            self._connections.discard(line)
+            self._connections.discard(connection)
         return web_socket
 
 

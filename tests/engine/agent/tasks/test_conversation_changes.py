@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.server.authentication import AccessToken, Handshake
 from errand.engine.server.handlers.conversations import change
 from errand.engine.server.outbox import Outbox
-from errand.engine.server.session import AccessToken, ClientSession, Handshake
+from errand.engine.server.session import ClientSession
 from errand.protocol.agents import AgentCreateParams
 from errand.protocol.conversations import Conversation, ConversationChangeParams, TurnTaking
 from errand.protocol.events import TaskMessage

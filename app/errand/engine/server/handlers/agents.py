@@ -65,16 +65,6 @@ async def set_head(services: Services, session: ClientSession, params: AgentSetH
     return AgentSetHeadResult(agent=await services.agents.set_head(params))
 
 
-HANDLERS = (
-    Route(AGENT_LIST, list_agents),
-    Route(AGENT_GET, get),
-    Route(AGENT_CREATE, create),
-    Route(AGENT_DELETE, delete),
-    Route(AGENT_CHAT, chat),
-    Route(AGENT_SET_HEAD, set_head),
-)
-
-
 async def list_all(services: Services, session: ClientSession, params: EmptyParams) -> PersonalityListResult:
     return PersonalityListResult(
         personalities=await services.database.personalities.all(), shipped=BUILTIN_PERSONALITIES, tools=NAMES
@@ -128,7 +118,13 @@ async def _check_name(services: Services, personality: Personality) -> None:
             raise Conflict(f"There is a personality named {other.name!r} already. Choose another name.")
 
 
-PERSONALITY_HANDLERS = (
+HANDLERS = (
+    Route(AGENT_LIST, list_agents),
+    Route(AGENT_GET, get),
+    Route(AGENT_CREATE, create),
+    Route(AGENT_DELETE, delete),
+    Route(AGENT_CHAT, chat),
+    Route(AGENT_SET_HEAD, set_head),
     Route(PERSONALITY_LIST, list_all),
     Route(PERSONALITY_SAVE, save),
     Route(PERSONALITY_DELETE, delete_personality),

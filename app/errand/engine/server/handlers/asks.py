@@ -6,7 +6,7 @@ import msgspec
 
 from errand.engine.agent.tasks.grant_rules import covered_calls, draft_grant, made_grants
 from errand.engine.core.errors import InvalidParams, NotFound
-from errand.engine.server.route import Route, limit_count
+from errand.engine.server.route import Route, check_count
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.protocol.asks import (
@@ -42,15 +42,12 @@ async def answer(services: Services, session: ClientSession, params: AskAnswerPa
 async def list_asks(services: Services, session: ClientSession, params: AskListParams) -> AskListResult:
     task_ids = params.task_ids
     if task_ids is not None:
-        limit_count("task_ids", len(task_ids))
+        check_count("task_ids", len(task_ids))
     elif params.task_id is not None:
         task_ids = (params.task_id,)
     if params.waiting:
         return AskListResult(asks=await services.database.asks.waiting(task_ids))
     return AskListResult(asks=await services.database.asks.page(_MOST, task_ids))
-
-
-HANDLERS = (Route(ASK_ANSWER, answer), Route(ASK_LIST, list_asks))
 
 
 async def list_grants(services: Services, session: ClientSession, params: GrantListParams) -> GrantListResult:
@@ -94,7 +91,9 @@ async def covered(services: Services, session: ClientSession, params: GrantCover
     return await covered_calls(grant, params.most, services.database, services.paths)
 
 
-GRANT_HANDLERS = (
+HANDLERS = (
+    Route(ASK_ANSWER, answer),
+    Route(ASK_LIST, list_asks),
     Route(GRANT_LIST, list_grants),
     Route(GRANT_REVOKE, revoke),
     Route(GRANT_ADD, add),

@@ -1,7 +1,7 @@
 """Handlers of comparisons."""
 
 from errand.engine.agent.tasks.comparison import compare_branches
-from errand.engine.server.route import Route, page_size
+from errand.engine.server.route import Route, checked_limit
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.protocol.comparisons import (
@@ -21,7 +21,7 @@ async def ask(services: Services, session: ClientSession, params: TaskCompareMod
 async def compare(
     services: Services, session: ClientSession, params: ConversationCompareParams
 ) -> ConversationCompareResult:
-    page_size(params.limit)
+    checked_limit(params.limit)
     return await compare_branches(params, services.database)
 
 

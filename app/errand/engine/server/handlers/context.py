@@ -119,13 +119,6 @@ async def _largest(services: Services, task: Task, sent: SentTurn, count: int) -
     )
 
 
-HANDLERS = (
-    Route(CONTEXT_EXPLAIN, explain),
-    Route(CONVERSATION_SUMMARISE, summarise),
-    Route(CONVERSATION_EDIT_SUMMARY, edit_summary),
-)
-
-
 async def get(services: Services, session: ClientSession, params: PromptGetParams) -> PromptGetResult:
     if params.task_id is not None:
         if await services.database.tasks.get(params.task_id) is None:
@@ -151,4 +144,9 @@ def _workspace(given: str) -> Path:
     return real
 
 
-PROMPT_HANDLERS = (Route(PROMPT_GET, get),)
+HANDLERS = (
+    Route(CONTEXT_EXPLAIN, explain),
+    Route(CONVERSATION_SUMMARISE, summarise),
+    Route(CONVERSATION_EDIT_SUMMARY, edit_summary),
+    Route(PROMPT_GET, get),
+)

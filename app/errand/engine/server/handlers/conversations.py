@@ -6,7 +6,7 @@ import msgspec
 
 from errand.engine.agent.tasks.task_target import with_workspace, workspace_folder
 from errand.engine.core.errors import InvalidParams, NotFound
-from errand.engine.server.route import Route, page_size, part_of
+from errand.engine.server.route import Route, checked_limit, checked_part
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.engine.storage.search.query import parse_query
@@ -50,12 +50,12 @@ async def list_conversations(
     services: Services, session: ClientSession, params: ConversationListParams
 ) -> ConversationListResult:
     page = await services.database.conversations.page(
-        page_size(params.limit),
+        checked_limit(params.limit),
         params.cursor,
         params.archived,
         params.pinned,
-        id_part=part_of("idPart", params.id_part),
-        title_part=part_of("titlePart", params.title_part),
+        id_part=checked_part("idPart", params.id_part),
+        title_part=checked_part("titlePart", params.title_part),
         workspace=params.workspace,
     )
     if not params.with_tasks:
@@ -69,7 +69,7 @@ async def get(services: Services, session: ClientSession, params: ConversationGe
 
 
 async def nodes(services: Services, session: ClientSession, params: ConversationNodesParams) -> ConversationNodesResult:
-    limit = page_size(params.limit)
+    limit = checked_limit(params.limit)
     await _find(services, params.conversation_id)
     for node_id in (params.leaf_id, params.before_id):
         if node_id is not None:
@@ -105,14 +105,14 @@ async def tree(services: Services, session: ClientSession, params: ConversationT
 async def find_nodes(
     services: Services, session: ClientSession, params: ConversationFindNodesParams
 ) -> ConversationFindNodesResult:
-    part, limit = part_of("idPart", params.id_part), page_size(params.limit)
+    part, limit = checked_part("idPart", params.id_part), checked_limit(params.limit)
     return await services.database.trees.find(part, params.conversation_id, limit)
 
 
 async def search(
     services: Services, session: ClientSession, params: ConversationSearchParams
 ) -> ConversationSearchResult:
-    limit, text = page_size(params.limit), params.text[:_LONGEST_SEARCH]
+    limit, text = checked_limit(params.limit), params.text[:_LONGEST_SEARCH]
     query = parse_query(text)
     hits = await services.database.search.find(text, limit, params.conversation_id)
     has_titles = params.conversation_id is None and not query.has_operators

@@ -6,7 +6,7 @@ from pathlib import Path
 from errand.engine.data.conversation_files import orphaned, summary
 from errand.engine.data.json_export import export_json
 from errand.engine.data.remover import Remover
-from errand.engine.server.route import Route, page_size
+from errand.engine.server.route import Route, checked_limit
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.protocol.base import EmptyParams, EmptyResult
@@ -60,7 +60,7 @@ async def find(services: Services, session: ClientSession, params: EmptyParams) 
 
 
 async def orphans(services: Services, session: ClientSession, params: OrphansParams) -> OrphansResult:
-    return await orphaned(services.database, services.paths, page_size(params.limit))
+    return await orphaned(services.database, services.paths, checked_limit(params.limit))
 
 
 async def prune(services: Services, session: ClientSession, params: DataPruneParams) -> DataPruneResult:

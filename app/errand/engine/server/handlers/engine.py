@@ -57,11 +57,6 @@ def memory_bytes() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
-def cpu_seconds() -> float:
-    """User and system time of the process since its start."""
-    return time.process_time()
-
-
 async def challenge(services: Services, session: ClientSession, params: ChallengeParams) -> ChallengeResult:
     nonce, proof = session.handshake.challenge(params.nonce)
     return ChallengeResult(nonce=nonce, proof=proof)
@@ -187,7 +182,7 @@ async def status(services: Services, session: ClientSession, params: EmptyParams
         data_dir=str(services.paths.home),
         database=str(services.paths.database),
         memory_bytes=memory_bytes(),
-        cpu_seconds=cpu_seconds(),
+        cpu_seconds=time.process_time(),
         running_tasks=sum(task.parent_id is None for task in await services.database.tasks.active()),
         clients=services.log.client_count,
         loop_stall_p99_ms=services.stalls.p99_ms(),

@@ -9,7 +9,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.memory.facts import FactDraft, checked_folder, checked_text
-from errand.engine.server.route import Route, page_size
+from errand.engine.server.route import Route, checked_limit
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.engine.tools.plain_text import is_text
@@ -63,7 +63,7 @@ async def search(services: Services, session: ClientSession, params: MemorySearc
 
 
 async def list_entries(services: Services, session: ClientSession, params: MemoryListParams) -> MemoryListResult:
-    return await services.memory.reader.page(msgspec.structs.replace(params, limit=page_size(params.limit)))
+    return await services.memory.reader.page(msgspec.structs.replace(params, limit=checked_limit(params.limit)))
 
 
 async def get(services: Services, session: ClientSession, params: MemoryGetParams) -> MemoryGetResult:
@@ -97,7 +97,7 @@ async def prune(services: Services, session: ClientSession, params: MemoryPruneP
 
 
 async def log(services: Services, session: ClientSession, params: MemoryLogParams) -> MemoryLogResult:
-    return await services.database.memory_log.page(page_size(params.limit), params.before_number)
+    return await services.database.memory_log.page(checked_limit(params.limit), params.before_number)
 
 
 async def preview_forget(

@@ -62,9 +62,6 @@ async def set_key(services: Services, session: ClientSession, params: KeySetPara
     return KeySetResult(notice=await services.keys.remove(params.provider))
 
 
-HANDLERS = (Route(SETTINGS_GET, get), Route(SETTINGS_SET, set_one), Route(KEY_SET, set_key))
-
-
 async def list_models(services: Services, session: ClientSession, params: ModelListParams) -> ModelListResult:
     found = await services.models.available.list(params.refresh, params.fetch)
     chosen = services.settings.values.default_model
@@ -119,7 +116,10 @@ async def choose_models(services: Services, session: ClientSession, params: Mode
     return EmptyResult()
 
 
-MODEL_HANDLERS = (
+HANDLERS = (
+    Route(SETTINGS_GET, get),
+    Route(SETTINGS_SET, set_one),
+    Route(KEY_SET, set_key),
     Route(MODEL_LIST, list_models),
     Route(MODEL_TEST, test),
     Route(MODEL_WARM_UP, warm_up),

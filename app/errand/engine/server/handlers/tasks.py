@@ -1,14 +1,13 @@
-"""Handlers of tasks and usage."""
+"""Handlers of tasks."""
 
 import asyncio
-from datetime import date
 from functools import partial
 
-from errand.engine.core.errors import InvalidParams, NotFound
+from errand.engine.core.errors import NotFound
 from errand.engine.data.export_redaction import ExportRedaction
 from errand.engine.models.router import window_of
 from errand.engine.record.make_record import RecordContext, make_record
-from errand.engine.server.route import Route, page_size, part_of
+from errand.engine.server.route import Route, checked_limit, checked_part
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.protocol.tasks import (
@@ -43,10 +42,6 @@ from errand.protocol.tasks import (
     TaskStartParams,
     TaskStartResult,
 )
-from errand.protocol.usage import USAGE_REPORT, UsageReportParams, UsageReportResult
-
-_FARTHEST_ZONE = 18 * 60
-_FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(2999, 12, 31)
 
 
 async def start(services: Services, session: ClientSession, params: TaskStartParams) -> TaskStartResult:
@@ -105,7 +100,7 @@ async def next_in_round(services: Services, session: ClientSession, params: Task
 
 
 async def list_tasks(services: Services, session: ClientSession, params: TaskListParams) -> TaskListResult:
-    limit, id_part = page_size(params.limit), part_of("idPart", params.id_part)
+    limit, id_part = checked_limit(params.limit), checked_part("idPart", params.id_part)
     return await services.database.tasks.page(
         limit, params.conversation_id, active=params.active, cursor=params.cursor, id_part=id_part
     )
@@ -143,17 +138,3 @@ HANDLERS = (
     Route(TASK_PLANS, plans),
     Route(TASK_RECORD, record),
 )
-
-
-async def report(services: Services, session: ClientSession, params: UsageReportParams) -> UsageReportResult:
-    if abs(params.utc_offset_minutes) > _FARTHEST_ZONE:
-        raise InvalidParams(f"utcOffsetMinutes: a number from -{_FARTHEST_ZONE} to {_FARTHEST_ZONE}.")
-    for name, day in (("since", params.since), ("until", params.until)):
-        if day is not None and not _FIRST_DAY <= day <= _LAST_DAY:
-            raise InvalidParams(f"{name}: a day from {_FIRST_DAY} to {_LAST_DAY}.")
-    if params.since and params.until and params.since > params.until:
-        raise InvalidParams(f"since: {params.since} is after until, {params.until}.")
-    return await services.database.usage.report(params)
-
-
-USAGE_HANDLERS = (Route(USAGE_REPORT, report),)
