@@ -41,3 +41,9 @@ def test_lines_of_tasks_and_conversations_fit_a_narrow_screen(width: int) -> Non
     assert max(columns(line), columns(other)) <= width
     assert "waiting for you" in line and "tidy" in line
     assert "waiting for you" in other and "tidy" in other
+
+
+def test_the_folder_of_a_conversation_without_one_of_the_person_is_not_listed() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    listed = Conversation(id="conv_1", title="x", created_at=at, updated_at=at, workspace="/data/workspaces/conv_1")
+    assert "workspaces" not in format_conversation(listed, None, 100, PLAIN)

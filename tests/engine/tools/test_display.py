@@ -80,7 +80,7 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
         CallDisplay(running="telling you", done="told you", icon="message", role="message", content="message"),
     ),
     ("unreadable_call", {}, CallDisplay(running="reading a call", done="read a call")),
-    ("fetch\nit", {"url": "x"}, CallDisplay(running="using fetch\nit", done="used fetch\nit")),
+    ("fetch\nit", {"url": "x"}, CallDisplay(running="using fetch\nit", done="used fetch\nit", target="x")),
 )
 
 
@@ -134,3 +134,12 @@ def test_duration_is_separate_from_the_summary_also_for_older_records(summary: s
 
 def test_a_result_without_a_time_is_listed_by_its_summary() -> None:
     assert (summary_with_time("12 lines", {"lines": 12}), summary_with_time("denied", None)) == ("12 lines", "denied")
+
+
+def test_a_tool_of_another_program_is_shown_with_the_argument_that_tells_most() -> None:
+    ran = display_of("Bash", {"description": "List the files", "command": "ls"})
+    read = display_of("Read", {"file_path": "/home/nobody/notes.txt", "limit": 5})
+    other = display_of("no_such_tool", {"a": 1, "path": 7})
+    assert (ran.done, ran.target, ran.target_is_path) == ("used Bash", "ls", False)
+    assert (read.running, read.target, read.target_is_path) == ("using Read", "/home/nobody/notes.txt", True)
+    assert other.target == ""

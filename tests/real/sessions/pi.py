@@ -51,8 +51,8 @@ def run(folder: Path, programs: Path) -> Path:
         Step("I begin to say", "\x1b"),
         Step("abort", "!echo from the shell\r"),
         Step("from the shell", "go on\r"),
-        Step("I go on", "/compact "),
-        Step("", "\r"),
+        Step("I go on", "/compact"),
+        Step("Manually compact", "\r"),
         Step("(?i)compacted|nothing to compact", "after the summary\r"),
     )
     place.type(*pi, "-c", steps=steps)

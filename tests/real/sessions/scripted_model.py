@@ -2,7 +2,7 @@
 
 A script maps words of a prompt to replies. The key that stands last in what a request's user said chooses
 the script, and each request for it gets the next reply. Requests without tools, such as those for titles and
-summaries, get `aside`.
+summaries, get `ASIDE`, in the tags that gemini-cli wants for a summary.
 """
 
 import json
@@ -17,6 +17,7 @@ from errand.protocol.base import JsonObject, JsonValue
 
 MODEL = "scripted-1"
 ASIDE = "Aside of the script"
+_SNAPSHOT = b"<state_snapshot>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,6 @@ class ScriptedModel:
 
     script: Script
     requests: list[tuple[str, JsonValue]] = field(default_factory=list[tuple[str, JsonValue]])
-    aside: str = ASIDE
     hung: threading.Event = field(default_factory=threading.Event)
     _served: dict[str, int] = field(default_factory=dict[str, int])
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -56,7 +56,7 @@ class ScriptedModel:
             text = json.dumps(list(_said(asked)), ensure_ascii=False)
             key = max((key for key in self.script if key in text), key=text.rindex, default=None)
             if key is None or not asked.get("tools"):
-                return Reply(self.aside), number
+                return Reply(f"<state_snapshot>\n{ASIDE}\n</state_snapshot>" if _SNAPSHOT in data else ASIDE), number
             turn = self._served.get(key, 0)
             self._served[key] = turn + 1
             replies = self.script[key]
@@ -256,5 +256,7 @@ def _gemini(reply: Reply, number: int) -> Iterator[bytes]:
         parts.append({"text": reply.text})
     parts += [{"functionCall": {"name": name, "args": arguments}} for name, arguments in reply.calls]
     candidate: Record = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
-    usage: Record = {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}
+    # gemini-cli keeps a summary only if it is shorter than what was sent with the last request.
+    sent = 100 + 10 * len(reply.text)
+    usage: Record = {"promptTokenCount": sent, "candidatesTokenCount": 10, "totalTokenCount": sent + 10}
     yield _data({"candidates": [candidate], "usageMetadata": usage, "modelVersion": MODEL, "responseId": f"r{number}"})

@@ -89,7 +89,8 @@ def format_result(
     was_run = not result.is_error or result.facts is not None
     # A refused call, or one that could not start, was not done.
     verb = escape_hidden_line(tr(display.done if was_run else display.running))
-    told = one_line(result.summary or (result.text if result.is_error else ""), _MOST_OF_REASON)
+    shows_output = with_output and result.is_error and was_run and display.shows_output_end
+    told = one_line(result.summary or (result.text if result.is_error and not shows_output else ""), _MOST_OF_REASON)
     is_reason = result.is_error and columns(told) > max(20, width // 2)  # a sentence: below the line, whole
     outcome = "" if is_reason else cut(told, max(20, width // 2))
     head = _verb_and_target(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
@@ -97,7 +98,7 @@ def format_result(
     line = style.join(f"{sign} {head}", tail, style.dim(time))
     below = [style.red(f"    {row}") for row in wrapped(told, width - 5).splitlines()] if is_reason else []
     below += diff_lines(facts.diff, width, style) if with_diff else []
-    if with_output and result.is_error and was_run and display.shows_output_end:
+    if shows_output:
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text, facts)]
     below += [style.dim(f"    {_picture_line(image)}") for image in result.images]
     return "\n".join([line, *below])

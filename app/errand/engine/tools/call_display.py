@@ -20,6 +20,11 @@ _LONGEST_TARGET = 1_000
 _DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
     tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS, McpResources)
 }
+# Arguments of the tools of other programs, the most telling first.
+_TELLING = (
+    *("command", "cmd", "file_path", "filePath", "path", "absolute_path", "pattern", "query", "url"),
+    *("description", "prompt", "message", "instructions"),
+)
 _TOO_LARGE = 2**53
 _FACTS = frozenset({"duration_ms", "diff", "added", "removed", "stdout_file", "stderr_file", "last_lines"})
 _UNREADABLE = CallDisplay(running="reading a call", done="read a call")
@@ -33,12 +38,22 @@ def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
     if display is None and is_service_tool(tool):
         server, _, own_name = tool.partition(SEPARATOR)
         return CallDisplay(running="calling", done="called", target=f"{own_name} of {server}")
-    if display is None:
-        return CallDisplay(running=f"using {tool}", done=f"used {tool}")
-    shown = display(arguments)
+    shown = display(arguments) if display is not None else _foreign(tool, arguments)
     if len(shown.target) <= _LONGEST_TARGET:
         return shown
     return msgspec.structs.replace(shown, target=f"{shown.target[:_LONGEST_TARGET]}…")
+
+
+def _foreign(tool: str, arguments: JsonObject) -> CallDisplay:
+    """A tool of another program: its name, and the argument that tells most."""
+    texts = {name: value for name in _TELLING if isinstance(value := arguments.get(name), str) and value.strip()}
+    name = next(iter(texts), "")
+    return CallDisplay(
+        running=f"using {tool}",
+        done=f"used {tool}",
+        target=texts.get(name, ""),
+        target_is_path="path" in name.lower(),
+    )
 
 
 def with_displays(node: Node) -> Node:

@@ -160,7 +160,9 @@ def format_conversation(conversation: Conversation, task: Task | None, width: in
     head = f"{state} {age:>10}  "
     pin = tr("pinned") if conversation.pinned else ""
     room_of_folder = min(_WIDEST_FOLDER, max(_NARROWEST_FOLDER, (width - columns(head)) // 3))
-    folder = cut_start(escape_hidden_line(short_path(conversation.workspace)), room_of_folder)
+    # The folder of its own, in the data directory, tells nothing.
+    is_own = conversation.workspace.endswith(conversation.id)
+    folder = "" if is_own else cut_start(escape_hidden_line(short_path(conversation.workspace)), room_of_folder)
     tail = style.join(*filter(None, (pin, folder)))
     if columns(head) + _NARROWEST_TITLE + 2 + columns(tail) > width:
         tail = pin

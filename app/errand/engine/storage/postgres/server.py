@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from sqlalchemy import URL, Connection, event, inspect, text
 from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
@@ -59,7 +59,7 @@ async def open_server(url: URL, answer_s: float = _ANSWER_S) -> tuple[AsyncEngin
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
     event.listen(engine.sync_engine, "before_cursor_execute", _without_nul, retval=True)
     writer = PostgresWriter(engine)
-    shown = repr(url.difference_update_query(_SECRETS))
+    shown = unquote(repr(url.difference_update_query(_SECRETS)))
     try:
         connection = await _lock(writer)
         async with connection.begin():
@@ -70,9 +70,18 @@ async def open_server(url: URL, answer_s: float = _ANSWER_S) -> tuple[AsyncEngin
         if isinstance(error, SQLAlchemyError):
             raise StorageError(f"The database {shown} cannot be opened: {error_text(error)}") from error
         if isinstance(error, OSError):
-            raise StorageError(f"The database {shown} cannot be reached: {error}") from error
+            raise StorageError(
+                f"The database {shown} cannot be reached: {_reason(error)}. Start its server, or check the network and "
+                "the setting database_url."
+            ) from error
         raise
     return engine, writer, PooledReads(engine)
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no server has its socket there"
+    return error.strerror or str(error)
 
 
 def _driver_arguments(url: URL) -> tuple[URL, dict[str, object]]:
