@@ -4,6 +4,8 @@ import gc
 import json
 from weakref import ref
 
+import msgspec
+
 from errand.engine.core.messages import (
     AssistantMessage,
     Image,
@@ -17,6 +19,7 @@ from errand.engine.core.messages import (
 )
 from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog import providers
+from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.message_cache import BeginningCache
 from errand.engine.models.openai.request import ConvertedMessages, chat_messages
 from errand.engine.models.reply.content import encode
@@ -26,10 +29,16 @@ PICTURE = Image("image/png", "AAAA")
 OPENAI = next(row for row in providers.PROVIDERS if row.name == "openai")
 
 
+def sent(
+    request: ModelRequest, provider: Provider, kept: BeginningCache[ConvertedMessages] | None = None
+) -> list[JsonValue]:
+    return msgspec.json.decode(chat_messages(request, provider, kept or BeginningCache()))
+
+
 def converted(*messages: ModelMessage, provider: str = "openai") -> list[JsonValue]:
     row = providers.find(provider)
     assert row is not None
-    return chat_messages(ModelRequest(f"{provider}/x", "", messages), row, BeginningCache())
+    return sent(ModelRequest(f"{provider}/x", "", messages), row)
 
 
 def test_complete_turn_is_sent_unchanged() -> None:
@@ -45,7 +54,7 @@ def test_complete_turn_is_sent_unchanged() -> None:
     )
     row = providers.find("openai")
     assert row is not None
-    assert chat_messages(request, row, BeginningCache()) == [
+    assert sent(request, row) == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "list"},
         {
@@ -139,14 +148,17 @@ def test_turns_before_the_last_one_are_converted_once() -> None:
     kept: BeginningCache[ConvertedMessages] = BeginningCache()
     call = AssistantMessage((Text("I look."), ToolCall("1", "shell", {"command": "true"})), "tool_use")
     turn = (user_text("go"), call, ToolResultMessage("1", "shell", (Text("done"),)))
-    unanswered = chat_messages(ModelRequest("openai/x", "", turn[:2]), OPENAI, kept)
-    whole = chat_messages(ModelRequest("openai/x", "", turn), OPENAI, kept)
+    unanswered = sent(ModelRequest("openai/x", "", turn[:2]), OPENAI, kept)
+    whole = sent(ModelRequest("openai/x", "", turn), OPENAI, kept)
     assert unanswered[-1] != whole[-1]
     more = (*turn, AssistantMessage((Text("So."),)), user_text("and?"))
-    first = chat_messages(ModelRequest("openai/x", "", more), OPENAI, kept)
-    second = chat_messages(ModelRequest("openai/x", "", (*more, AssistantMessage((Text("Well."),)))), OPENAI, kept)
-    assert all(one is other for one, other in zip(first[:3], second[:3], strict=True))
-    assert first[:3] == whole
+    first = sent(ModelRequest("openai/x", "", more), OPENAI, kept)
+    second = sent(ModelRequest("openai/x", "", (*more, AssistantMessage((Text("Well."),)))), OPENAI, kept)
+    assert first[:3] == second[:3] == whole
+    count, beginning = kept.find(more) or (0, None)
+    assert count == len(more)
+    assert beginning is not None
+    assert bytes(beginning.to_json()) == msgspec.json.encode(first)
 
 
 def test_a_request_is_the_same_whatever_was_sent_before() -> None:
@@ -174,7 +186,7 @@ def test_a_request_is_the_same_whatever_was_sent_before() -> None:
     for messages in (*whole, *without, *reversed(whole)):
         for prompt in ("", "Be brief."):
             request = ModelRequest("openai/x", prompt, messages)
-            assert chat_messages(request, OPENAI, kept) == chat_messages(request, OPENAI, BeginningCache())
+            assert sent(request, OPENAI, kept) == sent(request, OPENAI)
 
 
 def test_what_was_converted_does_not_keep_a_conversation() -> None:

@@ -37,8 +37,7 @@ from errand.engine.models.http_stream import (
     transport_failure,
 )
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
-from errand.protocol.base import JsonObject
+from errand.engine.models.reply.content import REPLY_LIMITS, PartlyEncoded, ReplyLimits, ReplyTooLong, encode
 
 _TIMEOUTS = Timeouts()
 _LARGE = 256 * 1024
@@ -80,7 +79,7 @@ class ApiFormat(Protocol):
 
     def headers(self, key: str | None) -> dict[str, str]: ...
 
-    def body(self, request: ModelRequest) -> JsonObject: ...
+    def body(self, request: ModelRequest) -> PartlyEncoded: ...
 
     def reader(self, builder: ReplyBuilder) -> ReplyReader: ...
 

@@ -45,9 +45,14 @@ class BeginningCache(Generic[V]):
             return None
         return len(kept[0]), kept[1]
 
-    def put(self, messages: Sequence[ModelMessage], value: V) -> None:
-        """Replaces the value of the conversation."""
-        if messages:
-            key = id(messages[0])
-            first = weakref.ref(messages[0], lambda _: self._values.pop(key, None))
-            self._values[key] = ((first, *map(weakref.ref, messages[1:])), value)
+    def put(self, messages: Sequence[ModelMessage], value: V, known: int = 0) -> None:
+        """Replaces the value of the conversation. `known`: how many messages `find` said that the old one covers."""
+        if not messages:
+            return
+        key = id(messages[0])
+        kept = self._values.get(key) if known else None
+        if kept is not None:
+            references = kept[0][:known]
+        else:
+            references = (weakref.ref(messages[0], lambda _: self._values.pop(key, None)),)
+        self._values[key] = ((*references, *map(weakref.ref, messages[len(references) :])), value)

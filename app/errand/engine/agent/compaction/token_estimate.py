@@ -93,8 +93,11 @@ class _MessageSize:
 
 
 def _size_of_messages(messages: tuple[ModelMessage, ...], after: int) -> _MessageSize:
-    found = _message_sizes.find(messages)
-    count, before = found if found is not None and found[1].after == after else (after, _MessageSize(after))
+    known, before = _message_sizes.find(messages) or (0, None)
+    if before is None or before.after != after:
+        count, before = after, _MessageSize(after)
+    else:
+        count = known
     new = messages[count:]
     results = [characters_of(one) for one in new if isinstance(one, ToolResultMessage)]
     history = sum(map(characters_of, new)) - sum(results)
@@ -105,7 +108,7 @@ def _size_of_messages(messages: tuple[ModelMessage, ...], after: int) -> _Messag
         before.results + sum(results),
         before.calls + len(results),
     )
-    _message_sizes.put(messages, size)
+    _message_sizes.put(messages, size, known=known)
     return size
 
 

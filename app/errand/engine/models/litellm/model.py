@@ -8,6 +8,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeAlias
 
+import msgspec
+
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.fair_share import Slice
@@ -38,8 +40,8 @@ from errand.engine.models.message_cache import BeginningCache
 from errand.engine.models.openai.request import ConvertedMessages, chat_messages, tool_definitions
 from errand.engine.models.openai.stream import ChunkReader
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
-from errand.protocol.base import JsonObject
+from errand.engine.models.reply.content import REPLY_LIMITS, PartlyEncoded, ReplyLimits, ReplyTooLong, encode
+from errand.protocol.base import JsonObject, JsonValue
 
 _TIMEOUTS = Timeouts()
 # Longer conversations are converted in a thread, off the event loop.
@@ -134,11 +136,14 @@ class LiteLLMModel:
             return await asyncio.to_thread(lambda: encode(self._arguments(request, key)))
         return encode(self._arguments(request, key))
 
-    def _arguments(self, request: ModelRequest, key: str | None) -> JsonObject:
+    def _arguments(self, request: ModelRequest, key: str | None) -> PartlyEncoded:
         provider, options = self._endpoint.provider, request.options
         name = request.model.partition("/")[2]
         messages = chat_messages(request, provider, self._cache)
-        arguments: JsonObject = {"model": f"{provider.price_prefix}/{name}", "messages": messages}
+        arguments: dict[str, JsonValue | msgspec.Raw] = {
+            "model": f"{provider.price_prefix}/{name}",
+            "messages": messages,
+        }
         optional: JsonObject = {
             "tools": tool_definitions(request.tools) or None,
             "api_key": key,

@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from urllib.parse import urlsplit
 
+import msgspec
+
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.models.base import AttemptEvent, ModelProvider, ModelRequest
 from errand.engine.models.catalog.providers import Provider
@@ -13,7 +15,8 @@ from errand.engine.models.openai.request import ConvertedMessages, chat_messages
 from errand.engine.models.openai.responses_api import reasons
 from errand.engine.models.openai.stream import ChunkReader
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.protocol.base import JsonObject
+from errand.engine.models.reply.content import PartlyEncoded
+from errand.protocol.base import JsonValue
 
 _PATH = "/chat/completions"
 
@@ -33,9 +36,9 @@ class ChatCompletions:
     def headers(self, key: str | None) -> dict[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, request: ModelRequest) -> JsonObject:
+    def body(self, request: ModelRequest) -> PartlyEncoded:
         provider, options = self._provider, request.options
-        body: JsonObject = {
+        body: dict[str, JsonValue | msgspec.Raw] = {
             "model": request.model.partition("/")[2],
             "messages": chat_messages(request, provider, self._cache),
             "stream": True,

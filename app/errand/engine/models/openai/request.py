@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import takewhile
+
+import msgspec
 
 from errand.engine.core.messages import (
     PICTURE_OMITTED,
@@ -32,10 +34,8 @@ _OPEN_REASONING = re.compile(r"gpt-oss", re.IGNORECASE)
 _GPT = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
 
 
-def chat_messages(
-    request: ModelRequest, provider: Provider, cache: "BeginningCache[ConvertedMessages]"
-) -> list[JsonValue]:
-    """The conversation in the format of the API, whichever models took part.
+def chat_messages(request: ModelRequest, provider: Provider, cache: "BeginningCache[ConvertedMessages]") -> msgspec.Raw:
+    """The conversation as JSON in the format of the API, whichever models took part.
 
     `cache` keeps what was converted for one provider. Calls of a failed or aborted reply without a result are dropped;
     other calls without a result get one, since strict providers require it. Reasoning is sent only to the model that
@@ -51,8 +51,8 @@ def chat_messages(
     # What is sent for a reply depends on the results that follow it.
     last = next((at for at in reversed(range(len(messages))) if isinstance(messages[at], AssistantMessage)), 0)
     beginning = beginning.with_more(messages[count:last])
-    cache.put(messages[:last], beginning)
-    return beginning.with_more(messages[last:]).entries
+    cache.put(messages[:last], beginning, known=count)
+    return beginning.with_more(messages[last:]).to_json()
 
 
 def _is_of_user(entry: JsonValue) -> bool:
@@ -77,12 +77,16 @@ def _as_parts(content: JsonValue) -> list[JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedMessages:
-    """The beginning of a conversation as it is sent to one provider. `sees`: the model accepts pictures."""
+    """The beginning of a conversation as it is sent to one provider. `sees`: the model accepts pictures.
+
+    `encoded` has the JSON of its entries, each with a comma, but for the `last`, which may still grow.
+    """
 
     provider: Provider
     system_prompt: str
     sees: bool
-    entries: list[JsonValue] = field(default_factory=list[JsonValue])
+    encoded: bytes = b""
+    last: JsonValue = None
     ids: CallIdMapper | None = None
 
     def is_like(self, other: "ConvertedMessages") -> bool:
@@ -92,7 +96,7 @@ class ConvertedMessages:
     def with_more(self, messages: tuple[ModelMessage, ...]) -> "ConvertedMessages":
         """With the next messages: all that there are, or all up to a reply."""
         ids = self.ids.copy() if self.ids is not None else CallIdMapper(self.provider)
-        entries = list(self.entries)
+        entries: list[JsonValue] = [self.last] if self.last is not None else []
         if not entries and self.system_prompt:
             entries.append({"role": "system", "content": self.system_prompt})
         for entry in _Converter(self.provider, ids, self.sees).entries(messages):
@@ -100,7 +104,13 @@ class ConvertedMessages:
                 entries[-1] = _joined(entries[-1], entry)
             else:
                 entries.append(entry)
-        return replace(self, entries=entries, ids=ids)
+        last = entries.pop() if entries else None
+        encoded = b"".join((self.encoded, *(encode(entry) + b"," for entry in entries)))
+        return ConvertedMessages(self.provider, self.system_prompt, self.sees, encoded, last, ids)
+
+    def to_json(self) -> msgspec.Raw:
+        last = encode(self.last) if self.last is not None else b""
+        return msgspec.Raw(b"[%b%b]" % (self.encoded, last))
 
 
 class _Converter:

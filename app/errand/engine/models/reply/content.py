@@ -1,23 +1,29 @@
 """The content of a streaming reply: grows in linear time, within the limits of a reply."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import msgspec
 
 from errand.engine.core.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
-from errand.protocol.base import JsonObject
+from errand.protocol.base import JsonValue
 
 # Pieces of a few characters are joined in runs of this many: a string object takes twelve times the memory of such a
 # piece.
 _RUN = 256
 
 
-def encode(body: JsonObject) -> bytes:
+# A JSON object, parts of which may be encoded already.
+PartlyEncoded: TypeAlias = Mapping[str, JsonValue | msgspec.Raw]
+
+
+def encode(value: JsonValue | PartlyEncoded) -> bytes:
     try:
-        return msgspec.json.encode(body)
+        return msgspec.json.encode(value)
     except UnicodeEncodeError:  # lone surrogates, such as file names that are not UTF-8
-        return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return json.dumps(value, ensure_ascii=False, default=msgspec.json.decode).encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
