@@ -15,6 +15,7 @@ from errand.regular_file import (
     open_regular,
     read_beginning,
     read_regular,
+    real_path,
 )
 
 
@@ -152,3 +153,29 @@ def test_folders_of_the_system_and_the_data_directory_are_no_places_for_files_of
             check_write_path(place, paths, overwrite=True)
     check_write_path(paths.workspaces / "conv" / "page.md", paths, overwrite=False)
     check_write_path(tmp_path / "page.md", paths, overwrite=False)
+
+
+def test_real_path_is_that_of_the_standard_library(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    (tmp_path / "kept (deleted)").touch()
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "to nothing").symlink_to(tmp_path / "gone" / "file")
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    os.mkfifo(tmp_path / "pipe")
+    os.mkdir(os.fsencode(tmp_path) + b"/\xff")
+    names = (
+        "a/b",
+        "a/../a/./b/",
+        "link/..",
+        "link/new",
+        "gone/../a",
+        "to nothing",
+        "round",
+        "round/x",
+        "kept (deleted)",
+    )
+    for name in (*names, "pipe", "\udcff", ".", ""):
+        path = os.path.join(tmp_path, name)
+        assert real_path(path) == os.path.realpath(path)
+    assert real_path("/proc/self/fd/0/..") == os.path.realpath("/proc/self/fd/0/..")

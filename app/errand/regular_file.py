@@ -25,6 +25,25 @@ _KINDS = {
 _SYSTEM_FOLDERS = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr", "/System")
 
 
+def real_path(path: str) -> str:
+    """As `os.path.realpath`, which asks about each component by itself: Linux knows where an open file is."""
+    try:
+        file = os.open(path, os.O_PATH | os.O_CLOEXEC) if sys.platform == "linux" else None
+    except (OSError, ValueError):
+        file = None
+    if file is not None:
+        try:
+            found = os.readlink(f"/proc/self/fd/{file}")
+        except OSError:  # without /proc
+            found = ""
+        finally:
+            os.close(file)
+        # Not the file of a socket or a pipe, nor one whose name was removed meanwhile, to which the kernel adds a word.
+        if found.startswith("/") and not found.endswith(" (deleted)"):
+            return found
+    return os.path.realpath(path)
+
+
 class NotRegularFile(OSError):
     """A folder, a pipe, a device, a socket, or a link where links are not followed."""
 

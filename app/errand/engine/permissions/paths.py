@@ -10,6 +10,7 @@ from errand.engine.core.file_names import is_protected, is_secret
 from errand.engine.permissions import windows_paths
 from errand.engine.permissions.verdict import Finding, ask, deny
 from errand.paths import USER_SKILLS
+from errand.regular_file import real_path
 
 PathOperation = Literal["read", "list", "search", "write", "patch", "create_dir", "delete"]
 CLOSED_SYSTEM = ("/etc", "/sys", "/proc", "/boot")
@@ -37,7 +38,7 @@ class Places:
     @cached_property
     def roots(self) -> tuple[str, ...]:
         """The workspace as it was named, and where it really is."""
-        return tuple(dict.fromkeys((os.path.normpath(self.workspace), os.path.realpath(self.workspace))))
+        return tuple(dict.fromkeys((os.path.normpath(self.workspace), real_path(self.workspace))))
 
     def real(self, path: str) -> str:
         """Where a path really is; for the workspace, which is looked up once, without asking the system again."""

@@ -70,7 +70,7 @@ def decide(
     asked about.
     """
     try:
-        places = _places(str(workspace), private, str(home or Path.home()), denied)
+        places = _places(str(workspace), private, str(home or os.path.expanduser("~")), denied)
         decision = _decide(access, _Terms(approve, granted, denied, places, private))
     except _BROKEN:
         return unchecked(approve, "it could not be checked because of an error")

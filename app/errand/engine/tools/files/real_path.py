@@ -13,6 +13,7 @@ from pathlib import Path
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.files.quoted_name import quoted, unquoted
 from errand.engine.tools.plain_text import is_text
+from errand.regular_file import real_path
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 # The longest path that Linux takes, PATH_MAX; resolving one of a million characters takes minutes.
@@ -34,7 +35,7 @@ def resolve(path: str, context: ToolContext, *, must_be_text: bool = True) -> Pa
     if path == "~" or path.startswith("~/"):
         path = context.environment.get("HOME", "~") + path[1:]
     try:
-        found = os.path.realpath(context.workspace / path)
+        found = real_path(os.path.join(context.workspace, path))
         if must_be_text and not is_text(found):  # also if a link points there
             raise ToolError(
                 f"{quoted(path[:200])} is or leads to a name that is not UTF-8. It can be read, listed and searched "
