@@ -63,18 +63,21 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
     name = os.fspath(folder)
     if _hanging[name] >= _MOST_HANGING:
         raise FolderNotAnswering(name, 0)
-    result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[T] = loop.create_future()
     context = copy_context()  # as asyncio.to_thread does
     _free_thread().jobs.put(lambda: context.run(hand_over, work, result, lambda: _count_hanging(name, -1)))
-    limit = asyncio.timeout(within_s)
+
+    def give_up() -> None:
+        if not result.done():
+            _count_hanging(name, 1)
+            result.set_exception(FolderNotAnswering(name, within_s))
+
+    limit = loop.call_later(within_s, give_up)
     try:
-        async with limit:
-            return await result
-    except TimeoutError as error:
-        if not limit.expired():
-            raise  # the work's own
-        raise FolderNotAnswering(name, within_s) from error
+        return await result
     finally:
+        limit.cancel()
         if result.cancelled():  # its thread works on
             _count_hanging(name, 1)
 
