@@ -73,4 +73,6 @@ def from_json(text: str, shape: type[T]) -> T:
 def to_text(moment: datetime) -> str:
     """UTC in a fixed width, so that texts sort like times."""
     assert moment.tzinfo is not None, "times are aware"
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    # Without a zone it takes half the time, and a step of a task writes ten of them.
+    return f"{in_utc.replace(tzinfo=None).isoformat(timespec='microseconds')}+00:00"
