@@ -26,6 +26,7 @@ class OutputCapture:
         self._descriptor: int | None = None
         self._written = 0
         self._problem = ""
+        self._final: str | None = None
         self.total = 0
 
     @property
@@ -56,9 +57,12 @@ class OutputCapture:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+        self._final = self.text()
 
     def text(self) -> str:
         """The captured output as clean text; says how much is omitted and where the rest is."""
+        if self._final is not None:
+            return self._final
         if not self._head:
             text = self._clean(bytes(self._tail))
             return f"{text}\n[not plain text{self._place('its bytes are in')}]" if self._written else text
