@@ -20,6 +20,7 @@ _PAUSE_S = 0.002
 
 _NEWEST = "SELECT (SELECT value FROM meta WHERE name = 'epoch'), (SELECT coalesce(max(sequence), 0) FROM events)"
 _EMPTY_ACCEPTED = "anew"
+_NOTE_PAUSE_S = 0.1
 
 
 def open_to_read(file: Path) -> sqlite3.Connection:
@@ -180,22 +181,26 @@ class Loss:
 class NewestEventNote:
     """A note file beside a database with its epoch and its newest event. Written without waiting for the disk.
 
-    At most one write per iteration of the event loop. After a crash or a power cut the note may be older than the
-    database. There is no note if it cannot be written, or for an in-memory database.
+    At most ten writes a second. After a crash or a power cut the note may be older than the database. There is no note
+    if it cannot be written, or for an in-memory database.
     """
 
     def __init__(self, database: Path | None, epoch: str) -> None:
         self._epoch = epoch
         self._file: int | None = None
         self._unwritten: int | None = None
+        self._next_at = 0.0
         with suppress(OSError):
             if database is not None:
                 self._file = os.open(_note(database), os.O_RDWR | os.O_CREAT, 0o600)
 
     def write(self, sequence: int) -> None:
-        """Record the number at the end of this iteration of the event loop."""
+        """Record the number, in the next iteration of the event loop or a moment after the last one was recorded."""
         if self._unwritten is None and self._file is not None:
-            asyncio.get_running_loop().call_soon(self._write)
+            loop = asyncio.get_running_loop()
+            at = max(loop.time(), self._next_at)
+            self._next_at = at + _NOTE_PAUSE_S
+            loop.call_at(at, self._write)
         self._unwritten = sequence
 
     def close(self) -> None:
