@@ -2,10 +2,11 @@
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from errand.protocol.tasks import Task
 from errand.window.rows.row import TaskEndRow
+from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel
 from errand.window.widgets.status_dot import dot_state
 from tests.support.protocol_events import ended
@@ -48,3 +49,14 @@ def test_refused_calls_are_counted_beside_a_successful_end(show: MakeRowView) ->
     row_view = show(TaskEndRow("end", unfinished(completion="replied", refused_calls=2, acting_calls=1)))
     assert row_view.accessibleName() == "Task complete"
     assert any("2 calls not allowed" in label.accessibleName() for label in row_view.findChildren(ElidedLabel))
+
+
+def test_in_a_narrow_column_the_title_is_whole_and_the_review_an_icon(show: MakeRowView, actions: KeptActions) -> None:
+    actions.changes.files = 12
+    row_view = show(TaskEndRow("end", ended(summary="All is done."), retry_id="node_1"))
+    assert part(row_view, QPushButton, "Review 12 files").isVisible()
+    row_view.resize(230, row_view.height())
+    title = next(label for label in row_view.findChildren(QLabel) if label.text() == "Task complete")
+    assert title.width() >= title.sizeHint().width()
+    part(row_view, IconButton, "Review 12 files").click()
+    assert actions.changes.reviewed == [("task_1", "")]

@@ -50,6 +50,10 @@ def test_a_narrow_line_leaves_out_who_approved_before_it_shortens_the_command(sh
     line.resize(420, line.height())
     assert line.drawn[-1] == "1.2 s"
     assert "approved by you" in line.accessibleName()
+    failed = tool("shell", {"command": "python3 -m unittest -q"}, "", summary="exit 128", details={"duration_ms": 1210})
+    line = _line(show(failed))
+    line.resize(300, line.height())
+    assert line.drawn[-1] == "exit 128"
 
 
 @pytest.mark.parametrize(

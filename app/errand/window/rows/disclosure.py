@@ -20,14 +20,15 @@ _LEAST = 220
 class LinePart:
     """A part of the line; `colour` is a token. A part with `elides` is elided if the line is too narrow.
 
-    A part with `drops` is left out before the others are elided to fewer than some thirty characters.
+    Parts with `drops` are left out before the others are elided to fewer than some thirty characters, those with 1
+    before those with 2.
     """
 
     text: str
     colour: str = "muted"
     mono: bool = False
     elides: bool = False
-    drops: bool = False
+    drops: int = 0
 
 
 def hit_count_parts(count: int) -> list[LinePart]:
@@ -115,15 +116,20 @@ class DisclosureButton(QAbstractButton):
         tokens = self._theme.tokens
         available = self.width() - 2 * tokens.icon_small - 4 * tokens.space_close
         widths = self._shares(self._pieces, available)
+        for dropped in sorted({piece.drops for piece in self._pieces if piece.drops}):
+            if not self._is_narrow(widths):
+                break
+            kept = iter(self._shares([one for one in self._pieces if not 0 < one.drops <= dropped], available))
+            widths = [0 if 0 < piece.drops <= dropped else next(kept) for piece in self._pieces]
+        return widths
+
+    def _is_narrow(self, widths: list[int]) -> bool:
+        """True if a part that must be seen is elided to a few characters."""
         least = self._theme.pixels(_LEAST)
-        is_narrow = any(
+        return any(
             piece.elides and not piece.drops and width < min(least, self._advance(piece))
             for piece, width in zip(self._pieces, widths, strict=True)
         )
-        if not is_narrow:
-            return widths
-        kept = iter(self._shares([piece for piece in self._pieces if not piece.drops], available))
-        return [0 if piece.drops else next(kept) for piece in self._pieces]
 
     def _shares(self, pieces: Sequence[LinePart], available: int) -> list[int]:
         """The width of each part; of parts with `elides` the longest give way, to the same width."""

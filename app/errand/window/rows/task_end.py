@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from errand.client.display_text import is_unfinished, refused_text, unfinished_text
@@ -79,6 +79,7 @@ class TaskEndView(RowView[TaskEndRow]):
         super().__init__(theme, actions, parent)
         tokens = theme.tokens
         self._row: TaskEndRow | None = None
+        self._has_files = False
         self._icon = QLabel()
         self._title = QLabel()
         self._title.setTextFormat(Qt.TextFormat.PlainText)
@@ -98,7 +99,9 @@ class TaskEndView(RowView[TaskEndRow]):
         self._review.setFont(theme.font(tokens.size_small))
         ShortcutToolTip(self._review, tr("Review the changed files"), "review")
         self._review.clicked.connect(self._on_review_clicked)
+        self._review_icon = self._button("file-diff", "", self._on_review_clicked)
         head.addWidget(self._review)
+        head.addWidget(self._review_icon)
         head.addWidget(self._retry)
         head.addWidget(self._fork)
         self._card = QWidget(self)
@@ -168,6 +171,10 @@ class TaskEndView(RowView[TaskEndRow]):
         self.setAccessibleName(label.text)
         self.update()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_head()
+
     def markdown(self) -> str:
         return (self._row.task.summary or self._row.task.error or "") if self._row else ""
 
@@ -191,13 +198,22 @@ class TaskEndView(RowView[TaskEndRow]):
 
     def _show_review(self) -> None:
         files = self.row_actions.changes.count(self._row.task.id) if self._row is not None else 0
+        had_files, self._has_files = self._has_files, files > 0
         self._review.setText(trn("Review {n} file", "Review {n} files", files))
         self._review.setAccessibleName(self._review.text())
-        was_shown = not self._review.isHidden()
-        self._review.setVisible(files > 0)
-        if was_shown != (files > 0):
+        self._review_icon.set_icon_and_name("file-diff", self._review.text())
+        self._fit_head()
+        if had_files != self._has_files:
             self.resized.emit()
         self._quiet.review.setVisible(files > 0)
+
+    def _fit_head(self) -> None:
+        """In a narrow column the review is an icon, so that the title is whole."""
+        space, icons = self.theme.tokens.space_close, 3 * (self.theme.tokens.icon_small + self.theme.tokens.space_close)
+        parts = self._title.sizeHint().width(), self._totals.minimumSizeHint().width(), self._review.sizeHint().width()
+        is_narrow = self.width() < sum(parts) + icons + 2 * self.theme.tokens.space_wide + len(parts) * space
+        self._review.setVisible(self._has_files and not is_narrow)
+        self._review_icon.setVisible(self._has_files and is_narrow)
 
     def _on_review_clicked(self) -> None:
         if self._row is not None:

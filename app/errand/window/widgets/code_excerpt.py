@@ -154,6 +154,7 @@ class CodeExcerptView(QWidget):
         super().__init__()
         self._most_lines = most_lines
         self._shows_all = False
+        self._words = ("", "")
         self.box = CodeBoxView(theme, name, most_lines=most_lines, diff=diff)
         self._more = push_button("", "quiet")
         self._more.clicked.connect(self._on_clicked)
@@ -162,6 +163,7 @@ class CodeExcerptView(QWidget):
         column.setSpacing(theme.tokens.space_tight)
         column.addWidget(self.box)
         column.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
+        self._more.setMinimumWidth(1)  # a narrow sidebar is not widened by it
         self._more.hide()
         self.box.hidden_changed.connect(self._show_more)
 
@@ -169,6 +171,10 @@ class CodeExcerptView(QWidget):
     def fits(self) -> bool:
         """True if the whole text is visible."""
         return not self.box.hidden_lines
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_words()
 
     def set_text(self, text: str) -> None:
         self._shows_all = False
@@ -180,9 +186,17 @@ class CodeExcerptView(QWidget):
         direction = tr("Show less") if self._shows_all else tr("Show all")
         more = trn("{n} more line", "{n} more lines", hidden)
         words = f"… {more} · {direction}" if hidden else direction
-        self._more.setText(words)
+        self._words = (words, direction)
+        self._fit_words()
         self._more.setAccessibleName(f"{words}: {self.box.accessibleName()}")
         self._more.setVisible(self._shows_all or hidden > 0)
+
+    def _fit_words(self) -> None:
+        """What it does alone, where there is no room for the number of lines."""
+        whole, short = self._words
+        self._more.setText(whole)
+        if self._more.sizeHint().width() > self.width():
+            self._more.setText(short)
 
     def _on_clicked(self) -> None:
         self._shows_all = not self._shows_all

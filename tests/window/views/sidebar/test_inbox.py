@@ -250,3 +250,17 @@ async def test_interrupted_tasks_have_a_section_and_are_resumed_together(
     next(button for button in inbox.findChildren(QPushButton) if button.text() == "Resume all").click()
     assert sorted(resumed) == ["t1", "t2"]
     assert [one.id for one in stores.tasks.running()] == ["t3"]
+
+
+async def test_a_long_change_does_not_make_an_entry_wider_than_the_sidebar(
+    engine: EngineServer, inbox: InboxView
+) -> None:
+    assert APPROVAL.approval is not None
+    preview = "--- a\n+++ a\n@@ -0,0 +1,40 @@\n" + "".join(f"+line {number}\n" for number in range(40))
+    long = msgspec.structs.replace(APPROVAL.approval, preview=preview)
+    await ask(engine, inbox, msgspec.structs.replace(APPROVAL, approval=long))
+    (row,) = inbox.rows
+    reach(row)
+    assert row.minimumSizeHint().width() < 220
+    names = [button.text() for button in row.findChildren(QPushButton) if button.isVisible()]
+    assert "Show all" in names or any(name.endswith("Show all") for name in names)

@@ -6,9 +6,11 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from errand.protocol.usage import Usage, UsageRow
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.table import UsageTableView
 
+_LONG = "acme-gateway/scribe-large-2026"
 _ARROW = 14  # pixels at the left of a heading
 
 
@@ -27,6 +29,17 @@ def test_the_arrow_points_down_when_the_largest_is_on_top(
     widths = _inked(head.viewport().grab(place).toImage())
     points_down = widths[0] > widths[-1]
     assert points_down == (order is Qt.SortOrder.DescendingOrder), widths
+
+
+def test_the_names_of_models_have_room(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
+    table = UsageTableView(theme)
+    qtbot.addWidget(table)
+    table.show_rows((UsageRow(by="model", key="m", title=_LONG, usage=Usage(), turns=1, tasks=1),), "Model")
+    table.resize(800, 300)
+    table.show()
+    qapp.processEvents()
+    wanted = table.fontMetrics().horizontalAdvance(_LONG)
+    assert table.columnWidth(0) > wanted
 
 
 def _inked(image: QImage) -> list[int]:

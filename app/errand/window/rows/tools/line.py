@@ -41,7 +41,7 @@ def line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     is_running, done = escape_hidden_line(tr(display.running)), escape_hidden_line(tr(display.done))
     if row.sub_agent is not None and (row.sub_agent.ended_at is not None or result is None or not result.is_error):
         return _sub_agent_line(row.sub_agent, icon, target)
-    settled = [replace(part, drops=True) for ask in row.settled for part in _separated(settled_words(ask), "muted")]
+    settled = [replace(part, drops=1) for ask in row.settled for part in _separated(settled_words(ask), "muted")]
     not_begun = target or [LinePart(is_running)]
     if row.state == "asks":
         asks = _separated(tr("waiting for your approval"), "waiting")
@@ -161,4 +161,4 @@ def _separated(text: str, tint: str) -> list[LinePart]:
 def _time(result: ToolResultBlock) -> list[LinePart]:
     if result.facts is None or result.facts.duration_ms is None:
         return []
-    return [LinePart("·"), LinePart(duration(result.facts.duration_ms / 1000))]
+    return [LinePart("·", drops=2), LinePart(duration(result.facts.duration_ms / 1000), drops=2)]

@@ -44,7 +44,7 @@ _PERIODS: tuple[tuple[int | None, str], ...] = (
     (None, tr("All")),
 )
 _TABLES = (tr("By model"), tr("By conversation"))
-_WIDTH, _HEIGHT = 860, 680
+_WIDTH, _HEIGHT = 960, 680
 _COPY = tr("Copy as CSV")
 _EMPTY = tr("See what your tasks use: cost and tokens by day, model and conversation.")
 _EMPTY_PERIOD = tr("No usage in this period. Choose a longer one above.")

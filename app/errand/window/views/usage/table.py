@@ -11,7 +11,7 @@ from errand.window.theme.theme import Theme
 
 _ROOT = QModelIndex()
 _Index = QModelIndex | QPersistentModelIndex
-_COLUMNS = (tr("Cost"), tr("Input tokens"), tr("Cached"), tr("Output tokens"), tr("Turns"), tr("Tasks"))
+_COLUMNS = (tr("Cost"), tr("Input"), tr("Cached"), tr("Output"), tr("Turns"), tr("Tasks"))
 _TOKENS = (2, 4)
 _NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _WORDS = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
