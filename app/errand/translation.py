@@ -117,3 +117,8 @@ def _system_language() -> str:
 
         return (locale.getlocale()[0] or _ENGLISH).partition(".")[0]
     return _ENGLISH
+
+
+def uncapitalised(text: str) -> str:
+    """A label as a part of a longer line; as it is in German, whose nouns keep their capital."""
+    return text if chosen() == "de" else f"{text[:1].lower()}{text[1:]}"

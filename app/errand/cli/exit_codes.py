@@ -2,7 +2,7 @@
 
 import msgspec
 
-from errand.client.display_text import is_unfinished
+from errand.client.texts.tasks import is_unfinished
 from errand.protocol.base import JsonObject
 from errand.protocol.tasks import Task
 from errand.translation import tr

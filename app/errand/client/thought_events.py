@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from errand.client.display_text import is_unfinished, unfinished_text
+from errand.client.texts.tasks import is_unfinished, unfinished_text
 from errand.protocol import events as told
 from errand.protocol.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node

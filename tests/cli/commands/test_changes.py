@@ -7,7 +7,7 @@ import msgspec
 from errand.cli.commands.changes import format_changes
 from errand.cli.terminal.style import PLAIN
 from errand.cli.terminal.text import columns, wrapped
-from errand.client.display_text import CHANGES_NOT_SEEN
+from errand.client.texts.changes import CHANGES_NOT_SEEN
 from errand.protocol.changes import ChangedFile, ChangedStep, TaskChanges
 
 NOTE = wrapped(CHANGES_NOT_SEEN, 80).splitlines()

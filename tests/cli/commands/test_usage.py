@@ -6,7 +6,7 @@ import msgspec
 
 from errand.cli.commands.usage import format_usage
 from errand.cli.terminal.style import PLAIN
-from errand.client.display_text import period_of, unpriced_text
+from errand.client.texts.usage import period_of, unpriced_text
 from errand.protocol.usage import Usage, UsageReportParams, UsageReportResult, UsageRow
 
 

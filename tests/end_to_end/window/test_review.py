@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
-from errand.client.display_text import REDO_PREVIEW
+from errand.client.texts.changes import REDO_PREVIEW
 from errand.window.views.review.review_panel import ReviewPanelView
 from tests.engine.checkpoints.parts import work_in
 from tests.support.command_line import Errand

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton
 
-from errand.client.display_text import summary_text
+from errand.client.texts.context import summary_text
 from errand.protocol.blocks import SummaryBlock
 from errand.window.rows.base import RowView
 from errand.window.rows.disclosure import DisclosureButton

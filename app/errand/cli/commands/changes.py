@@ -13,9 +13,9 @@ from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, plain, wrapped
 from errand.client.connection import Connection
-from errand.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW, file_state_text
 from errand.client.launch import connect
 from errand.client.patch import patch_of
+from errand.client.texts.changes import CHANGES_NOT_SEEN, REDO_PREVIEW, file_state_text
 from errand.paths import Paths
 from errand.protocol.changes import (
     CHANGE_DIFF,

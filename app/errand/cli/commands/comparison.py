@@ -20,9 +20,9 @@ from errand.cli.rendering.screen import ShownMessage, TextScreen
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id, side_by_side, usage_line
 from errand.client.connection import Connection
-from errand.client.display_text import is_unfinished, unfinished_text
 from errand.client.launch import connect
 from errand.client.number_format import duration, money, tokens
+from errand.client.texts.tasks import is_unfinished, unfinished_text
 from errand.paths import Paths
 from errand.protocol.blocks import TextBlock, ToolCallBlock
 from errand.protocol.comparisons import (

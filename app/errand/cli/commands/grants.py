@@ -16,8 +16,8 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.client.rule_text import covered_line, covered_summary, grant_text, rule_words
 from errand.client.safe_text import escape_hidden
+from errand.client.texts.rules import covered_line, covered_summary, grant_text, rule_words
 from errand.paths import Paths
 from errand.protocol.asks import (
     GRANT_ADD,

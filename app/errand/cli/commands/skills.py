@@ -13,7 +13,7 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.client.skill_text import file_lines, origin_text, source_text, text_parts
+from errand.client.texts.skills import file_lines, origin_text, source_text, text_parts
 from errand.paths import Paths
 from errand.protocol.skills import (
     SKILL_ENABLE,

@@ -18,9 +18,9 @@ from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import columns, one_line, plain, short_path
 from errand.client.connection import Connection
-from errand.client.display_text import PARTS, PROMPT_PARTS, part_items_text
 from errand.client.launch import connect
 from errand.client.number_format import file_size
+from errand.client.texts.context import CONTEXT_PARTS, PROMPT_PARTS, part_items_text
 from errand.notice_text import prompt_remark_text
 from errand.paths import Paths
 from errand.protocol.context import (
@@ -87,7 +87,7 @@ def format_context(found: ContextExplainResult, style: Style, width: int) -> lis
 
 def _share(share: ContextShare, prompt: Sequence[PromptShare]) -> list[tuple[str, str]]:
     """A part; for the system prompt also its own parts."""
-    name, items = PARTS[share.part], part_items_text(share.part, share.items)
+    name, items = CONTEXT_PARTS[share.part], part_items_text(share.part, share.items)
     whole = f"{share.tokens:,}", f"{name} ({items})" if items else name
     return [whole, *map(_prompt_part, prompt)] if share.part == "system" else [whole]
 
@@ -98,7 +98,7 @@ def _prompt_part(part: PromptShare) -> tuple[str, str]:
 
 
 def _item(item: ContextItem) -> tuple[str, str]:
-    return f"{item.tokens:,}", f"{PARTS[item.part]}: {item.text}"
+    return f"{item.tokens:,}", f"{CONTEXT_PARTS[item.part]}: {item.text}"
 
 
 def _rows(rows: Sequence[tuple[str, str]], width: int) -> list[str]:

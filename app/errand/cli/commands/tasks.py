@@ -20,8 +20,8 @@ from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import columns, indent, one_line, padded, plain, short_id, time_ago, usage_line
 from errand.client.connection import Connection
-from errand.client.display_text import is_unfinished
 from errand.client.launch import connect
+from errand.client.texts.tasks import is_unfinished
 from errand.paths import Paths
 from errand.protocol.tasks import (
     TASK_LIST,

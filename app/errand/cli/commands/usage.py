@@ -9,9 +9,9 @@ from errand.cli.options import CommandOptions, Flag, Option
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import columns, one_line
-from errand.client.display_text import period_of, unpriced_text
 from errand.client.launch import connect
 from errand.client.number_format import money, token_count
+from errand.client.texts.usage import period_of, unpriced_text
 from errand.paths import Paths
 from errand.protocol.usage import USAGE_REPORT, UsageKey, UsageReportResult, UsageRow
 from errand.translation import tr

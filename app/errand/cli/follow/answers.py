@@ -9,7 +9,7 @@ from errand.cli.rendering.asks import NOBODY
 from errand.cli.rendering.typed_answers import AskInput, InvalidReply
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
-from errand.client.display_text import subject_text
+from errand.client.texts.asks import subject_text
 from errand.protocol.asks import SKIP, Ask, AskAnswerParams
 from errand.translation import tr
 

@@ -9,8 +9,8 @@ from errand.cli.rendering.screen import TextScreen
 from errand.cli.rendering.typed_answers import AskInput, InvalidReply
 from errand.cli.terminal.text import short_id
 from errand.client.connection import Connection
-from errand.client.display_text import APPROVAL_MODES, approval_mode_text, approve_mode, is_bounded
 from errand.client.errors import CallError
+from errand.client.texts.task_options import APPROVAL_MODES, approval_mode_text, approve_mode, is_bounded
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.base import EmptyParams
 from errand.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams

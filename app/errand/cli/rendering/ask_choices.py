@@ -4,11 +4,11 @@ import re
 import string
 
 from errand.cli.terminal.text import columns, wrapped
-from errand.client.ask_text import choice_text
-from errand.client.display_text import limit_unit, more_text, uncapitalised
-from errand.client.rule_text import REMEMBERED
+from errand.client.texts.asks import choice_text
+from errand.client.texts.limits import limit_unit, more_text
+from errand.client.texts.rules import REMEMBERED
 from errand.protocol.asks import Approval, Ask, ReachedLimit, Remember
-from errand.translation import tr
+from errand.translation import tr, uncapitalised
 
 # How long and where an approval holds, by the letter that allows more than one call.
 SCOPES: dict[str, Remember] = {"c": "conversation", "w": "workspace", "p": "workspace", "u": "user"}

@@ -6,12 +6,12 @@ from errand.cli.rendering.ask_choices import choices_by_label
 from errand.cli.rendering.tool_calls import whole_diff_lines
 from errand.cli.terminal.style import PLAIN, Style
 from errand.cli.terminal.text import columns, escape_hidden, escape_hidden_line, one_line, plain, short_path, wrapped
-from errand.client.ask_text import asked_text, choice_text
-from errand.client.display_text import deadline_text, limit_amount_text, settled_text, subject_text, uncapitalised
-from errand.client.effect_text import EffectKind, effect_of
-from errand.client.rule_text import REMEMBERED
+from errand.client.texts.asks import asked_text, choice_text, deadline_text, settled_text, subject_text
+from errand.client.texts.effects import EffectKind, effect_of
+from errand.client.texts.limits import limit_amount_text
+from errand.client.texts.rules import REMEMBERED
 from errand.protocol.asks import Approval, Ask, GrantOffer, Risk, UnknownCall
-from errand.translation import tr, trn
+from errand.translation import tr, trn, uncapitalised
 
 _RISKS: dict[Risk, str] = {"low": tr("low risk"), "medium": tr("medium risk"), "high": tr("high risk, look closely")}
 _MOST_PATHS = 10

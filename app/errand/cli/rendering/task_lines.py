@@ -2,8 +2,8 @@
 
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import cut, indent, one_line, usage_line
-from errand.client.display_text import is_unfinished, refused_text, unfinished_text
 from errand.client.safe_text import escape_hidden_line
+from errand.client.texts.tasks import is_unfinished, refused_text, unfinished_text
 from errand.protocol.tasks import Task, TaskStopReason
 from errand.translation import tr
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import columns, cut, escape_hidden, one_line, short_path, wrapped
-from errand.client.display_text import todo_text, without_file_names
 from errand.client.number_format import duration
 from errand.client.safe_text import escape_hidden_line, output_text
+from errand.client.texts.tasks import todo_text
+from errand.client.texts.tool_calls import without_file_names
 from errand.protocol.blocks import CallDisplay, ImageBlock, ResultFacts, ToolCallBlock, ToolResultBlock
 from errand.protocol.tasks import TodoItem
 from errand.translation import tr

@@ -10,13 +10,11 @@ from errand.cli.rendering.tool_calls import format_result, format_running, todo_
 from errand.cli.terminal.markdown import MarkdownStream
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import one_line, plain, short_id, usage_line, wrapped
-from errand.client.display_text import (
-    content_of,
-    engine_message_text,
-    summary_text,
-)
 from errand.client.number_format import moment_text, time_left
 from errand.client.safe_text import escape_hidden_line
+from errand.client.texts.context import summary_text
+from errand.client.texts.messages import engine_message_text
+from errand.client.texts.tool_calls import content_of
 from errand.notice_text import leftovers_text, notice_text, recall_title
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import (

@@ -15,7 +15,7 @@ from errand.cli.rendering.ask_choices import (
 )
 from errand.cli.rendering.asks import full_text, unknown_command_text
 from errand.cli.terminal.text import plain
-from errand.client.display_text import limit_after, limit_amount_text, limit_unit, new_limit
+from errand.client.texts.limits import limit_after, limit_amount_text, limit_unit, new_limit
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, ReachedLimit
 from errand.translation import tr
 

@@ -4,9 +4,9 @@ from functools import partial
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from errand.client.display_text import speaker_text
 from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
+from errand.client.texts.messages import speaker_text
 from errand.notice_text import recall_title, recalled_text
 from errand.protocol.blocks import RecalledEntry
 from errand.translation import decimal, tr, trn

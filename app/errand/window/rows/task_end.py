@@ -7,9 +7,9 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from errand.client.display_text import is_unfinished, refused_text, unfinished_text
 from errand.client.number_format import task_totals
 from errand.client.safe_text import plain
+from errand.client.texts.tasks import is_unfinished, refused_text, unfinished_text
 from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeKind
 from errand.protocol.tasks import Task

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from errand.client.ask_text import asked_text
 from errand.client.safe_text import escape_hidden_line
+from errand.client.texts.asks import asked_text
 from errand.protocol.asks import (
     ASK_ANSWER,
     GRANT_REVOKE,

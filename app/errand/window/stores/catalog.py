@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
-from errand.client.display_text import is_bounded
+from errand.client.texts.task_options import is_bounded
 from errand.protocol.agents import (
     PERSONALITY_DELETE,
     PERSONALITY_LIST,

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from errand.client.ask_text import asked_text
-from errand.client.display_text import is_unfinished, more_text, subject_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
+from errand.client.texts.asks import asked_text, subject_text
+from errand.client.texts.limits import more_text
+from errand.client.texts.tasks import is_unfinished
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.tasks import Task
 from errand.redaction import redact

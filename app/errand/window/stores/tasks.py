@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, Signal
 
-from errand.client.display_text import is_unfinished, tool_activity, unfinished_text
+from errand.client.texts.tasks import is_unfinished, tool_activity, unfinished_text
 from errand.protocol.tasks import Task
 from errand.translation import tr
 from errand.window.stores.window_state import WindowStateStore

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from errand.client.display_text import period_of
+from errand.client.texts.usage import period_of
 from errand.protocol.context import CONTEXT_EXPLAIN, ContextExplainParams, ContextExplainResult
 from errand.protocol.tasks import Task
 from errand.protocol.usage import USAGE_REPORT, UsageReportResult

@@ -7,7 +7,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from errand.client.display_text import is_unfinished
+from errand.client.texts.tasks import is_unfinished
 from errand.protocol.tasks import Task
 from errand.translation import tr
 from errand.window.theme.style import set_tool_tip

@@ -14,10 +14,10 @@ from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain, short_path, time_ago, wrapped
 from errand.client.connection import Connection
-from errand.client.display_text import found_counts_text, import_text
 from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.client.number_format import file_size
+from errand.client.texts.imports import found_counts_text, import_text
 from errand.paths import Paths
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import DATA_FIND, DATA_IMPORT, DataFindResult, DataImportParams, FoundSessions

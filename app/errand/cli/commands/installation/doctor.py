@@ -23,11 +23,11 @@ from errand.cli.terminal.style import PLAIN
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import wrapped
 from errand.client.connection import Connection
-from errand.client.display_text import sandbox_text
 from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from errand.client.launch import connect, has_engine
 from errand.client.number_format import file_size
 from errand.client.shutdown import shut_down
+from errand.client.texts.task_options import sandbox_text
 from errand.paths import Paths
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import DATA_SUMMARY

@@ -9,7 +9,7 @@ from errand.cli.lookup import find_message
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden, one_line
 from errand.client.connection import Connection
-from errand.client.forget_text import forgotten_text, remarks, removed_parts
+from errand.client.texts.forgetting import forgotten_text, remarks, removed_parts
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import (
     MEMORY_FORGET,

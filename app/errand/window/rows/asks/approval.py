@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.effect_text import effect_of
 from errand.client.patch import patch_of_diff
 from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.client.texts.effects import effect_of
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, Risk
 from errand.translation import tr, trn
 from errand.window.rows.asks.ask_card import AskCard, show_digit

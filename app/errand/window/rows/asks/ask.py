@@ -7,9 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.ask_text import asked_text, choice_text
-from errand.client.display_text import subject_text
 from errand.client.safe_text import plain
+from errand.client.texts.asks import asked_text, choice_text, subject_text
 from errand.protocol.asks import Ask, AskAnswerParams, AskKind
 from errand.translation import tr
 from errand.window.rows.asks.approval import ApprovalCard

@@ -7,11 +7,11 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.ask_text import asked_text, choice_text
-from errand.client.display_text import deadline_text, limit_amount_text, settled_text
 from errand.client.number_format import clock_time, short_day
-from errand.client.rule_text import REMEMBERED, offer_text
 from errand.client.safe_text import plain
+from errand.client.texts.asks import asked_text, choice_text, deadline_text, settled_text
+from errand.client.texts.limits import limit_amount_text
+from errand.client.texts.rules import REMEMBERED, offer_text
 from errand.protocol.asks import Ask
 from errand.translation import tr
 from errand.window import CLIENT_NAME

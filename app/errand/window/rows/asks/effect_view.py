@@ -7,7 +7,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor, QFont, QSyntaxHighlighter, QTextCharFormat, QTextDocument
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from errand.client.effect_text import Effect
+from errand.client.texts.effects import Effect
 from errand.translation import tr
 from errand.window.theme.theme import Theme
 from errand.window.widgets.code_excerpt import CodeExcerptView

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
-from errand.client.display_text import limit_after
+from errand.client.texts.limits import limit_after
 from errand.protocol.asks import Ask, AskAnswerParams, ReachedLimit
 from errand.protocol.tasks import LimitKind
 from errand.translation import decimal, tr

@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from errand.client.rule_text import REMEMBERED, offer_text
 from errand.client.safe_text import escape_hidden_line
+from errand.client.texts.rules import REMEMBERED, offer_text
 from errand.protocol.asks import GrantOffer, GrantScope
 from errand.translation import tr
 from errand.window.theme.style import focus_by_keys, push_button

@@ -8,9 +8,9 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from errand.client.display_text import content_of
 from errand.client.patch import patch_of_diff
 from errand.client.safe_text import escape_hidden, output_text
+from errand.client.texts.tool_calls import content_of
 from errand.protocol.base import JsonValue
 from errand.protocol.blocks import ToolCallBlock
 from errand.translation import tr

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from errand.client.display_text import tool_activity
 from errand.client.number_format import duration, money, running_time
 from errand.client.safe_text import escape_hidden_line
+from errand.client.texts.tasks import tool_activity
 from errand.protocol.blocks import CallDisplay, ToolIcon, ToolResultBlock
 from errand.protocol.tasks import CallProgress, Task
 from errand.translation import tr, trn

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from errand.client.display_text import content_of, engine_message_text
+from errand.client.texts.messages import engine_message_text
+from errand.client.texts.tool_calls import content_of
 from errand.notice_text import leftovers_text, notice_text
 from errand.protocol.asks import Ask, AskKind
 from errand.protocol.blocks import (

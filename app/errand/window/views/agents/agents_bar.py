@@ -6,11 +6,10 @@ from PySide6.QtCore import QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
-from errand.client.display_text import uncapitalised
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import TurnRule, TurnTaking
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.translation import tr, uncapitalised
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.store import ConversationStore

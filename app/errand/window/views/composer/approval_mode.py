@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.display_text import ALL_WARNINGS, approval_mode_text
+from errand.client.texts.task_options import ALL_WARNINGS, approval_mode_text
 from errand.protocol.tasks import ApproveMode
 from errand.translation import tr
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip

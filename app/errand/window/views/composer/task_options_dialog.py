@@ -6,7 +6,8 @@ from dataclasses import replace
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from errand.client.display_text import THINKING_LEVELS, number_of
+from errand.client.texts.limits import number_of
+from errand.client.texts.task_options import THINKING_LEVELS
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import NetworkMode, TaskMode
 from errand.translation import tr

@@ -3,8 +3,8 @@
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from errand.client.display_text import TODO_STATES, current_item, is_all_done, todo_text
 from errand.client.safe_text import escape_hidden_line
+from errand.client.texts.tasks import TODO_STATES, current_item, is_all_done, todo_text
 from errand.protocol.tasks import Task, TodoItem, TodoStatus
 from errand.translation import tr
 from errand.window.rows.disclosure import DisclosureButton, LinePart

@@ -4,8 +4,8 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QListView
 
-from errand.client.display_text import speaker_text
 from errand.client.number_format import day_text
+from errand.client.texts.messages import speaker_text
 from errand.protocol.memory import MemoryItem
 from errand.translation import decimal, tr
 from errand.window.stores.memory import MemoryEntryStore

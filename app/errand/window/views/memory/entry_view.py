@@ -4,11 +4,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextOption
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from errand.client.display_text import speaker_text, uncapitalised
 from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
+from errand.client.texts.messages import speaker_text
 from errand.protocol.memory import MemoryItem, MemoryPreviewForgetResult
-from errand.translation import tr
+from errand.translation import tr, uncapitalised
 from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme

@@ -1,8 +1,8 @@
 """The sentences of memory's window."""
 
-from errand.client.forget_text import forgotten_text, remarks, removed_parts
 from errand.client.number_format import file_size, moment_text
 from errand.client.safe_text import escape_hidden_line, plain
+from errand.client.texts.forgetting import forgotten_text, remarks, removed_parts
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import (
     EmbeddingModel,

@@ -6,8 +6,8 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt,
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from errand.client.display_text import file_state_text
 from errand.client.safe_text import escape_hidden_line
+from errand.client.texts.changes import file_state_text
 from errand.protocol.changes import ChangedFile
 from errand.translation import tr, trn
 from errand.window.theme.style import plain_tool_tip

@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from errand.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW
 from errand.client.safe_text import escape_hidden_line
+from errand.client.texts.changes import CHANGES_NOT_SEEN, REDO_PREVIEW
 from errand.protocol.changes import ChangedFile, ChangeUndoResult, DiffHunk, FileDiff
 from errand.translation import tr, trn
 from errand.window.stores.changes import ChangesStore

@@ -5,9 +5,9 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from errand.client.display_text import sandbox_text
-from errand.client.rule_text import covered_line, covered_summary, grant_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.client.texts.rules import covered_line, covered_summary, grant_text
+from errand.client.texts.task_options import sandbox_text
 from errand.protocol.asks import GRANT_COVERED, Grant, GrantCoveredParams
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS

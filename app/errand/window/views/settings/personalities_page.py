@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.client import personality_file
-from errand.client.display_text import THINKING_LEVELS
 from errand.client.personality_file import free_name, new_personality
+from errand.client.texts.task_options import THINKING_LEVELS
 from errand.protocol.agents import Personality
 from errand.translation import decimal, tr
 from errand.window.stores.catalog import ModelStore, PersonalityStore

@@ -8,7 +8,8 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
-from errand.client.display_text import THINKING_LEVELS, number_of
+from errand.client.texts.limits import number_of
+from errand.client.texts.task_options import THINKING_LEVELS
 from errand.protocol.agents import Color, Personality, ThinkingLevel
 from errand.translation import decimal, tr
 from errand.window.stores.catalog import ModelStore

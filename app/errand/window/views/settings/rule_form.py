@@ -7,7 +7,7 @@ from typing import Literal
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
 
-from errand.client.rule_text import covered_line, covered_summary, rule_words
+from errand.client.texts.rules import covered_line, covered_summary, rule_words
 from errand.protocol.asks import (
     GRANT_ADD,
     GRANT_COVERED,

@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
-from errand.client.skill_text import file_lines, source_text, text_parts
+from errand.client.texts.skills import file_lines, source_text, text_parts
 from errand.protocol.skills import (
     SKILL_INSTALL,
     SKILL_PREVIEW,

@@ -7,7 +7,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
-from errand.client.skill_text import origin_text
+from errand.client.texts.skills import origin_text
 from errand.protocol.skills import (
     SKILL_ENABLE,
     SKILL_LIST,

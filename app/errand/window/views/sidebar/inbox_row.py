@@ -7,11 +7,10 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.ask_text import asked_text, choice_text
-from errand.client.display_text import subject_text, uncapitalised
 from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.client.texts.asks import asked_text, choice_text, subject_text
 from errand.protocol.asks import Approval, Ask, Risk
-from errand.translation import tr, trn
+from errand.translation import tr, trn, uncapitalised
 from errand.window.rows.asks.limit_field import LimitField
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme

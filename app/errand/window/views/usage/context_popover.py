@@ -4,9 +4,10 @@ from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from errand.client.display_text import PARTS, PROMPT_PARTS, limit_name, part_items_text
 from errand.client.number_format import tokens
 from errand.client.safe_text import plain
+from errand.client.texts.context import CONTEXT_PARTS, PROMPT_PARTS, part_items_text
+from errand.client.texts.limits import limit_name
 from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
 from errand.protocol.tasks import DecidedMode, Task
 from errand.translation import grouped, tr, trn
@@ -143,7 +144,7 @@ class ContextPopoverView(QFrame):
         grid.setVerticalSpacing(self._theme.tokens.space_tight)
         grid.setColumnStretch(1, 1)
         for share in found.shares:
-            place, name = grid.rowCount(), PARTS[share.part]
+            place, name = grid.rowCount(), CONTEXT_PARTS[share.part]
             items = part_items_text(share.part, share.items)
             grid.addWidget(_Swatch(self._theme, _COLOURS[share.part]), place, 0)
             grid.addWidget(TextLabel(self._theme, name), place, 1)

@@ -8,8 +8,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QClipboard, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from errand.client.display_text import unpriced_text
 from errand.client.number_format import money, token_count
+from errand.client.texts.usage import unpriced_text
 from errand.protocol.usage import UsageReportResult, UsageRow
 from errand.translation import tr, trn
 from errand.window.stores.usage import UsageStore

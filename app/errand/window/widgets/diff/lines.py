@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import groupby, zip_longest
 from typing import Literal
 
-from errand.client.display_text import without_file_names
 from errand.client.safe_text import escape_hidden
+from errand.client.texts.tool_calls import without_file_names
 from errand.translation import grouped, tr, trn
 
 LineKind = Literal["context", "added", "removed", "fold", "end", "note"]

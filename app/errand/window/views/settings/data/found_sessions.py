@@ -3,10 +3,10 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
-from errand.client.display_text import found_counts_text, import_text
 from errand.client.errors import CallError
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line
+from errand.client.texts.imports import found_counts_text, import_text
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import (
     DATA_FIND,

@@ -9,8 +9,8 @@ from PySide6.QtCore import QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import QColor, QDesktopServices, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from errand.client.display_text import import_text
 from errand.client.number_format import file_size
+from errand.client.texts.imports import import_text
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import (
     DATA_EXPORT,

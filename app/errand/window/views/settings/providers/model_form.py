@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
 
-from errand.client.display_text import number_of
+from errand.client.texts.limits import number_of
 from errand.protocol.settings import Model, ModelSaveParams, Provider
 from errand.translation import tr
 from errand.window.stores.model_choice import model_name

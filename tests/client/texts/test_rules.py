@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from errand.client.rule_text import covered_line, covered_summary, grant_text, offer_text, rule_words
+from errand.client.texts.rules import covered_line, covered_summary, grant_text, offer_text, rule_words
 from errand.protocol.asks import CallVerdict, CoveredCall, Grant, GrantCoveredResult, GrantedCall, GrantOffer
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

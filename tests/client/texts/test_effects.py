@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from errand.client.effect_text import address_parts, effect_of, host_remark
+from errand.client.texts.effects import address_parts, effect_of, host_remark
 from errand.protocol.asks import TYPED
 from tests.support.rows import CODE, FETCH, SERVICE
 

@@ -1,0 +1,66 @@
+"""What a task does, how it ended, and the state of its to-do list."""
+
+from errand.client.safe_text import escape_hidden_line
+from errand.protocol.tasks import Task, TodoItem, TodoStatus
+from errand.translation import tr, trn
+
+TODO_STATES: dict[TodoStatus, str] = {"pending": tr("To do"), "in_progress": tr("In progress"), "done": tr("Done")}
+
+# What an agent does while a call of the tool runs; others are named.
+_TOOL_ACTIVITIES = {
+    "shell": tr("running a command"),
+    "code": tr("working with files"),
+    "web_fetch": tr("fetching a page"),
+    "python": tr("running Python"),
+    "python_inference": tr("asking a model"),
+    "search_memory": tr("searching memory"),
+    "propose_memory": tr("proposing a fact"),
+    "browser": tr("using the browser"),
+    "task": tr("waiting for sub-agents"),
+}
+
+
+def tool_activity(tool: str | None) -> str:
+    """What an agent does that waits for this tool: `running a command`."""
+    if not tool:
+        return tr("using a tool")
+    return _TOOL_ACTIVITIES.get(tool) or tr("using {tool}").format(tool=escape_hidden_line(tool))
+
+
+def is_unfinished(task: Task) -> bool:
+    """True if the task ended without evidence that the work is done."""
+    return task.stop_reason == "completed" and task.completion in ("undeclared", "refused", "cut")
+
+
+def unfinished_text(task: Task) -> str:
+    """The reason, for a task that `is_unfinished`."""
+    match task.completion:
+        case "cut":
+            return tr("Ended: the last reply was cut off")
+        case "refused":
+            return tr("Ended: nothing it tried was allowed")
+        case _:
+            return tr("Ended without confirming that it's done")
+
+
+def refused_text(task: Task) -> str:
+    """The number of refused calls; empty if there are none."""
+    return trn("{n} call not allowed", "{n} calls not allowed", task.refused_calls) if task.refused_calls else ""
+
+
+def is_all_done(items: tuple[TodoItem, ...]) -> bool:
+    return all(item.status == "done" for item in items)
+
+
+def todo_text(items: tuple[TodoItem, ...]) -> str:
+    """How much of a to-do list is done: `3 of 7 done`."""
+    done = sum(item.status == "done" for item in items)
+    if done == len(items):
+        return trn("{n} done", "All {n} done", done)
+    return tr("{done} of {total} done").format(done=done, total=len(items))
+
+
+def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
+    """The step in progress, else the next one; None if all are done."""
+    found = next((item for item in items if item.status == "in_progress"), None)
+    return found or next((item for item in items if item.status == "pending"), None)
