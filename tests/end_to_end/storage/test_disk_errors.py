@@ -37,6 +37,7 @@ async def test_on_a_full_disk_a_task_waits_new_ones_are_refused_reading_goes_on_
                 said = await said_on_stderr(task)
                 refused = await errand.run("run", *MODEL, server.url, "another")
                 listed = await errand.run("tasks")
+                looked = await errand.run("doctor")
                 assert not (workspace / "made.txt").exists()
             done = await rest(task)
             asked = len(server.requests)
@@ -45,6 +46,7 @@ async def test_on_a_full_disk_a_task_waits_new_ones_are_refused_reading_goes_on_
     assert refused.code == 1
     assert "Not saved: The disk is full" in refused.err
     assert listed.code == 0 and "go on when you can" in listed.out
+    assert looked.code == 1 and "Errand saves nothing with less than 0.1 GB" in " ".join(looked.out.split())
     assert done.code == 0, done.err
     assert "All is saved." in done.out
     assert "the tasks continue" in done.err

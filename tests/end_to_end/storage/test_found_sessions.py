@@ -125,7 +125,9 @@ async def test_a_session_of_several_files_counts_even_if_the_newest_of_them_says
 ) -> None:
     home = {"HOME": str(tmp_path)}
     chats = tmp_path / ".gemini" / "tmp" / "work" / "chats"
-    shutil.copytree(_REAL / "gemini" / "work" / "chats", chats)
+    chats.mkdir(parents=True)
+    for file in (_REAL / "gemini" / "work" / "chats").glob("*-bc54ec71.jsonl"):
+        shutil.copy(file, chats)
     os.utime(chats / "session-2026-11-23T19-07-bc54ec71.jsonl", (1_000_000_000, 1_000_000_000))
     (found,) = _found((await own_errand.run("import", "--json", variables=home)).out)
     taken = await own_errand.run("import", "--yes", variables=home)

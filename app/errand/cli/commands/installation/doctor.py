@@ -183,6 +183,8 @@ def _folder(home: Path) -> Finding:
         )
     free = shutil.disk_usage(home).free
     text = tr("{home}, {free} free").format(home=home, free=file_size(free))
+    if free < 100_000_000:
+        return Finding("bad", "data", text, tr("Free up disk space: Errand saves nothing with less than 0.1 GB."))
     if free < 500_000_000:
         return Finding("could_be_better", "data", text, tr("Free up disk space: less than 0.5 GB is left."))
     if sys.platform != "win32" and home.stat().st_mode & 0o077:

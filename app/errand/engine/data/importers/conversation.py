@@ -106,10 +106,11 @@ class Chain:
     def result(self, block: Block, at: datetime | None) -> None:
         self._add("tool_result", (block,), at, "")
 
-    def summary(self, text: str, at: datetime | None, model: str = "") -> None:
-        """What the program told the model in place of all that was said before."""
+    def summary(self, text: str, at: datetime | None, model: str = "", until: str | None = None) -> None:
+        """What the program told the model in place of all that was said before, or `until` this node."""
         if text.strip() and self.last_id is not None:
-            self._add("system", (SummaryBlock(text=text, until_id=self.last_id, nodes=self._count),), at, model)
+            block = SummaryBlock(text=text, until_id=until or self.last_id, nodes=self._count)
+            self._add("system", (block,), at, model)
 
     def take_back(self, summary: str) -> None:
         """Remove the agent's last text if the summary ends with it: it was the reply to the program's own request."""

@@ -6,7 +6,8 @@ the model gets from now on; `$rewindTo`, which removes a message and all after i
 messages without times and calls, and leaves out those that had no answer: the first record of a message applies. A
 reply holds its calls with their results; messages of the user with `functionResponse` repeat those. A sub-agent has a
 file of its own in a folder named after its caller's id; the call that started it has its id. What a person ran with
-`!` is a message of the user in the program's words.
+`!` is a message of the user in the program's words. After `/compress` the messages of `$set` are the summary, a reply
+that only acknowledges it, and what was kept, as copies with other ids.
 """
 
 import re
@@ -105,12 +106,17 @@ def read(lines: Documents, context: ImportContext) -> Iterator[ForeignConversati
 
 
 class _Session:
-    """`_messages` are the raw records by id, in the order of the session."""
+    """`_messages` are the raw records by id, in the order of the session.
+
+    `_copies` are ids of messages that repeat others after a summary, `_kept` the first of them by the summary's id.
+    """
 
     def __init__(self, context: ImportContext) -> None:
         self._context = context
         self._head = _Head()
         self._messages: dict[str, bytes] = {}
+        self._copies: set[str] = set()
+        self._kept: dict[str, bytes] = {}
 
     def add_line(self, data: bytes) -> None:
         line = self._context.record(data, _Line, "records")
@@ -139,10 +145,20 @@ class _Session:
             summary=head.summary or before.summary,
             directories=head.directories or before.directories,
         )
+        summary_id, follows = "", 0
         for message in head.messages or ():
             line = self._context.record(message, _Line, "messages")
-            if line is not None and line.id is not None:
-                self._messages.setdefault(line.id, bytes(message))
+            if line is None or line.id is None or line.id in self._messages or line.id in self._copies:
+                continue
+            if summary_id:
+                self._copies.add(line.id)
+                follows += 1
+                if follows > 1:  # the first one acknowledges the summary
+                    self._kept.setdefault(summary_id, bytes(message))
+                continue
+            self._messages[line.id] = bytes(message)
+            if _SUMMARY.encode() in bytes(message) and self._text_of(message)[1].startswith(_SUMMARY):
+                summary_id = line.id
 
     def _rewind(self, message_id: str) -> None:
         ids = list(self._messages)
@@ -162,19 +178,29 @@ class _Session:
             caller=_caller(self._context) if head.kind == "subagent" else None,
         )
         chain = Chain(conversation, "message")
-        for data in self._messages.values():
+        before: dict[tuple[str, str], str | None] = {}
+        for message_id, data in self._messages.items():
             message = self._context.record(data, _Message, "messages")
-            if message is not None:
-                self._add(message, chain)
+            if message is None:
+                continue
+            kept = self._kept.get(message_id)
+            before[message.type, _text(_parts(message.content)).strip()] = chain.last_id
+            self._add(message, chain, before.get(self._text_of(kept)) if kept is not None else None)
         return conversation
 
-    def _add(self, message: _Message, chain: Chain) -> None:
+    def _text_of(self, data: bytes | msgspec.Raw) -> tuple[str, str]:
+        """The kind and the text of a message."""
+        message = self._context.silent().record(data, _Message, "messages") or _Message()
+        return message.type, _text(_parts(message.content)).strip()
+
+    def _add(self, message: _Message, chain: Chain, until: str | None) -> None:
+        """`until` is the node before what a summary kept."""
         at = moment(message.timestamp)
         match message.type:
             case "user":
                 text = _text(_parts(message.content))
                 if text.lstrip().startswith(_SUMMARY):
-                    chain.summary(text, at)
+                    chain.summary(text, at, until=until)
                 elif (ran := _RAN.match(text)) is not None:
                     chain.remark(f"The person ran `{ran[1][:_LONGEST_REMARK]}`", at)
                     if ran[2].strip():
