@@ -114,7 +114,9 @@ def _choose_language() -> None:
 
 
 def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """An error text may come from an untrusted source."""
+    """An error text may come from an untrusted source. Ctrl+C before a command has begun ends the process silently."""
+    if issubclass(kind, KeyboardInterrupt):
+        return
     import traceback
 
     from errand.redaction import redact
