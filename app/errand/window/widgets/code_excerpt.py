@@ -79,6 +79,7 @@ class CodeBoxView(QPlainTextEdit):
         if self._gutter is not None:
             self._gutter.place()
         self._show_or_hide_bar()
+        self.viewport().update()  # a bar that appears now wraps lines that are painted already
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._gutter is not None:

@@ -19,7 +19,9 @@ from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.sidebar.inbox import InboxView
 from errand.window.views.sidebar.inbox_row import InboxRowView
+from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.pulse import PulseTimer
+from tests.support.connections import cable_to
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.records import NOW, conversation, task
 from tests.support.rows import APPROVAL, LIMIT, QUESTION
@@ -264,3 +266,26 @@ async def test_a_long_change_does_not_make_an_entry_wider_than_the_sidebar(
     assert row.minimumSizeHint().width() < 220
     names = [button.text() for button in row.findChildren(QPushButton) if button.isVisible()]
     assert "Show all" in names or any(name.endswith("Show all") for name in names)
+
+
+async def test_while_the_engine_is_lost_no_task_is_called_running(
+    theme: Theme, engine: EngineServer, tmp_path: Path, qtbot: QtBot
+) -> None:
+    async with cable_to(engine.endpoint()) as cable, stores_on(cable.find) as stores:
+        unread = UnreadStore(stores.tasks, WindowStateStore(tmp_path / "other.json"), lambda: "")
+        inbox = InboxView(stores, unread, theme, PulseTimer(theme, theme))
+        qtbot.addWidget(inbox)
+        inbox.show()
+        engine.log.publish(TaskUpdate(task=task("t1")))
+        await until(lambda: headings(inbox) == ["Running (1)"])
+        cable.pull()
+        await until(lambda: headings(inbox) == ["Last seen running (1)"])
+        await until(lambda: inbox.lines == ("A title: No connection to the engine",))
+        assert not row_button(inbox.rows[0]).isEnabled()
+        cable.pulled = False
+        await until(lambda: headings(inbox) == ["Running (1)"])
+        await until(lambda: row_button(inbox.rows[0]).isEnabled())
+
+
+def row_button(row: InboxRowView) -> IconButton:
+    return next(button for button in row.findChildren(IconButton) if button.accessibleName().startswith("Stop"))

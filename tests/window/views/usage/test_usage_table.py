@@ -42,6 +42,19 @@ def test_the_names_of_models_have_room(theme: Theme, qapp: QApplication, qtbot: 
     assert table.columnWidth(0) > wanted
 
 
+def test_an_unknown_cost_is_explained_where_it_stands(theme: Theme, qtbot: QtBot) -> None:
+    table = UsageTableView(theme)
+    qtbot.addWidget(table)
+    table.show_rows(
+        (UsageRow(by="model", key="m", title=_LONG, usage=Usage(), turns=2, tasks=1, unpriced_turns=2),), ""
+    )
+    index = table.model().index(0, 1)
+    assert (index.data(), index.data(Qt.ItemDataRole.ToolTipRole)) == (
+        "?",
+        "The prices of 2 turns are unknown and not included.",
+    )
+
+
 def _inked(image: QImage) -> list[int]:
     """The width of what is drawn in each line of an image that has something drawn."""
     paper = image.pixel(0, 0)

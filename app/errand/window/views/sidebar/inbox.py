@@ -68,6 +68,10 @@ class InboxSectionView(QWidget):
         shown = self._entries if self._shows_all else self._entries[:_MAX_ROWS]
         return tuple(self._rows[entry.key] for entry in shown)
 
+    def set_title(self, title: str) -> None:
+        self._title = title
+        self._show()
+
     def show_entries(self, entries: list[InboxEntry]) -> None:
         """Reuses the rows of existing entries, so that the focus stays when an entry is added."""
         if entries == self._entries:
@@ -160,8 +164,18 @@ class InboxView(QWidget):
             self._unread.changed,
         ):
             signal.connect(self._on_changed)
+        stores.session.state_changed.connect(self._on_connection_changed)
         self._interrupted.clear_requested.connect(self._on_resume_all)
         self._finished.clear_requested.connect(self._unread.dismiss_all)
+
+    def _on_connection_changed(self) -> None:
+        self._running.set_title(tr("Last seen running") if self._is_lost else tr("Running"))
+        self._on_changed()
+
+    @property
+    def _is_lost(self) -> bool:
+        """True while nothing is known of the tasks: they may run on, or have ended with the engine."""
+        return self._stores.session.state == "lost"
 
     def _on_changed(self) -> None:
         if not self._throttle.isActive():
@@ -203,11 +217,11 @@ class InboxView(QWidget):
         return InboxEntry(task.id, task.conversation_id, dot_state(task), title, detail, task.id, button=button)
 
     def _running_entry(self, task: Task) -> InboxEntry:
-        title, detail = self._title(task.conversation_id, task.prompt), task_activity(task)
-        button, enabled = ("circle-stop", tr("Stop")), not task.stopping
-        return InboxEntry(
-            task.id, task.conversation_id, dot_state(task), title, detail, task.id, button=button, enabled=enabled
-        )
+        title, button = self._title(task.conversation_id, task.prompt), ("circle-stop", tr("Stop"))
+        state, detail, enabled = dot_state(task), task_activity(task), not task.stopping
+        if self._is_lost:
+            state, detail, enabled = "idle", tr("No connection to the engine"), False
+        return InboxEntry(task.id, task.conversation_id, state, title, detail, task.id, button=button, enabled=enabled)
 
     def _title(self, conversation_id: str, default: str) -> str:
         known = self._stores.conversations.get(conversation_id)

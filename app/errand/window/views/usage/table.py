@@ -3,6 +3,7 @@
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
+from errand.client.display_text import unpriced_text
 from errand.client.number_format import money, token_count
 from errand.protocol.usage import UsageRow
 from errand.translation import decimal, tr
@@ -48,7 +49,7 @@ class UsageModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _NUMBERS if column else _WORDS
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tool_tip(row.title) if column == 0 else None
+            return plain_tool_tip(row.title) if column == 0 else (unpriced_text(row) or None) if column == 1 else None
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if column == 0:
