@@ -20,8 +20,8 @@ from errand.engine.core.key_vaults import KeyFile
 from errand.engine.core.settings import Settings
 from errand.engine.data import pictures
 from errand.engine.storage.records.executions import ExecutionStart
+from errand.engine.storage.sql.statements import from_json
 from errand.engine.storage.sqlite.opening import prepare_file
-from errand.engine.storage.sqlite.statements import from_json
 from errand.paths import Paths
 from errand.protocol.events import EventRecord, TaskUpdate
 from errand.protocol.tasks import TASK_START, Task, TaskStartParams

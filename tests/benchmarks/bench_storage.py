@@ -14,8 +14,8 @@ from pathlib import Path
 from errand.engine.storage.database import Database
 from errand.engine.storage.event_writes import event_writes
 from errand.engine.storage.records import conversations, executions, nodes, tasks, turns
+from errand.engine.storage.sql.statements import Write
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.engine.storage.sqlite.statements import Write
 from errand.protocol.events import EventRecord, TaskUpdate
 from errand.protocol.usage import Usage
 from tests.benchmarks.history import fill

@@ -20,9 +20,10 @@ from msgspec.structs import replace
 
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, conversations, nodes, tasks
-from errand.engine.storage.sqlite import schema, search_index, tables
+from errand.engine.storage.sql import schema, tables
+from errand.engine.storage.sql.statements import Write
+from errand.engine.storage.sqlite import search_index
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.engine.storage.sqlite.statements import Write
 from errand.paths import Paths
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock

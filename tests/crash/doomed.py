@@ -11,9 +11,9 @@ from sqlalchemy import event
 from errand.engine.main import main
 from errand.engine.storage.postgres import server
 from errand.engine.storage.postgres.writer import PostgresWriter
+from errand.engine.storage.sql.async_engine import AsyncEngine
+from errand.engine.storage.sql.statements import Write
 from errand.engine.storage.sqlite import engines
-from errand.engine.storage.sqlite.async_engine import AsyncEngine
-from errand.engine.storage.sqlite.statements import Write
 from errand.engine.storage.sqlite.writer import SqliteWriter
 
 SIDES = ("before", "after")

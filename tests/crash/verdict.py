@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from errand.engine.agent.history.visible_history import summary_of
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
-from errand.engine.storage.sqlite.statements import from_json
+from errand.engine.storage.sql.statements import from_json
 from errand.protocol.asks import RUN_AGAIN, STOP, Ask
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task

@@ -13,8 +13,8 @@ from errand.engine.core.resources import Health
 from errand.engine.models.deadline import Aborted, Deadline
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import nodes
+from errand.engine.storage.sql.errors import condition
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.engine.storage.sqlite.errors import condition
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import ModelServer

@@ -11,7 +11,7 @@ from sqlalchemy import Row, make_url, text
 
 from errand.engine.storage.database import Database
 from errand.engine.storage.postgres.server import open_server
-from errand.engine.storage.sqlite.async_engine import AsyncConnection
+from errand.engine.storage.sql.async_engine import AsyncConnection
 from errand.engine.storage.sqlite.opening import prepare_file
 
 of_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
 
-from errand.engine.storage.sqlite.journal import begin_ownership
+from errand.engine.storage.sql.journal import begin_ownership
 
 _logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ import msgspec
 
 from errand.engine.storage.event_writes import event_writes
 from errand.engine.storage.records import events
-from errand.engine.storage.sqlite.journal import Journal, JournalChange
-from errand.engine.storage.sqlite.statements import Write
+from errand.engine.storage.sql.journal import Journal, JournalChange
+from errand.engine.storage.sql.statements import Write
 from errand.engine.tools.call_display import event_with_displays
 from errand.listeners import Listeners
 from errand.protocol.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock

@@ -65,9 +65,9 @@ from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.engine.skills.skills import Skills
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, commands
+from errand.engine.storage.sql.errors import condition
 from errand.engine.storage.sqlite.backups import DailyBackups
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.engine.storage.sqlite.errors import condition
 from errand.engine.tools.mcp.administration import ServerAdministration
 from errand.engine.tools.mcp.known import KnownServers
 from errand.engine.tools.mcp.pool import McpPool

@@ -13,7 +13,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import AgentBusy, InvalidParams, NotFound, StorageError
 from errand.engine.core.messages import ToolResultMessage, text_of
 from errand.engine.storage.records import commands
-from errand.engine.storage.sqlite.statements import to_json
+from errand.engine.storage.sql.statements import to_json
 from errand.engine.tools.shell.background import BackgroundCommands
 from errand.notice_text import FORGOTTEN
 from errand.paths import Paths

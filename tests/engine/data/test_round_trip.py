@@ -23,8 +23,8 @@ from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, asks, conversations, executions, grants, nodes, tasks, turns
 from errand.engine.storage.records.turns import TurnRow
-from errand.engine.storage.sqlite import tables
-from errand.engine.storage.sqlite.async_engine import AsyncConnection
+from errand.engine.storage.sql import tables
+from errand.engine.storage.sql.async_engine import AsyncConnection
 from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.paths import Paths
 from errand.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ToolCallBlock

@@ -13,11 +13,11 @@ from sqlalchemy import select
 from errand.engine.core.errors import Busy, CannotSave, Conflict, StorageError
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, conversations, nodes
-from errand.engine.storage.sqlite.async_engine import AsyncConnection
+from errand.engine.storage.sql.async_engine import AsyncConnection
+from errand.engine.storage.sql.journal import Journal, JournalChange, begin_ownership
+from errand.engine.storage.sql.statements import Write
+from errand.engine.storage.sql.tables import meta
 from errand.engine.storage.sqlite.engines import connect, open_engine, sqlite_url
-from errand.engine.storage.sqlite.journal import Journal, JournalChange, begin_ownership
-from errand.engine.storage.sqlite.statements import Write
-from errand.engine.storage.sqlite.tables import meta
 from errand.engine.storage.sqlite.writer import SqliteWriter
 from tests.support.databases import of_sqlite
 from tests.support.disks import full_disk

@@ -16,10 +16,10 @@ from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
 from errand.engine.core.errors import StorageError
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, changes, conversations, grants, nodes, tasks
-from errand.engine.storage.sqlite import schema
+from errand.engine.storage.sql import schema
+from errand.engine.storage.sql.statements import Value, to_json, to_text
 from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.engine.storage.sqlite.opening import prepare_file
-from errand.engine.storage.sqlite.statements import Value, to_json, to_text
 from errand.protocol.changes import Change
 from errand.protocol.usage import Usage, UsageReportParams
 from tests.support.records import NOW, conversation, grant, node, task

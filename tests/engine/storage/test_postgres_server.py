@@ -11,9 +11,9 @@ from errand.engine.storage.database import Database
 from errand.engine.storage.postgres.server import open_server
 from errand.engine.storage.records import agents, conversations, grants, memory_log, nodes
 from errand.engine.storage.search.text_vectors import marked_snippet
-from errand.engine.storage.sqlite import tables
-from errand.engine.storage.sqlite.journal import Journal
-from errand.engine.storage.sqlite.reader import Reader, begin_patience
+from errand.engine.storage.sql import tables
+from errand.engine.storage.sql.journal import Journal
+from errand.engine.storage.sql.reader import Reader, begin_patience
 from tests.support.databases import execute
 from tests.support.postgres_proxy import proxied
 from tests.support.postgres_server import PostgresServer

@@ -5,8 +5,8 @@ import pytest
 
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import conversations, nodes
-from errand.engine.storage.sqlite.statements import Write
-from errand.engine.storage.sqlite.tables import nodes as nodes_table
+from errand.engine.storage.sql.statements import Write
+from errand.engine.storage.sql.tables import nodes as nodes_table
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import SearchHit

@@ -9,8 +9,8 @@ from errand.engine.core.errors import InvalidParams, StorageError
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, asks, commands, conversations, tasks, turns
 from errand.engine.storage.records.turns import UnfinishedTurn
-from errand.engine.storage.sqlite.statements import Write
-from errand.engine.storage.sqlite.tables import tasks as tasks_table
+from errand.engine.storage.sql.statements import Write
+from errand.engine.storage.sql.tables import tasks as tasks_table
 from errand.protocol.agents import Personality
 from errand.protocol.conversations import Conversation
 from errand.protocol.tasks import AgentPlan, PlannedCall, Task

@@ -7,8 +7,8 @@ import pytest
 
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import conversations
-from errand.engine.storage.sqlite.statements import Write
-from errand.engine.storage.sqlite.tables import conversations as conversations_table
+from errand.engine.storage.sql.statements import Write
+from errand.engine.storage.sql.tables import conversations as conversations_table
 from errand.protocol.conversations import Conversation
 from tests.support.records import NOW, conversation
 

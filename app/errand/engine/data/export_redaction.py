@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
-from errand.engine.storage.sqlite.statements import to_json
+from errand.engine.storage.sql.statements import to_json
 from errand.protocol.base import JsonValue
 from errand.redaction import REMOVED, Redactor
 

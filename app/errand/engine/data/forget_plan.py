@@ -13,7 +13,7 @@ from errand.engine.storage.database import Database
 from errand.engine.storage.records.executions import StoredExecution
 from errand.engine.storage.records.forgetting import NodeTree
 from errand.engine.storage.records.storage_stats import pictures_of
-from errand.engine.storage.sqlite.statements import to_json
+from errand.engine.storage.sql.statements import to_json
 from errand.paths import Paths
 from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask

@@ -28,7 +28,7 @@ from errand.engine.storage.records import forgetting, memory_log
 from errand.engine.storage.records.conversation_tree import first_words
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from errand.engine.storage.records.forgetting import Forget, StoredResult
-from errand.engine.storage.sqlite.statements import Write, from_json, to_json
+from errand.engine.storage.sql.statements import Write, from_json, to_json
 from errand.engine.tools.sessions import ToolSessions
 from errand.engine.tools.shell.background import Background, BackgroundCommands
 from errand.paths import Paths

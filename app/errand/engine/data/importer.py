@@ -35,8 +35,8 @@ from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import removal
 from errand.engine.storage.records.transfer import Bundle, Insertion
-from errand.engine.storage.sqlite.async_engine import AsyncConnection
-from errand.engine.storage.sqlite.journal import in_slices
+from errand.engine.storage.sql.async_engine import AsyncConnection
+from errand.engine.storage.sql.slices import in_slices
 from errand.engine.tools.files.file_walk import LONGEST_S, TooLong, walk
 from errand.engine.tools.plain_text import clean_name
 from errand.paths import Paths

@@ -16,7 +16,7 @@ from errand.engine.data.pictures import read_copy
 from errand.engine.storage.database import Database
 from errand.engine.storage.records.storage_stats import names_pictures, pictures_of
 from errand.engine.storage.records.transfer import Record
-from errand.engine.storage.sqlite.statements import from_json, to_json
+from errand.engine.storage.sql.statements import from_json, to_json
 from errand.paths import Paths
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import Node

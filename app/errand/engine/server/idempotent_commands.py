@@ -9,7 +9,7 @@ from hashlib import blake2b
 from errand.engine.core.errors import Busy, CannotSave, Conflict
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import commands
-from errand.engine.storage.sqlite.journal import begin_ownership
+from errand.engine.storage.sql.journal import begin_ownership
 from errand.protocol.engine import ENGINE_SHUTDOWN
 from errand.protocol.tasks import TASK_STOP
 

@@ -33,15 +33,15 @@ from errand.engine.storage.search.fts5 import Fts5Index, Fts5Titles
 from errand.engine.storage.search.full_text import FullTextSearch
 from errand.engine.storage.search.text_vectors import TextVectorIndex, TextVectorTitles
 from errand.engine.storage.search.titles import TitleSearch
-from errand.engine.storage.sqlite.async_engine import AsyncEngine
+from errand.engine.storage.sql.async_engine import AsyncEngine
+from errand.engine.storage.sql.errors import name_of
+from errand.engine.storage.sql.journal import Journal
+from errand.engine.storage.sql.reader import Reader, Reads
+from errand.engine.storage.sql.statements import Write, upsert
+from errand.engine.storage.sql.tables import meta
+from errand.engine.storage.sql.writer import Writer
 from errand.engine.storage.sqlite.engines import open_engine, path_of
-from errand.engine.storage.sqlite.errors import name_of
-from errand.engine.storage.sqlite.journal import Journal
-from errand.engine.storage.sqlite.reader import Reader, Reads
 from errand.engine.storage.sqlite.remains import clear_remains, mark_secure
-from errand.engine.storage.sqlite.statements import Write, upsert
-from errand.engine.storage.sqlite.tables import meta
-from errand.engine.storage.sqlite.writer import Writer
 
 _ADD_META = upsert(meta, ["name"])
 _SIZE_ON_SERVER = text("SELECT pg_database_size(current_database()) AS size")

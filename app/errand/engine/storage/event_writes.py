@@ -15,7 +15,7 @@ from errand.engine.storage.records import (
     tasks,
     turns,
 )
-from errand.engine.storage.sqlite.statements import Write
+from errand.engine.storage.sql.statements import Write
 from errand.protocol.events import (
     AgentDeleted,
     AgentUpdate,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from errand.engine.storage.sql.statements import Write
 from errand.engine.storage.sqlite import engines
-from errand.engine.storage.sqlite.statements import Write
 from errand.engine.storage.sqlite.writer import SqliteWriter
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE

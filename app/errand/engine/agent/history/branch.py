@@ -8,8 +8,8 @@ from errand.engine.core.errors import Conflict, StorageError
 from errand.engine.core.ids import new_id
 from errand.engine.event_log import EventLog
 from errand.engine.storage.records import agents
-from errand.engine.storage.sqlite.journal import JournalChange
-from errand.engine.storage.sqlite.statements import Write
+from errand.engine.storage.sql.journal import JournalChange
+from errand.engine.storage.sql.statements import Write
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import Block
 from errand.protocol.conversations import Node, NodeStatus, Position, Role

@@ -19,7 +19,7 @@ from errand.engine.core.messages import AssistantMessage, user_text
 from errand.engine.models.base import BlockDelta, ChatModel, ModelOptions, ModelRequest, ReplyEnd, Retry, ToolDefinition
 from errand.engine.models.reply.usage import usage_or_estimate, with_usage
 from errand.engine.storage.records import turns
-from errand.engine.storage.sqlite.journal import Journal
+from errand.engine.storage.sql.journal import Journal
 from errand.engine.tools.base import AgentTool, ModelAnswer, ModelOrder, ToolError
 from errand.notice_text import limit_text
 from errand.protocol.tasks import LimitKind

@@ -28,7 +28,7 @@ from errand.engine.core.messages import AssistantMessage, Message, StopReason, T
 from errand.engine.models.base import BlockDelta, ModelNotice, ModelRequest, Retry
 from errand.engine.models.reply.usage import usage_or_estimate, with_usage
 from errand.engine.storage.records import executions, tasks, turns
-from errand.engine.storage.sqlite.journal import Journal
+from errand.engine.storage.sql.journal import Journal
 from errand.engine.tools.base import Access
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from errand.protocol.blocks import Block, NoticeBlock, NoticeKind, SummaryBlock, TextBlock, ToolCallBlock

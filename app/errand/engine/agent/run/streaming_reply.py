@@ -11,7 +11,7 @@ from errand.engine.core.messages import AssistantContent, AssistantMessage
 from errand.engine.event_log import EventLog
 from errand.engine.models.base import BlockDelta, PartialReply
 from errand.engine.storage.records import nodes
-from errand.engine.storage.sqlite.journal import Journal
+from errand.engine.storage.sql.journal import Journal
 from errand.protocol.conversations import Node
 from errand.protocol.events import TextDelta
 

@@ -7,7 +7,7 @@ from errand.engine.agent.tasks.locks import KeyedLock
 from errand.engine.core.errors import NotFound
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
-from errand.engine.storage.sqlite.journal import JournalChange
+from errand.engine.storage.sql.journal import JournalChange
 from errand.protocol.conversations import Conversation
 from errand.protocol.events import ConversationUpdate
 

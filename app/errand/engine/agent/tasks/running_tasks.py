@@ -12,7 +12,7 @@ from errand.engine.agent.tasks.task_factory import StartedTask
 from errand.engine.background import Background
 from errand.engine.core.errors import IllegalMove, NotFound
 from errand.engine.storage.database import Database
-from errand.engine.storage.sqlite.reader import begin_patience
+from errand.engine.storage.sql.reader import begin_patience
 from errand.protocol.tasks import Task
 
 _POLL_S = 0.02

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Row
 from sqlalchemy.sql.expression import Executable
 
-from errand.engine.storage.sqlite.async_engine import AsyncEngine
-from errand.engine.storage.sqlite.statements import Value
+from errand.engine.storage.sql.async_engine import AsyncEngine
+from errand.engine.storage.sql.statements import Value
 
 # When the database is closed, for reads that nobody waits for any more.
 _LAST_S = 1.0

@@ -17,9 +17,9 @@ from errand.engine.core.errors import CannotSave, ConfigurationError, StorageErr
 from errand.engine.storage.postgres.pooled_reads import PooledReads
 from errand.engine.storage.postgres.schema import CREATE
 from errand.engine.storage.postgres.writer import PostgresWriter
-from errand.engine.storage.sqlite import schema
-from errand.engine.storage.sqlite.async_engine import AsyncConnection, AsyncEngine, create_async_engine
-from errand.engine.storage.sqlite.errors import error_text
+from errand.engine.storage.sql import schema
+from errand.engine.storage.sql.async_engine import AsyncConnection, AsyncEngine, create_async_engine
+from errand.engine.storage.sql.errors import error_text
 
 _CONNECTIONS = 6
 _CONNECT_S = 5.0

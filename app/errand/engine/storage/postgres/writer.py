@@ -8,10 +8,10 @@ from sqlalchemy import bindparam, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from errand.engine.core.errors import CannotSave
-from errand.engine.storage.sqlite.async_engine import AsyncConnection, AsyncEngine
-from errand.engine.storage.sqlite.errors import save_error, save_error_of, trouble_of
-from errand.engine.storage.sqlite.statements import Value, Write, upsert
-from errand.engine.storage.sqlite.tables import meta
+from errand.engine.storage.sql.async_engine import AsyncConnection, AsyncEngine
+from errand.engine.storage.sql.errors import save_error, save_error_of, trouble_of
+from errand.engine.storage.sql.statements import Value, Write, upsert
+from errand.engine.storage.sql.tables import meta
 
 # The lock is held by the session as long as it lives. Such locks are per database; the number is ours alone. The server
 # looks every minute whether we are still there: a machine that is switched off or loses its network says no goodbye.

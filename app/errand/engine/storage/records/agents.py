@@ -2,9 +2,9 @@
 
 from sqlalchemy import bindparam, select
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, to_json, to_text, upsert
-from errand.engine.storage.sqlite.tables import agents, personalities
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, to_json, to_text, upsert
+from errand.engine.storage.sql.tables import agents, personalities
 from errand.protocol.agents import Agent, Personality
 
 # Always present after opening. An empty prompt means the engine's default.

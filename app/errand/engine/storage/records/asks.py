@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, select
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, to_json, to_text, upsert
-from errand.engine.storage.sqlite.tables import asks
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, to_json, to_text, upsert
+from errand.engine.storage.sql.tables import asks
 from errand.protocol.asks import Ask
 
 # The first answer wins.

@@ -4,9 +4,9 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, select, union
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, to_json, to_text, upsert
-from errand.engine.storage.sqlite.tables import changes
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, to_json, to_text, upsert
+from errand.engine.storage.sql.tables import changes
 from errand.protocol.changes import FOLDER, NOTHING, UNKEPT, Change
 
 _SAVE = upsert(changes, ["id"], ["body"])

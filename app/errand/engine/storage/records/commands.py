@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, select
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, to_text, upsert
-from errand.engine.storage.sqlite.tables import commands
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, to_text, upsert
+from errand.engine.storage.sql.tables import commands
 
 # The first result wins.
 _SAVE = upsert(commands, ["client_id", "command_id"])

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import bindparam, case, select
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import from_json
-from errand.engine.storage.sqlite.tables import nodes
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import from_json
+from errand.engine.storage.sql.tables import nodes
 from errand.protocol.base import Timestamp
 from errand.protocol.conversations import ConversationFindNodesResult, Fork, FoundNode, Node, NodeStatus, Role, TreeNode
 from errand.protocol.tasks import Task

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, select, tuple_
 
-from errand.engine.storage.sqlite.reader import Reader, cursor_at, parse_cursor
-from errand.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
-from errand.engine.storage.sqlite.tables import conversations, removals
+from errand.engine.storage.sql.reader import Reader, cursor_at, parse_cursor
+from errand.engine.storage.sql.statements import Write, from_json, to_json, to_text, upsert
+from errand.engine.storage.sql.tables import conversations, removals
 from errand.protocol.conversations import Conversation, ConversationListResult
 
 _SAVE = upsert(conversations, ["id"], ["title", "updated_at", "archived", "pinned", "body"])

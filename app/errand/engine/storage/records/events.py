@@ -4,9 +4,9 @@ from typing import assert_never
 
 from sqlalchemy import bindparam, func, or_, select
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, to_json
-from errand.engine.storage.sqlite.tables import events
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, to_json
+from errand.engine.storage.sql.tables import events
 from errand.protocol import events as protocol
 from errand.protocol.events import Event, EventRecord
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from sqlalchemy import bindparam, select
 from sqlalchemy.sql.expression import Executable
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, from_json, to_json, to_text
-from errand.engine.storage.sqlite.tables import tool_executions
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, from_json, to_json, to_text
+from errand.engine.storage.sql.tables import tool_executions
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ResultMark
 

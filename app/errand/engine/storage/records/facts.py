@@ -2,9 +2,9 @@
 
 from sqlalchemy import bindparam, select
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, to_json, upsert
-from errand.engine.storage.sqlite.tables import facts
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, to_json, upsert
+from errand.engine.storage.sql.tables import facts
 from errand.protocol.memory import Fact
 
 _SAVE = upsert(facts, ["id"], ["body"])

@@ -10,11 +10,12 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Row, Update, bindparam, func, or_, select
 
-from errand.engine.storage.sqlite.async_engine import AsyncConnection
-from errand.engine.storage.sqlite.journal import Journal, in_slices
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, from_json, to_json, upsert
-from errand.engine.storage.sqlite.tables import (
+from errand.engine.storage.sql.async_engine import AsyncConnection
+from errand.engine.storage.sql.journal import Journal
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.slices import in_slices
+from errand.engine.storage.sql.statements import Write, from_json, to_json, upsert
+from errand.engine.storage.sql.tables import (
     asks,
     commands,
     events,

@@ -6,9 +6,9 @@ from sqlalchemy import bindparam, func, select
 from sqlalchemy.sql.expression import Executable
 
 from errand.engine.core.errors import StorageError
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, from_json, to_json
-from errand.engine.storage.sqlite.tables import grants
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, from_json, to_json
+from errand.engine.storage.sql.tables import grants
 from errand.protocol.asks import Grant
 
 _log = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 from sqlalchemy import bindparam, select
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, to_text
-from errand.engine.storage.sqlite.tables import memory_log
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, to_text
+from errand.engine.storage.sql.tables import memory_log
 from errand.protocol.memory import MemoryAction, MemoryLogEntry, MemoryLogResult
 
 _ADD = memory_log.insert()

@@ -8,9 +8,9 @@ from itertools import accumulate
 from sqlalchemy import ColumnElement, bindparam, func, literal, select
 
 from errand.engine.core.errors import StorageError
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
-from errand.engine.storage.sqlite.tables import nodes
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Write, from_json, to_json, to_text, upsert
+from errand.engine.storage.sql.tables import nodes
 from errand.protocol.conversations import Node
 
 _logger = logging.getLogger(__name__)

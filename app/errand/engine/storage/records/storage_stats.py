@@ -7,9 +7,9 @@ from datetime import datetime
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.sql.expression import Executable
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import from_json, to_text
-from errand.engine.storage.sqlite.tables import agents, conversations, nodes, tasks, tool_executions
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import from_json, to_text
+from errand.engine.storage.sql.tables import agents, conversations, nodes, tasks, tool_executions
 from errand.protocol.blocks import Block, ImageBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.tasks import Task

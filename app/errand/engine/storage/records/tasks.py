@@ -2,9 +2,9 @@
 
 from sqlalchemy import bindparam, select, tuple_
 
-from errand.engine.storage.sqlite.reader import Reader, cursor_at, parse_cursor
-from errand.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
-from errand.engine.storage.sqlite.tables import prompts, tasks
+from errand.engine.storage.sql.reader import Reader, cursor_at, parse_cursor
+from errand.engine.storage.sql.statements import Write, from_json, to_json, to_text, upsert
+from errand.engine.storage.sql.tables import prompts, tasks
 from errand.protocol.agents import Agent
 from errand.protocol.context import PromptPart
 from errand.protocol.tasks import Task, TaskListResult

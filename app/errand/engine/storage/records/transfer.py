@@ -11,10 +11,10 @@ from sqlalchemy.sql.expression import Executable
 from errand.engine.storage.records import agents, asks, conversations, executions, nodes, tasks
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from errand.engine.storage.records.turns import TurnRow, columns_of, turn_of
-from errand.engine.storage.sqlite import tables
-from errand.engine.storage.sqlite.async_engine import AsyncConnection
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Value, Write, to_json
+from errand.engine.storage.sql import tables
+from errand.engine.storage.sql.async_engine import AsyncConnection
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Value, Write, to_json
 from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Conversation, Node

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import Row, and_, bindparam, case, select
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Value, Write, from_json, to_json, to_text, upsert
-from errand.engine.storage.sqlite.tables import tasks, turns
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Value, Write, from_json, to_json, to_text, upsert
+from errand.engine.storage.sql.tables import tasks, turns
 from errand.protocol.context import ContextPart
 from errand.protocol.tasks import AgentPlan
 from errand.protocol.usage import Usage

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, case, func, select
 
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.tables import conversations, turns
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.tables import conversations, turns
 from errand.protocol.usage import Usage, UsageKey, UsageReportParams, UsageReportResult, UsageRow
 
 _MOST_CONVERSATIONS = 200

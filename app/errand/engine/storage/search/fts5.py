@@ -10,10 +10,10 @@ from errand.engine.storage.search.full_text import COLUMNS
 from errand.engine.storage.search.hits import MARK, UNMARK
 from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_words
 from errand.engine.storage.search.scope import SearchScope
-from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Value
+from errand.engine.storage.sql.tables import agents
 from errand.engine.storage.sqlite.search_index import WITH_FORMER, facet, index_word
-from errand.engine.storage.sqlite.statements import Value
-from errand.engine.storage.sqlite.tables import agents
 from errand.protocol.conversations import Conversation
 
 _OF_AGENT = """

@@ -10,9 +10,9 @@ from errand.engine.storage.search.hits import HitBuilder, day_of, period_paramet
 from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_query, parse_words
 from errand.engine.storage.search.scope import ScopeFinder, SearchScope
 from errand.engine.storage.search.titles import TitleSearch
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import Value
-from errand.engine.storage.sqlite.tables import node_days
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Value
+from errand.engine.storage.sql.tables import node_days
 from errand.protocol.conversations import SearchHit
 
 # Columns of a hit, for the statements of an index.

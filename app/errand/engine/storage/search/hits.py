@@ -9,8 +9,8 @@ from sqlalchemy import Row, bindparam, text
 
 from errand.engine.storage.records.conversation_tree import first_words
 from errand.engine.storage.search.query import SearchQuery
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.statements import to_text
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import to_text
 from errand.protocol.conversations import SearchHit
 
 # What surrounds each hit, in one statement: each waits for its thread on a busy machine. Nodes of a conversation are

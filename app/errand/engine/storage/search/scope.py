@@ -6,8 +6,8 @@ from sqlalchemy import ColumnElement, TextClause, bindparam, select
 
 from errand.engine.storage.search.query import SearchQuery
 from errand.engine.storage.search.titles import TitleSearch
-from errand.engine.storage.sqlite.reader import Reader
-from errand.engine.storage.sqlite.tables import agents, conversations
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.tables import agents, conversations
 from errand.protocol.conversations import Conversation
 
 # Newest conversations matched by title: each adds a term to the index query.

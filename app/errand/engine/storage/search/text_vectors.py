@@ -15,9 +15,9 @@ from errand.engine.storage.search.full_text import COLUMNS
 from errand.engine.storage.search.hits import MARK, UNMARK
 from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_words
 from errand.engine.storage.search.scope import SearchScope
-from errand.engine.storage.sqlite.reader import Reader
+from errand.engine.storage.sql.reader import Reader
+from errand.engine.storage.sql.statements import Value
 from errand.engine.storage.sqlite.search_index import facet
-from errand.engine.storage.sqlite.statements import Value
 from errand.protocol.conversations import Conversation
 
 _NODES = f"""

@@ -1,4 +1,4 @@
-"""The database itself: schema, opening, backups, the journal with group commit, reader and writer.
+"""A SQLite file: opening it, its schema, backups, the threads that read and write.
 
-Knows no record types. Start at journal.py.
+What it shares with PostgreSQL is in sql/. Start at engines.py.
 """

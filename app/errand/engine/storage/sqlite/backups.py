@@ -15,7 +15,7 @@ from pathlib import Path
 from errand import database_file
 from errand.engine.core.errors import StorageError
 from errand.engine.core.resources import Health
-from errand.engine.storage.sqlite.errors import condition, condition_kind
+from errand.engine.storage.sql.errors import condition, condition_kind
 from errand.printable import reason
 
 _MOST_COPIES = 5

@@ -9,10 +9,11 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from errand.engine.core.errors import ConfigurationError, StorageError
-from errand.engine.storage.sqlite.async_engine import AsyncEngine, create_async_engine
+from errand.engine.storage.sql.async_engine import AsyncEngine, create_async_engine
+from errand.engine.storage.sql.writer import Writer
 from errand.engine.storage.sqlite.opening import prepare_file
 from errand.engine.storage.sqlite.read_threads import ReadThreads
-from errand.engine.storage.sqlite.writer import SqliteWriter, Writer
+from errand.engine.storage.sqlite.writer import SqliteWriter
 
 SHARED_SETTINGS = (
     "PRAGMA busy_timeout = 5000",

@@ -14,9 +14,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from errand.database_file import find_loss, find_truncation, finish_replacement, open_untouched
 from errand.engine.core.errors import StorageError
-from errand.engine.storage.sqlite import schema
+from errand.engine.storage.sql import schema
+from errand.engine.storage.sql.errors import error_text
 from errand.engine.storage.sqlite.backups import back_up_before_migration
-from errand.engine.storage.sqlite.errors import error_text
+from errand.engine.storage.sqlite.schema import CREATE
 from errand.regular_file import flush_folder, make_folder
 
 _REPAIR_ADVICE = {
@@ -63,7 +64,7 @@ def _create(path: Path) -> None:
         make_folder(path.parent)
         unfinished.unlink(missing_ok=True)
         os.close(os.open(unfinished, os.O_CREAT | os.O_WRONLY, 0o600))
-        _in_transaction(unfinished, schema.create)
+        _in_transaction(unfinished, lambda connection: schema.create(connection, CREATE))
         unfinished.replace(path)
         flush_folder(path.parent)
     except (OSError, SQLAlchemyError) as error:

@@ -13,7 +13,7 @@ from sqlalchemy.sql.expression import Executable
 
 from errand.engine.core.errors import StorageError
 from errand.engine.core.worker_thread import hand_over
-from errand.engine.storage.sqlite.statements import Value
+from errand.engine.storage.sql.statements import Value
 
 _MOST_THREADS = 4
 # When the database is closed, for reads that nobody waits for any more.

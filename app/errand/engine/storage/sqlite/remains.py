@@ -13,11 +13,12 @@ from pathlib import Path
 from sqlalchemy import bindparam, select, text
 
 from errand.engine.core.errors import StorageError
-from errand.engine.storage.sqlite.async_engine import AsyncConnection, AsyncEngine
-from errand.engine.storage.sqlite.errors import save_error
-from errand.engine.storage.sqlite.journal import Journal, in_slices
-from errand.engine.storage.sqlite.statements import Write, upsert
-from errand.engine.storage.sqlite.tables import meta
+from errand.engine.storage.sql.async_engine import AsyncConnection, AsyncEngine
+from errand.engine.storage.sql.errors import save_error
+from errand.engine.storage.sql.journal import Journal
+from errand.engine.storage.sql.slices import in_slices
+from errand.engine.storage.sql.statements import Write, upsert
+from errand.engine.storage.sql.tables import meta
 
 _INDEXES = ("node_search", "title_search")
 # Pages of an index that one step merges, in a few milliseconds.

@@ -1,34 +1,22 @@
-"""Writes the journal's batches to the database, each in one transaction."""
+"""Writes the journal's batches to a SQLite file, each in one transaction."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from typing import Protocol
 
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.sql.dml import UpdateBase
 
 from errand.engine.core.worker_thread import WorkerThread
-from errand.engine.storage.sqlite.errors import save_error
-from errand.engine.storage.sqlite.statements import Value, Write
+from errand.engine.storage.sql.errors import save_error
+from errand.engine.storage.sql.statements import Value, Write
+from errand.engine.storage.sql.writer import synchronous
 
 _dialect = SQLiteDialect_pysqlite(paramstyle="named")
 
 # For a read that was cancelled when the database was closed, and ends in its thread.
 _LONGEST_CHECKPOINT_WAIT_MS = 1000
-
-
-class Writer(Protocol):
-    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
-        """Execute the batch in order in one transaction. Raises `StorageError` if none of it was done.
-
-        A durable batch survives a power failure, with all earlier ones. A non-durable batch survives a crash of the
-        engine, and may cost less.
-        """
-        ...
-
-    async def close(self) -> None: ...
 
 
 class SqliteWriter:
@@ -75,11 +63,6 @@ class SqliteWriter:
             self._connection.execute(f"PRAGMA busy_timeout = {_LONGEST_CHECKPOINT_WAIT_MS}")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
-
-
-def synchronous(*, durable: bool) -> str:
-    """The SQLite statement: FULL flushes the WAL on each commit, NORMAL only before a checkpoint."""
-    return "PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL"
 
 
 def _prepared(write: Write) -> tuple[str, Mapping[str, Value]]:

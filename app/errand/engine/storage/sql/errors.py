@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from errand.engine.core.errors import CannotSave, StorageError
-from errand.engine.storage.sqlite.async_engine import AsyncEngine
+from errand.engine.storage.sql.async_engine import AsyncEngine
 from errand.protocol.engine import Condition, Trouble
 
 # SQLite's error messages (sqlite3ErrStr), which have never changed.

@@ -1,4 +1,4 @@
-"""The single writer with group commit, and long work split into short transactions."""
+"""The journal: the single queue of all changes, committed in groups."""
 
 import asyncio
 import logging
@@ -14,11 +14,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from errand.engine.core.errors import Busy, CannotSave, StorageError
 from errand.engine.core.resources import Health
-from errand.engine.storage.sqlite.async_engine import AsyncConnection, AsyncEngine
-from errand.engine.storage.sqlite.errors import condition, name_of, save_error_of
-from errand.engine.storage.sqlite.statements import Write, upsert
-from errand.engine.storage.sqlite.tables import meta
-from errand.engine.storage.sqlite.writer import Writer, synchronous
+from errand.engine.storage.sql.async_engine import AsyncConnection, AsyncEngine
+from errand.engine.storage.sql.errors import condition, name_of, save_error_of
+from errand.engine.storage.sql.statements import Write, upsert
+from errand.engine.storage.sql.tables import meta
+from errand.engine.storage.sql.writer import Writer, synchronous
 
 T = TypeVar("T")
 
@@ -32,11 +32,6 @@ _GATHER_S = 0.02
 # Retry interval while nothing can be saved.
 _RETRY_S = 1.0
 _PROBE = upsert(meta, ["name"], ["value"])
-
-# Long work holds the journal this long, plus its last step. If others wait then, it lets them work: a client's command
-# needs up to three commits, and would wait for a slice at each.
-_SLICE_S = 0.005
-_PAUSE_S = 0.015
 
 
 class _Owner:
@@ -437,22 +432,3 @@ def _resolve(mark: _FlushMarker) -> None:
         mark.done.set_result(None)
     else:
         mark.done.set_exception(failure)
-
-
-async def in_slices(journal: Journal, step: Callable[[AsyncConnection], Awaitable[bool]]) -> None:
-    """Run `step` repeatedly until it returns False. Steps within one time slice are committed together.
-
-    The slices are not durable by themselves: the caller ends with a durable change, and a crash in between leaves the
-    mark by which the next start removes what is incomplete.
-    """
-
-    async def work(connection: AsyncConnection) -> bool:
-        end = time.monotonic() + _SLICE_S
-        while await step(connection):
-            if time.monotonic() >= end:
-                return True
-        return False
-
-    while await journal.transact(work, durable=False):
-        if journal.is_busy:
-            await asyncio.sleep(_PAUSE_S)

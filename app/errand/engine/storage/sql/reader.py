@@ -10,9 +10,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.sql.expression import Executable
 
 from errand.engine.core.errors import InvalidParams, StorageError
-from errand.engine.storage.sqlite.errors import condition, error_text, refuses_value, trouble_of
-from errand.engine.storage.sqlite.journal import Journal
-from errand.engine.storage.sqlite.statements import Value, from_json
+from errand.engine.storage.sql.errors import condition, error_text, refuses_value, trouble_of
+from errand.engine.storage.sql.journal import Journal
+from errand.engine.storage.sql.statements import Value, from_json
 from errand.protocol.engine import Trouble
 
 T = TypeVar("T")
