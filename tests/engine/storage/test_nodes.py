@@ -66,7 +66,9 @@ async def test_nodes_are_read_by_their_ids_up_to_a_number(database: Database) ->
     _, stored, _ = await database.nodes.after(0, 10)
     assert [one.node for one in stored] == list(branch)
     assert [(await database.nodes.after(0, limit))[2] for limit in (3, 4, 5)] == [True, True, False]
-    assert await database.nodes.numbered(("n3", "n2", "n0", "none"), stored[2].number) == (stored[0], stored[2])
+    asked = ("n3", "n2", "n0", "none")
+    assert await database.nodes.ids_up_to(stored[2].number, asked) == ["n0", "n2"]
+    assert await database.nodes.numbered(asked) == (stored[0], stored[2], stored[3])
 
 
 async def test_ten_thousand_nodes_in_one_branch_come_back_in_order(database: Database) -> None:
