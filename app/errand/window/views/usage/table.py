@@ -3,8 +3,8 @@
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-from errand.client.display_text import unpriced_text
 from errand.client.number_format import money, token_count
+from errand.client.texts.usage import unpriced_text
 from errand.protocol.usage import UsageRow
 from errand.translation import decimal, tr
 from errand.window.theme.style import plain_tool_tip
