@@ -284,6 +284,12 @@ def plain_lines(ask: Ask, width: int = 100) -> list[str]:
     return ask_lines(ask, Style(colour=False, unicode=True), width)
 
 
+def test_an_approval_is_wrapped_at_blanks_on_a_narrow_screen() -> None:
+    lines = plain_lines(approval(), 30)
+    assert lines[:2] == ["! Approval needed · high risk,", "look closely"]
+    assert max(map(len, lines)) <= 30
+
+
 def test_text_after_two_hundred_newlines_is_announced_and_v_shows_it() -> None:
     ask = approval("true" + "\n" * 200 + "rm -r build")
     lines = plain_lines(ask)

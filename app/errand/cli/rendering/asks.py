@@ -102,7 +102,7 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
     risk = _RISKS[approval.risk]
     painted = style.paint("1;31", risk) if approval.risk == "high" else style.amber(risk)
     head = f"{style.amber(style.sign('warn'))} {style.bold(tr('Approval needed'))}{style.sign('sep')}{painted}"
-    lines = [head, *_excerpt(_action_lines(approval, style, width), style)]
+    lines = [*wrapped(head, width).splitlines(), *_excerpt(_action_lines(approval, style, width), style)]
     if approval.working_dir:
         lines.append(_line_of(_IN, escape_hidden_line(short_path(approval.working_dir))))
     lines += _path_lines(_READS, _reads(approval)) + _path_lines(_WRITES, approval.writes)

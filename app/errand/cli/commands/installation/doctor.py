@@ -81,7 +81,8 @@ async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> in
     if options.json:
         return 1 if bad else 0
     terminal.line()
-    terminal.line(_verdict(bad, sum(finding.state == "could_be_better" for finding in findings)))
+    verdict = _verdict(bad, sum(finding.state == "could_be_better" for finding in findings))
+    terminal.line(wrapped(verdict, terminal.width))
     return 1 if bad else 0
 
 
@@ -112,7 +113,8 @@ def _print(finding: Finding, terminal: Terminal, *, as_json: bool) -> None:
     }[finding.state]
     first, *more = wrapped(finding.text, terminal.width - _INDENT).splitlines()
     terminal.line(f"{sign} {finding.subject:<{_INDENT - 3}} {first}")
-    for line in [*more, *(style.dim(line) for line in finding.advice.splitlines())]:
+    advice = wrapped(finding.advice, terminal.width - _INDENT).splitlines()
+    for line in [*more, *map(style.dim, advice)]:
         terminal.line(f"{'':<{_INDENT}}{line}")
 
 
