@@ -6,8 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, QSize
-from PySide6.QtGui import QColor, QFontMetrics, QIcon, QPalette
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -62,6 +62,20 @@ def test_icons_are_drawn_in_the_colour_asked_for_and_grey_when_disabled(theme: T
     assert edge.red() > edge.blue() + 60
     disabled = icon.pixmap(size, QIcon.Mode.Disabled).toImage().pixelColor(8, 2)
     assert abs(disabled.red() - disabled.blue()) < 40
+
+
+def test_an_icon_is_painted_in_the_resolution_of_its_display(theme: Theme) -> None:
+    display = QPixmap(48, 48)
+    display.setDevicePixelRatio(3)
+    display.fill(Qt.GlobalColor.transparent)
+    icon = theme.icon("brain", "failed")
+    painter = QPainter(display)
+    icon.paint(painter, QRect(0, 0, 16, 16))
+    painter.end()
+    assert (
+        display.toImage().pixelColor(20, 20).alpha() == icon.pixmap(QSize(48, 48)).toImage().pixelColor(20, 20).alpha()
+    )
+    assert len({display.toImage().pixelColor(x, 24).alpha() for x in range(48)}) > 2
 
 
 def test_an_icon_is_rendered_once_per_colour_and_again_for_another_theme(theme: Theme) -> None:
