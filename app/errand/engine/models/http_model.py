@@ -237,6 +237,8 @@ class _ReplyStream:
         return AttemptFailure(text, "no model server", FailureKind.NOT_USABLE)
 
     async def _drain(self) -> None:
+        if self._response.content.at_eof():
+            return
         try:
             async with asyncio.timeout(_DRAIN_S):
                 await self._response.content.read(BODY_START)

@@ -31,8 +31,8 @@ _OF_LOOKING = {"CDPATH": "", "BASH_ENV": "", "ENV": "", "GIT_OPTIONAL_LOCKS": "0
 End = Literal["exited", "timeout", "cancelled", "waited"]
 # Time for writers other than the command itself, such as a `>(tee log)`, to finish after it.
 _DRAIN_S = 0.2
-# When a command is looked at for a program that waits for keys; most have ended by then.
-_LOOKS_S = (1.0, 3.0)
+# After these pauses a command is looked at for a program that waits for keys; most have ended by then.
+_LOOKS_S = (1.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class _KeyWatch:
 
 
 async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: CancelSignal, keys: _KeyWatch) -> End:
-    """Whichever happens first. Uses one future and no asyncio tasks, since most commands take 2 ms."""
+    """Whichever happens first. Uses one future, two timers and no asyncio tasks, since most commands take 2 ms."""
     loop = asyncio.get_running_loop()
     first: asyncio.Future[End] = loop.create_future()
 
@@ -221,17 +221,21 @@ async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: Cancel
     def exited(future: asyncio.Future[int]) -> None:
         settle("exited")
 
-    def look() -> None:
+    def look(*later_s: float) -> None:
+        nonlocal next_look
         if not first.done() and keys.look():
             settle("waited")
+        elif later_s:
+            next_look = loop.call_later(later_s[0], look, *later_s[1:])
 
     exit_code.add_done_callback(exited)
-    timers = [loop.call_later(timeout_s, settle, "timeout"), *(loop.call_later(after_s, look) for after_s in _LOOKS_S)]
+    limit = loop.call_later(timeout_s, settle, "timeout")
+    next_look = loop.call_later(_LOOKS_S[0], look, *_LOOKS_S[1:])
     unsubscribe = cancel.subscribe(lambda: settle("cancelled"))
     try:
         return await first
     finally:
-        for timer in timers:
-            timer.cancel()
+        limit.cancel()
+        next_look.cancel()
         unsubscribe()
         exit_code.remove_done_callback(exited)
