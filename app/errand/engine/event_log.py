@@ -216,16 +216,17 @@ class EventLog:
         also: tuple[Write, ...] = (),
         on_commit: Callable[[], None] | None = None,
         after: JournalChange | None = None,
+        is_stored: bool = False,
     ) -> JournalChange:
         """Number the event and queue its writes; clients get it after the commit. Does not wait.
 
         `also` is committed atomically with it. `on_commit` is called after the commit, before a later `flush` returns.
+        `is_stored`: the change `after` stores what the event carries.
         An event is never sent if it, or the change `after`, fails to be stored: its number is skipped.
         """
         record = EventRecord(sequence=self.head + 1, epoch=self.epoch, event=event)
-        change = self._journal.put(
-            *also, *event_writes(record), after=after, on_commit=lambda: self._on_commit(record, on_commit)
-        )
+        writes = (events.save(record),) if is_stored else event_writes(record)
+        change = self._journal.put(*also, *writes, after=after, on_commit=lambda: self._on_commit(record, on_commit))
         self.head = record.sequence
         if self.head % _PRUNE_EVERY == 0:
             self._journal.put(events.prune(_MOST_EVENTS))

@@ -30,7 +30,7 @@ class BranchWriter:
         self._newest: JournalChange | None = None
         self._saved_head = agent.head_id
         self._unsaved: dict[str, Node] = {}
-        self._announced = agent.version
+        self._announced = self._stored = agent.version
 
     def draft(
         self,
@@ -98,6 +98,7 @@ class BranchWriter:
         )
         # Only after the log has accepted the node: a rejected node must not become a parent.
         self.agent = agent
+        self._stored = agent.version
         self._unsaved[node.id] = node
 
     def _on_saved(self, node: Node) -> None:
@@ -109,7 +110,8 @@ class BranchWriter:
         """Send the agent's head to the clients: once per turn, not for every node."""
         if self._announced != self.agent.version:
             self._announced = self.agent.version
-            self._newest = self._log.publish(AgentUpdate(agent=self.agent), after=self._newest)
+            is_stored = self._stored == self.agent.version
+            self._newest = self._log.publish(AgentUpdate(agent=self.agent), after=self._newest, is_stored=is_stored)
 
     def set_head(self, node_id: str, version: int) -> None:
         """Move the head if `version` is still the agent's version. Raises `Conflict` otherwise."""

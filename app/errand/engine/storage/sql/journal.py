@@ -115,6 +115,7 @@ class Journal:
         self._entries: deque[_Entry] = deque()
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._due_at: float | None = None
         self._batch: list[_Entry] = []
         self._closing = False
         self._is_behind = False
@@ -233,16 +234,26 @@ class Journal:
             self._wake_later()
 
     def _wake_later(self) -> None:
+        if self._due_at is None:
+            self._due_at = self._loop.time() + _GATHER_S
         if self._timer is None:
-            self._timer = self._loop.call_later(_GATHER_S, self._wake.set)
+            self._timer = self._loop.call_at(self._due_at, self._on_timer)
+
+    def _on_timer(self) -> None:
+        """The timer outlives what it was started for: a step commits several times within it."""
+        self._timer = None
+        if self._due_at is None:
+            return
+        if self._loop.time() < self._due_at:
+            self._timer = self._loop.call_at(self._due_at, self._on_timer)
+        else:
+            self._wake.set()
 
     async def _run(self) -> None:
         """Each round commits a batch, or flushes to disk what was committed before without being durable."""
         while self._entries or not self._closing:
             await self._wake.wait()
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            self._due_at = None
             self._batch = self._take()
             if self._batch:
                 await self._commit(self._batch)
