@@ -52,6 +52,16 @@ def test_bash_completes_commands_options_choices_and_actions(tmp_path: Path) -> 
     assert _bash(_written(tmp_path, "bash"), *lines) == list(lines.values())
 
 
+def test_zsh_finds_the_script_in_a_folder_of_functions(tmp_path: Path) -> None:
+    assert script("zsh").startswith("#compdef errand\n")
+    if shutil.which("zsh") is None:
+        pytest.skip("zsh is not installed")
+    (tmp_path / "_errand").write_text(script("zsh"), encoding="utf-8")
+    asked = f"fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -D; print $_comps[errand]"
+    done = subprocess.run(["zsh", "-f", "-c", asked], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "_errand\n"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_shell_that_is_here_reads_its_script(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
@@ -66,7 +76,7 @@ def test_fish_completes_with_descriptions(tmp_path: Path) -> None:
     file, environment = _written(tmp_path, "fish"), _with_home(tmp_path)
     assert [*_fish(file, "errand mcp s", environment), *_fish(file, "errand tas", environment)] == [
         "set-key\tstore the value of a variable",
-        "show\tits tools, resources and prompts",
+        "show\tshow the tools, resources and prompts of a server",
         "tasks\tlist tasks, newest first",
     ]
 

@@ -50,7 +50,9 @@ def script(shell: _Shell) -> str:
     """The whole script, with a newline at its end."""
     commands = list(_commands())
     made: dict[str, Callable[[list[_Completed]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-    return f"# Made by `errand completion {shell}`.\n{made[shell](commands)}"
+    # zsh finds the script by its first line.
+    head = "#compdef errand\n" if shell == "zsh" else ""
+    return f"{head}# Made by `errand completion {shell}`.\n{made[shell](commands)}"
 
 
 def _commands() -> Iterator[_Completed]:
@@ -212,8 +214,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "’") + "'"
 
 
-_ZSH = r"""#compdef errand
-_errand_values() {
+_ZSH = r"""_errand_values() {
   local -a values texts
   local value text
   while IFS=$'\t' read -r value text; do
