@@ -83,6 +83,7 @@ def router(folder: Path, proxy_url: str = "") -> ModelRouter:
     return ModelRouter(keys, folder, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=proxy_url))
 
 
+@pytest.mark.usefixtures("warm_library")
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 @pytest.mark.parametrize(
     "model_id", ["openai/gpt-5.4", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash", "proxy/openai/x"]

@@ -159,6 +159,7 @@ def _is_over(engine: EngineParts, task_id: str) -> bool:
     return any(task.ended_at is not None or task.status == "waiting_user" for task in engine.watcher.tasks(task_id))
 
 
+@pytest.mark.usefixtures("warm_library")
 @pytest.mark.parametrize(
     "model_id", ["openai/gpt-5.4", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash", "proxy/openai/x"]
 )

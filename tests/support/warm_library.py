@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,11 @@ _parents: list[_Parent] = []
 def warm_process(idle_s: float = IDLE_S, leave_s: float = LEAVE_S, stable_s: float = STABLE_S) -> LibraryProcess:
     """One whose process starts in no time."""
     return LibraryProcess(idle_s=idle_s, leave_s=leave_s, stable_s=stable_s, start=_fork)
+
+
+def warm_router_process(ca_file: Callable[[], str]) -> LibraryProcess:
+    """The same, as a `ModelRouter` makes it."""
+    return LibraryProcess(ca_file, start=_fork)
 
 
 def warm_pids() -> list[int]:
