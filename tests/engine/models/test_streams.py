@@ -203,13 +203,14 @@ async def test_text_tools_do_not_change_a_stream_without_calls_as_text(stream: S
 @pytest.mark.parametrize("stream", [*FAST, *MESSAGES, *RESPONSES], ids=lambda stream: stream.name)
 def test_stream_split_at_any_byte_gives_the_same_events(stream: Stream) -> None:
     body = stream.body
+    kind = MessageReader if stream in MESSAGES else ResponseReader if stream in RESPONSES else ChunkReader
+    reader = kind(ReplyBuilder(stream.model), "Test")
+    whole = _events_of(body)
+    for data in whole:
+        reader.read(data)
+    assert last_of(reader.end()) == stream.message
     for cut in range(len(body)):
-        assembly = ReplyBuilder(stream.model)
-        kind = MessageReader if stream in MESSAGES else ResponseReader if stream in RESPONSES else ChunkReader
-        reader, events = kind(assembly, "Test"), EventStream()
-        for data in (*events.feed(body[:cut]), *events.feed(body[cut:]), *events.finish()):
-            reader.read(data)
-        assert last_of(reader.end()) == stream.message
+        assert _events_of(body[:cut], body[cut:]) == whole
 
 
 async def test_error_in_the_middle_of_a_stream_keeps_received_content() -> None:
@@ -223,6 +224,11 @@ def test_every_file_is_played_and_named_in_the_readme() -> None:
     assert files == {stream.name for stream in (*FAST, *MESSAGES, *RESPONSES, *LIBRARY)} | {"anthropic_overloaded"}
     readme = (FOLDER / "README.md").read_text("utf-8")
     assert [name for name in files if f"`{name}`" not in readme] == []
+
+
+def _events_of(*parts: bytes) -> list[bytes]:
+    stream = EventStream()
+    return [*(event for part in parts for event in stream.feed(part)), *stream.finish()]
 
 
 def last_of(events: list[ModelEvent]) -> AssistantMessage:
