@@ -1,8 +1,10 @@
 """Settings: each a declared field, stored as JSON; file, wire and dialogs derive from it."""
 
 import os
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -397,18 +399,29 @@ def _minimum(name: str) -> float | None:
 
 
 def _metas(name: str) -> list[msgspec.Meta]:
-    hint = get_type_hints(SettingValues, include_extras=True)[name]
+    hint = _hints_with_notes()[name]
     return [note for note in get_args(hint)[1:] if isinstance(note, msgspec.Meta)]
 
 
 def _kind(name: str) -> _Kind:
-    hint = get_type_hints(SettingValues)[name]
+    hint = _hints()[name]
     return "string" if get_origin(hint) is Literal else _KINDS[hint]
 
 
 def _choices(name: str) -> tuple[str, ...]:
-    hint = get_type_hints(SettingValues)[name]
+    hint = _hints()[name]
     return tuple(str(choice) for choice in get_args(hint)) if get_origin(hint) is Literal else ()
+
+
+@cache
+def _hints() -> Mapping[str, Any]:
+    """Cached, because evaluating the annotations takes 2 ms, and a list of the settings needs them for each field."""
+    return get_type_hints(SettingValues)
+
+
+@cache
+def _hints_with_notes() -> Mapping[str, Any]:
+    return get_type_hints(SettingValues, include_extras=True)
 
 
 def _as_json(value: str | float | bool) -> JsonValue:
