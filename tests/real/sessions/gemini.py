@@ -60,12 +60,7 @@ def run(folder: Path, programs: Path) -> Path:
     place = Place(folder, programs, SCRIPT, _VARIABLES)
     place.write(".gemini/settings.json", json.dumps(_SETTINGS))
     gemini = ("gemini", "-y", "--skip-trust", "-m", "gemini-2.5-pro")
-    place.run(*gemini, "-p", "list the files")
-    place.run(*gemini, "-r", "latest", "-p", "read what is missing")
-    place.run(*gemini, "-r", "latest", "-p", "what colour is @red.png?")
-    place.run(*gemini, "-r", "latest", "-p", "break now")
-    place.run(*gemini, "-r", "latest", "-p", "talk without end", stop=signal.SIGINT)
-    place.run(*gemini, "-p", "ask a helper")
+    # First: at its start in a terminal gemini-cli removes sessions that were resumed.
     steps = (
         *_line("Type your message", "go on"),
         *_line("I go on", "!echo from the shell"),
@@ -75,6 +70,12 @@ def run(folder: Path, programs: Path) -> Path:
         *_line("I know the summary", "/quit"),
     )
     place.type(*gemini, steps=steps)
+    place.run(*gemini, "-p", "list the files")
+    place.run(*gemini, "-r", "latest", "-p", "read what is missing")
+    place.run(*gemini, "-r", "latest", "-p", "what colour is @red.png?")
+    place.run(*gemini, "-r", "latest", "-p", "break now")
+    place.run(*gemini, "-r", "latest", "-p", "talk without end", stop=signal.SIGINT)
+    place.run(*gemini, "-p", "ask a helper")
     return place.home / ".gemini" / "tmp"
 
 
