@@ -35,7 +35,7 @@ class UsageError(Exception):
 
 
 def wrong_words(command: str, actions: Sequence[Action], words: Sequence[str]) -> UsageError:
-    """Of words that do not fit their action: how to say it."""
+    """The error for words that do not fit their action: how the action is used."""
     fitting = [action for action in actions if words and words[0] in action.names] or actions
     lines = [f"  errand {command} {action.usage}" for action in fitting]
     return UsageError("\n".join([tr("Usage:"), *lines]))
@@ -177,10 +177,10 @@ def attachment_path(file: str) -> str:
                 "There is no file {file!r} to attach. Check its name. To work with a folder, name it in the prompt."
             ).format(file=file)
         )
-    return read_text_file(path.absolute())
+    return path_text(path.absolute())
 
 
-def read_text_file(path: Path) -> str:
+def path_text(path: Path) -> str:
     """The path as text. Raises `UsageError` if it is not UTF-8, which the engine requires."""
     try:
         path.as_posix().encode()
@@ -194,20 +194,20 @@ def read_text_file(path: Path) -> str:
 
 def absolute_path(path: str) -> str:
     """An absolute path, since the engine does not know the working directory."""
-    return read_text_file(Path(os.path.expanduser(path)).absolute())
+    return path_text(Path(os.path.expanduser(path)).absolute())
 
 
 def workspace_path(folder: str | None) -> str:
     path = Path(os.path.expanduser(folder or "."))
     try:
-        whole = Path(os.path.realpath(path))  # fails if the working directory was removed
+        real = Path(os.path.realpath(path))  # fails if the working directory was removed
     except OSError:
-        whole = path
-    if not whole.is_absolute() or not whole.is_dir():
+        real = path
+    if not real.is_absolute() or not real.is_dir():
         raise UsageError(
             tr("There is no folder {path!r}. Create it, or use another with --workspace.").format(path=str(path))
         )
-    return read_text_file(whole)
+    return path_text(real)
 
 
 def time_span(text: str) -> timedelta | None:

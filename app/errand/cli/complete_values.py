@@ -110,6 +110,6 @@ def _named(kind: str, one: Mapping[str, object], beginning: str) -> Iterator[tup
             yield str(one["name"]), ""
 
 
-def _short(whole: str, beginning: str) -> str:
+def _short(full_id: str, beginning: str) -> str:
     """The end of an id, as lists show it, unless a person has begun with its beginning."""
-    return whole if beginning and whole.startswith(beginning) else whole[-8:]
+    return full_id if beginning and full_id.startswith(beginning) else full_id[-8:]

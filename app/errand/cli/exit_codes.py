@@ -27,8 +27,8 @@ def exit_code(task: Task) -> int:
 
 def json_result(task: Task, code: int) -> str:
     """The outcome of a task and what it used."""
-    whole: JsonObject = msgspec.to_builtins(task)
-    result: JsonObject = {"type": "result", "exitCode": code, "turns": task.step_count, **whole}
+    fields: JsonObject = msgspec.to_builtins(task)
+    result: JsonObject = {"type": "result", "exitCode": code, "turns": task.step_count, **fields}
     return msgspec.json.encode(result).decode()
 
 

@@ -28,8 +28,8 @@ _LONGEST_PART = 200
 _SHORTEST_TITLE_PART = 3
 
 
-class FoundAmiss(UsageError):
-    """Something was found, but several, which the text lists, or something without tasks."""
+class UnusableMatch(UsageError):
+    """There are several matches, which the text lists, or the only one has no tasks."""
 
 
 async def find_conversation(connection: Connection, part: str, *, exactly: bool = False) -> Conversation:
@@ -65,7 +65,7 @@ async def find_task(connection: Connection, part: str) -> Task:
             return only_match(part, working or found, "tasks", _request)
         try:
             return await _newest_task(connection, await find_conversation(connection, part))
-        except FoundAmiss:
+        except UnusableMatch:
             raise
         except UsageError:
             pass
@@ -136,7 +136,7 @@ def only_match(
     rest = [tr("  and {best} more").format(best=len(best) - _SHOWN)] if len(best) > _SHOWN else []
     form = tr("{number} or more {kind} match {part!r}:") if has_more else tr("{number} {kind} match {part!r}:")
     head = form.format(number=len(best), kind=kind, part=part)
-    raise FoundAmiss("\n".join((head, *rows, *rest, tr("Type more of the id."))))
+    raise UnusableMatch("\n".join((head, *rows, *rest, tr("Type more of the id."))))
 
 
 async def _tasks(connection: Connection, part: str) -> tuple[Task, ...]:
@@ -158,7 +158,7 @@ async def _newest_task(connection: Connection, conversation: Conversation) -> Ta
     found = (await connection.call(TASK_LIST, TaskListParams(conversation_id=conversation.id))).tasks
     own = [task for task in found if task.parent_id is None] or found
     if not own:
-        raise FoundAmiss(
+        raise UnusableMatch(
             tr("No task has run in this conversation yet: {conversation}").format(conversation=_title(conversation))
         )
     return next((task for task in own if task.ended_at is None), own[0])

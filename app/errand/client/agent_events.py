@@ -92,7 +92,7 @@ class AgentView:
         self._agents: dict[str, str] = {}  # by task id
         self._task_ends: dict[str, Position] = {}  # the newest node by task id
         self._streamed_text: dict[tuple[str, int], str] = {}
-        self._finished_nodes: set[str] = set()
+        self._finished: set[str] = set()  # ids of nodes and tasks
 
     def data(self, agent: Agent) -> AgentData:
         """The data of an agent; remembers its head."""
@@ -117,7 +117,7 @@ class AgentView:
                 return ()
 
     def delta(self, delta: events.Delta) -> tuple[AgentEvent, ...]:
-        if not isinstance(delta, events.TextDelta) or delta.kind != "text" or delta.node_id in self._finished_nodes:
+        if not isinstance(delta, events.TextDelta) or delta.kind != "text" or delta.node_id in self._finished:
             return ()
         agent_id = self._agents.get(delta.task_id)
         place = (delta.node_id, delta.block)
@@ -138,9 +138,9 @@ class AgentView:
         return (HeadUpdated(agent_id=agent.id, old_head=old, new_head=new),) if old != new else ()
 
     def _node(self, node: Node) -> tuple[AgentEvent, ...]:
-        if node.status == "streaming" or node.task_id is None or node.id in self._finished_nodes:
+        if node.status == "streaming" or node.task_id is None or node.id in self._finished:
             return ()
-        self._finished_nodes.add(node.id)
+        self._finished.add(node.id)
         position = Position(tree_id=node.conversation_id, node_id=node.id)
         self._task_ends[node.task_id] = position
         agent_id = self._agents.get(node.task_id, node.author)
@@ -158,11 +158,11 @@ class AgentView:
                     yield ChatContent(agent_id=agent_id, content=rest)
 
     def _task(self, task: Task) -> tuple[AgentEvent, ...]:
-        is_new = task.id not in self._finished_nodes
+        is_new = task.id not in self._finished
         self._agents[task.id] = task.agent_id
         if task.ended_at is None or not is_new:
             return ()
-        self._finished_nodes.add(task.id)
+        self._finished.add(task.id)
         if task.stop_reason != "completed":
             return (Error(message=task.error or f"The chat ended before its time: {task.stop_reason}."),)
         nowhere = Position(tree_id=task.conversation_id, node_id=None)

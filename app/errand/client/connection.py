@@ -55,12 +55,12 @@ _EMPTY: Mapping[str, str] = {}
 
 @dataclass(slots=True)
 class _Call:
-    """`line` is the socket it was last sent on. A new socket resends unanswered calls, each once."""
+    """`sent_on` is the socket that it was last sent on. A new socket resends unanswered calls, each once."""
 
     method: str
     frame: bytes
     answer: asyncio.Future[msgspec.Raw]
-    line: "Socket | None" = None
+    sent_on: "Socket | None" = None
 
 
 class _Incoming(msgspec.Struct):
@@ -125,8 +125,8 @@ class Connection:
     async def open(self) -> None:
         """Connect for the first time. Raises `NoEngine`, `CallError` or DIAL_ERRORS."""
         self._socket = await self._dial()
-        keeping = self._serve_until_closed(self._socket)
-        self._serve_task = asyncio.get_running_loop().create_task(keeping, name="connection to the engine")
+        serving = self._serve_until_closed(self._socket)
+        self._serve_task = asyncio.get_running_loop().create_task(serving, name="connection to the engine")
 
     async def call(self, method: Method[P, R], params: P) -> R:
         """Return the engine's answer. Raises `CallError`, or `ConnectionLost` if reconnection fails.
@@ -185,16 +185,16 @@ class Connection:
     async def close(self) -> None:
         """Close the connection; the engine and its tasks keep running. Pending calls raise `ConnectionLost`."""
         self._down = "The connection was closed."
-        keeper, self._serve_task = self._serve_task, None
-        if keeper is None:
+        serve_task, self._serve_task = self._serve_task, None
+        if serve_task is None:
             return
-        keeper.cancel()
+        serve_task.cancel()
         try:
-            await keeper
+            await serve_task
         except asyncio.CancelledError:
-            if not keeper.cancelled():
+            if not serve_task.cancelled():
                 raise
-        if self._socket is not None:  # the keeper was cancelled before it started
+        if self._socket is not None:  # the task was cancelled before it started
             await self._socket.close()
             self._socket = None
 
@@ -249,9 +249,9 @@ class Connection:
                 case "health":
                     self._notify_health(_health.decode(message.params))
                 case _:
-                    await self._take_answer(message)
+                    await self._resolve_call(message)
 
-    async def _take_answer(self, message: _Incoming) -> None:
+    async def _resolve_call(self, message: _Incoming) -> None:
         call = self._unanswered.get(message.id) if isinstance(message.id, int) else None
         if call is None or call.answer.done():
             return  # it was sent twice, or the caller no longer waits
@@ -263,9 +263,9 @@ class Connection:
             await asyncio.sleep(0)  # its caller resumes here, before the next event
 
     async def _send(self, call: _Call) -> None:
-        if self._socket is None or call.line is self._socket:
+        if self._socket is None or call.sent_on is self._socket:
             return  # it is sent on reconnect, or was sent already
-        call.line = self._socket
+        call.sent_on = self._socket
         with suppress(SocketFailed):  # the reader sees the failure too, and unanswered calls are sent again
             await self._socket.send(call.frame)
 

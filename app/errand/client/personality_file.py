@@ -60,8 +60,8 @@ def new_personality(found: Personality, existing: Iterable[Personality], tools: 
     if found.tools and not known:
         raise NotAPersonality(tr("Unknown tools: {tools}.").format(tools=", ".join(found.tools)))
     name = free_name(_clean_name(found.name)[:_LONGEST].strip() or "Imported", existing)
-    taken = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
-    return NewPersonality(taken, tuple(tool for tool in found.tools if tool not in known))
+    personality = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
+    return NewPersonality(personality, tuple(tool for tool in found.tools if tool not in known))
 
 
 def _clean_name(name: str) -> str:

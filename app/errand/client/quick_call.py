@@ -32,7 +32,7 @@ def quick_calls(paths: Paths) -> Generator[QuickCall]:
     endpoint = cast("Mapping[str, object]", json.loads(read_private(paths.endpoint)))
     port, token = int(str(endpoint["port"])), str(endpoint["token"])
     with socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE_S) as stream:
-        wire = _Wire(stream, port, str(endpoint["url"]))
+        wire = _WebSocket(stream, port, str(endpoint["url"]))
         nonce = new_nonce()
         engine = wire.ask("challenge", {"nonce": nonce})
         if not is_valid_proof(str(engine["proof"]), token, "answers", nonce, str(engine["nonce"])):
@@ -43,7 +43,7 @@ def quick_calls(paths: Paths) -> Generator[QuickCall]:
         yield wire.ask
 
 
-class _Wire:
+class _WebSocket:
     """A WebSocket (RFC 6455) that sends short texts and reads whole messages."""
 
     def __init__(self, stream: socket.socket, port: int, url: str) -> None:
@@ -84,22 +84,22 @@ class _Wire:
         self._stream.sendall(bytes([0x80 | _TEXT]) + length + mask + masked)
 
     def _receive(self) -> bytes:
-        whole = b""
+        payload = b""
         while True:
             first, second = self._take(2)
             size, kind = second & 0x7F, first & 0x0F
             if size > 125:
                 size = int.from_bytes(self._take(2 if size == 126 else 8), "big")
-            if size + len(whole) > _LARGEST:
+            if size + len(payload) > _LARGEST:
                 raise ValueError("The answer is too long.")
             data = self._take(size)
             if kind == _CLOSE:
                 raise ValueError("The engine closed the connection.")
             if kind > _CLOSE:
                 continue  # a ping, which ends with the connection
-            whole += data
+            payload += data
             if first & 0x80:
-                return whole
+                return payload
 
     def _take(self, size: int) -> bytes:
         while len(self._rest) < size:

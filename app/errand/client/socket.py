@@ -11,7 +11,7 @@ _MOST_BYTES_UNTRUSTED = 65_536
 
 
 class Socket:
-    """Made by `open_socket`. Methods except `trust` and `close` raise `SocketFailed` after the connection is lost."""
+    """Made by `open_socket`. `send` and `receive` raise `SocketFailed` after the connection is lost."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from errand.client.texts.tasks import is_unfinished, unfinished_text
-from errand.protocol import events as told
+from errand.protocol import events
 from errand.protocol.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task, TaskStopReason
@@ -56,16 +56,16 @@ class ThoughtView:
     def __init__(self, task_id: str) -> None:
         self._task_ids = {task_id}
         self._shown: set[str] = set()
-        self._failure: Error | None = None  # of the last failed reply, which is not said again at the end
+        self._failure: Error | None = None  # of the last failed reply, which is not reported again at the end
         self._completions: set[str] = set()  # ids of the calls that end a task: its response is the end itself
 
-    def record(self, event: told.Event) -> tuple[ThoughtEvent, ...]:
-        if isinstance(event, told.TaskUpdate) and event.task.follows in self._task_ids:
+    def record(self, event: events.Event) -> tuple[ThoughtEvent, ...]:
+        if isinstance(event, events.TaskUpdate) and event.task.follows in self._task_ids:
             self._task_ids.add(event.task.id)
         match event:
-            case told.TaskMessage(node=node) if node.task_id in self._task_ids and node.status != "streaming":
+            case events.TaskMessage(node=node) if node.task_id in self._task_ids and node.status != "streaming":
                 return tuple(self._node(node)) if self._is_new(node.id) else ()
-            case told.TaskUpdate(task=task) if task.id in self._task_ids and task.ended_at is not None:
+            case events.TaskUpdate(task=task) if task.id in self._task_ids and task.ended_at is not None:
                 end = _end(task)
                 return (end,) if self._is_new(task.id) and end != self._failure else ()
             case _:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from errand.cli.arguments import UsageError, read_text_file, time_span, workspace_path, wrong_words
+from errand.cli.arguments import UsageError, path_text, time_span, workspace_path, wrong_words
 from errand.cli.command import Command
 from errand.cli.lookup import find_conversation, only_match
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
@@ -180,7 +180,7 @@ def _draft_of(grant: Grant, call: GrantedCall) -> GrantDraft:
 
 def _write_new(file: str, content: bytes) -> None:
     try:
-        with Path(read_text_file(Path(file))).open("xb") as target:
+        with Path(path_text(Path(file))).open("xb") as target:
             target.write(content)
     except OSError as error:
         raise UsageError(

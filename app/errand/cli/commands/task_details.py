@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import ID_HELP, TaskIdOptions, UsageError, read_text_file
+from errand.cli.arguments import ID_HELP, TaskIdOptions, UsageError, path_text
 from errand.cli.command import Command
 from errand.cli.commands.run import find_personality
 from errand.cli.lookup import find_task
@@ -211,7 +211,7 @@ async def _params(options: PromptOptions, connection: Connection) -> PromptGetPa
 
 
 def _folder(given: str | None) -> str:
-    return read_text_file(Path(os.path.expanduser(given or ".")).absolute())
+    return path_text(Path(os.path.expanduser(given or ".")).absolute())
 
 
 class RecordOptions(TaskIdOptions, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ class TaskFollower:
         if_refused: str = "",
         thinking: bool = True,
     ) -> None:
-        """`if_refused` is told at the end if calls were not allowed."""
+        """`if_refused` is printed at the end if calls were not allowed."""
         self._connection = connection
         self._terminal = terminal
         self._as_json = as_json
@@ -149,13 +149,13 @@ class TaskFollower:
                 await watch.follow(task.conversation_id, task.id, after=start.head, epoch=start.epoch)
             else:
                 await watch.follow(task.conversation_id, task.id)
-            speaks, ended = task, list[Task]()
-            while speaks is not None:
+            current, ended = task, list[Task]()
+            while current is not None:
                 if on_started is not None:
-                    on_started(speaks.id)
-                await watch.until_ended([speaks.id])
-                ended.append(watch.tasks[speaks.id])
-                speaks = await self._next(ended[-1])
+                    on_started(current.id)
+                await watch.until_ended([current.id])
+                ended.append(watch.tasks[current.id])
+                current = await self._next(ended[-1])
             if ended[-1].status != "interrupted":  # then the engine is ending, and says nothing more
                 await watch.until_shown()  # the reason for the end of the round
         finally:

@@ -126,10 +126,10 @@ class TaskLines:
             self._prompt.note(tr("Usage: /as task or /as chat"))
             return task_id
         params = TaskSetModeParams(task_id=task_id, mode="task" if word == "task" else "chat")
-        taken = (await self._connection.call(TASK_SET_MODE, params)).task
-        if taken.id == task_id:
-            self._prompt.note(mode_text(task_id, taken))
-        return taken.id
+        task = (await self._connection.call(TASK_SET_MODE, params)).task
+        if task.id == task_id:
+            self._prompt.note(mode_text(task_id, task))
+        return task.id
 
     async def set_approvals(self, conversation_id: str | None, word: str) -> ApproveMode | None:
         """The mode that was chosen, None for a word that is none; without a conversation it is only explained."""

@@ -37,7 +37,7 @@ class TaskWatcher:
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._later: dict[str, EventRecord] = {}  # asks that are not shown yet
         self._one_at_a_time = asyncio.Lock()
-        self._unsubscribe = connection.subscribe(self._take)
+        self._unsubscribe = connection.subscribe(self._put)
         self.tasks: dict[str, Task] = {}
 
     def close(self) -> None:
@@ -91,9 +91,6 @@ class TaskWatcher:
     def _has_ended(self, task_id: str) -> bool:
         task = self.tasks.get(task_id)
         return task is not None and (task.ended_at is not None or task.status == "interrupted")
-
-    def _take(self, message: ConnectionMessage) -> None:
-        self._put(message)
 
     def _put(self, message: ConnectionMessage) -> None:
         if self._waiting.full():

@@ -110,7 +110,9 @@ def _megabytes(count: int) -> str:
 
 
 def error_text(error: SQLAlchemyError | OSError) -> str:
-    return str(error.orig if isinstance(error, DBAPIError) else error)
+    """The driver's words, or the kind of error if there are none, as for a timeout."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return str(cause) or type(cause).__name__
 
 
 def save_error(why: object, kind: Trouble | None = None) -> StorageError:

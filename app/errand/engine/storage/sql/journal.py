@@ -404,7 +404,7 @@ class Journal:
     def _announce(self, change: JournalChange) -> None:
         if change.failure is not None:
             change.owner.failure = change.owner.failure or change.failure
-            tables = ", ".join(str(write.statement.table) for write in change.writes)
+            tables = ", ".join(dict.fromkeys(str(write.statement.table) for write in change.writes))
             _log.error("a change of %s was lost: %s", tables, change.failure)
         elif change.on_commit is not None:
             # Through the loop: a callback's exception goes to the loop's handler, not into the journal.
