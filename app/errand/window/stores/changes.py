@@ -1,8 +1,9 @@
 """The files that the tasks of a conversation changed, their diffs, and undoing them."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
@@ -26,6 +27,9 @@ from errand.protocol.events import ChangeUpdate, Event
 from errand.translation import tr
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.session import EngineSession
+
+if TYPE_CHECKING:
+    from asyncio import Lock
 
 _THROTTLE_MS = 250  # a task may change many files at once
 
@@ -73,7 +77,6 @@ class ChangesStore(QObject):
         self._chosen = ""
         self._compared: ChangeDiffParams | None = None
         self._refused: _Command | None = None
-        self._lock = asyncio.Lock()  # one undo or redo at a time, in the order of the keys
         self._done: list[_Step] = []
         self._taken_back: list[_Step] = []
         self._reload_timer = QTimer(self, singleShot=True, interval=_THROTTLE_MS)
@@ -160,6 +163,13 @@ class ChangesStore(QObject):
         if self.shown is not None:
             command = _Command(method, ChangeUndoParams(task_id=self.shown.task_id, path=path, step=step, hunk=hunk))
             self._session.spawn(self._do(command), self.failed.emit)
+
+    @cached_property
+    def _lock(self) -> "Lock":
+        """One undo or redo at a time, in the order of the keys."""
+        from asyncio import Lock  # import asyncio after the first paint
+
+        return Lock()
 
     async def _do(self, command: _Command) -> None:
         async with self._lock:
