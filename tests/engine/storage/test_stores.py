@@ -9,7 +9,7 @@ from errand.engine.core.errors import InvalidParams, StorageError
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, asks, commands, conversations, tasks, turns
 from errand.engine.storage.records.turns import UnfinishedTurn
-from errand.engine.storage.sql.statements import Write
+from errand.engine.storage.sql.statements import Write, is_one_of
 from errand.engine.storage.sql.tables import tasks as tasks_table
 from errand.protocol.agents import Personality
 from errand.protocol.conversations import Conversation
@@ -42,6 +42,17 @@ async def test_pages_of_conversations_have_no_gaps_or_duplicates(database: Datab
 async def test_full_last_page_has_no_next_page(database: Database) -> None:
     await put(database, conversations.save(conversation("c2")))
     assert (await database.conversations.page(limit=2)).next_cursor is None
+
+
+async def test_conversations_are_read_by_lists_of_any_length_with_few_statements(database: Database) -> None:
+    saved = [conversation(f"d{number:02}") for number in range(20)]
+    await put(database, *(conversations.save(one) for one in saved))
+    for count in range(21):
+        named = await database.conversations.named([one.id for one in saved[:count]])
+        assert sorted(one.id for one in named) == [one.id for one in saved[:count]]
+    lists = (is_one_of(tasks_table.c.id, ["a"] * count) for count in range(300))
+    statements = {str(one.compile(compile_kwargs={"render_postcompile": True})) for one in lists}
+    assert len(statements) == 11  # one for none, and 1, 2, 4 … 512
 
 
 async def test_archived_conversations_have_a_list_of_their_own(database: Database) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, select
 
 from errand.engine.storage.sql.reader import Reader
-from errand.engine.storage.sql.statements import Write, to_json, to_text, upsert
+from errand.engine.storage.sql.statements import Write, is_one_of, to_json, to_text, upsert
 from errand.engine.storage.sql.tables import asks
 from errand.protocol.asks import Ask
 
@@ -46,5 +46,5 @@ class AskStore:
         """Asks of any status, newest first; of all tasks or of some, in one query."""
         query = _NEWEST.limit(limit)
         if task_ids is not None:
-            query = query.where(asks.c.task_id.in_(task_ids))
+            query = query.where(is_one_of(asks.c.task_id, task_ids))
         return await self._reader.structs(query, Ask)

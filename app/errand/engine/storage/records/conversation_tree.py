@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import bindparam, case, select
 
 from errand.engine.storage.sql.reader import Reader
-from errand.engine.storage.sql.statements import from_json
+from errand.engine.storage.sql.statements import from_json, is_one_of
 from errand.engine.storage.sql.tables import nodes
 from errand.protocol.base import Timestamp
 from errand.protocol.conversations import ConversationFindNodesResult, Fork, FoundNode, Node, NodeStatus, Role, TreeNode
@@ -95,7 +95,7 @@ class TreeStore:
             return ()
         last = page[-1].id
         parents = [node.parent_id for node in page if node.parent_id is not None]
-        links = [*await self._reader.rows(_LINKS.where(nodes.c.parent_id.in_([*parents, last])))]
+        links = [*await self._reader.rows(_LINKS.where(is_one_of(nodes.c.parent_id, [*parents, last])))]
         if page[0].parent_id is None and page[0].author != "engine":
             links += await self._reader.rows(_ROOTS, {"conversation_id": page[0].conversation_id})
         children: dict[str | None, list[str]] = {}

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, select, tuple_
 
 from errand.engine.storage.sql.reader import Reader, cursor_at, parse_cursor
-from errand.engine.storage.sql.statements import Write, from_json, to_json, to_text, upsert
+from errand.engine.storage.sql.statements import Write, from_json, is_one_of, to_json, to_text, upsert
 from errand.engine.storage.sql.tables import conversations, removals
 from errand.protocol.conversations import Conversation, ConversationListResult
 
@@ -45,7 +45,7 @@ class ConversationStore:
 
     async def named(self, conversation_ids: Collection[str]) -> tuple[Conversation, ...]:
         """Those of these ids (some hundreds at most) that exist."""
-        query = select(conversations.c.body).where(conversations.c.id.in_(conversation_ids), _IS_WHOLE)
+        query = select(conversations.c.body).where(is_one_of(conversations.c.id, conversation_ids), _IS_WHOLE)
         return await self._reader.structs(query, Conversation) if conversation_ids else ()
 
     async def changes(self) -> list[tuple[str, datetime]]:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, bindparam, func, literal, select
 
 from errand.engine.core.errors import StorageError
 from errand.engine.storage.sql.reader import Reader
-from errand.engine.storage.sql.statements import Write, from_json, to_json, to_text, upsert
+from errand.engine.storage.sql.statements import Write, from_json, is_one_of, to_json, to_text, upsert
 from errand.engine.storage.sql.tables import nodes
 from errand.protocol.conversations import Node
 
@@ -149,7 +149,7 @@ class NodeStore:
         """Those of the given nodes that are on the branch to `leaf_id`, in branch order."""
         if not node_ids:
             return ()
-        chosen = _BRANCH.where(nodes.c.id.in_(tuple(node_ids)))
+        chosen = _BRANCH.where(is_one_of(nodes.c.id, node_ids))
         return await self._reader.structs(chosen, Node, {"leaf_id": leaf_id, "limit": _ENDLESS})
 
     async def links(self, conversation_id: str) -> tuple[tuple[str, str | None], ...]:
@@ -164,7 +164,7 @@ class NodeStore:
 
     async def several(self, node_ids: Sequence[str]) -> tuple[Node, ...]:
         """Up to some hundred nodes, in the order of the given ids; missing ones are left out."""
-        found = await self._reader.structs(select(nodes.c.body).where(nodes.c.id.in_(node_ids)), Node)
+        found = await self._reader.structs(select(nodes.c.body).where(is_one_of(nodes.c.id, node_ids)), Node)
         by_id = {node.id: node for node in found}
         return tuple(by_id[node_id] for node_id in node_ids if node_id in by_id)
 
@@ -183,21 +183,23 @@ class NodeStore:
         count = max(1, sum(size <= _MOST_AT_ONCE for size in sums))
         numbers = [row.number for row in sizes[:count]]
         has_more = count < len(sizes) or len(sizes) == limit
-        return max(numbers, default=number), await self._numbered(nodes.c.number.in_(numbers)), has_more
+        return max(numbers, default=number), await self._numbered(is_one_of(nodes.c.number, numbers)), has_more
 
     async def ids_up_to(self, number: int, node_ids: Collection[str]) -> list[str]:
         """Those of these nodes (some hundreds at most) with a number up to this one, in order of their numbers."""
-        query = select(nodes.c.id).where(nodes.c.id.in_(node_ids), nodes.c.number <= number).order_by(nodes.c.number)
+        query = (
+            select(nodes.c.id).where(is_one_of(nodes.c.id, node_ids), nodes.c.number <= number).order_by(nodes.c.number)
+        )
         return [row.id for row in await self._reader.rows(query)] if node_ids else []
 
     async def numbered(self, node_ids: Collection[str]) -> tuple[NumberedNode, ...]:
         """These nodes, in order of their numbers. Unreadable ones are left out."""
-        return await self._numbered(nodes.c.id.in_(node_ids)) if node_ids else ()
+        return await self._numbered(is_one_of(nodes.c.id, node_ids)) if node_ids else ()
 
     async def first_numbers(self, conversation_ids: Collection[str]) -> list[int]:
         """The lowest number of a node of each of these conversations (some hundreds at most) that has nodes."""
         first = func.min(nodes.c.number).label("first")
-        of_these = nodes.c.conversation_id.in_(conversation_ids)
+        of_these = is_one_of(nodes.c.conversation_id, conversation_ids)
         query = select(first).where(of_these).group_by(nodes.c.conversation_id)
         return [row.first for row in await self._reader.rows(query)] if conversation_ids else []
 

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, func, select
 from sqlalchemy.sql.expression import Executable
 
 from errand.engine.storage.sql.reader import Reader
-from errand.engine.storage.sql.statements import from_json, to_text
+from errand.engine.storage.sql.statements import from_json, is_one_of, to_text
 from errand.engine.storage.sql.tables import agents, conversations, nodes, tasks, tool_executions
 from errand.protocol.blocks import Block, ImageBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node
@@ -109,7 +109,7 @@ class StorageStatsStore:
 
     async def known_tasks(self, task_ids: Sequence[str]) -> frozenset[str]:
         """The existing ones among up to some hundred ids."""
-        rows = await self._reader.rows(select(tasks.c.id).where(tasks.c.id.in_(task_ids)))
+        rows = await self._reader.rows(select(tasks.c.id).where(is_one_of(tasks.c.id, task_ids)))
         return frozenset(row.id for row in rows)
 
     async def pictures(self, conversation_id: str | None = None) -> frozenset[str]:

@@ -1,12 +1,12 @@
 """Writes for the journal, upserts, and the encoding of values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
-from sqlalchemy import Table, text
+from sqlalchemy import ColumnElement, Table, text
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.dialects.sqlite.dml import OnConflictDoNothing, OnConflictDoUpdate
 from sqlalchemy.ext.compiler import compiles
@@ -44,6 +44,17 @@ def upsert(table: Table, key: Sequence[str], columns: Sequence[str] = (), *, onl
         return statement.on_conflict_do_nothing(index_elements=key)
     changes = {name: statement.excluded[name] for name in columns}
     return statement.on_conflict_do_update(index_elements=key, set_=changes, where=text(only_if) if only_if else None)
+
+
+def is_one_of(column: ColumnElement[T], values: Collection[T]) -> ColumnElement[bool]:
+    """`column IN (…)` for some hundreds of values at most.
+
+    The list is filled up with its last value to a power of two. Each length is a statement of its own, and each
+    connection keeps the statements that it prepared, of some kilobytes each.
+    """
+    listed = list(values)
+    filled = 1 << (len(listed) - 1).bit_length() if listed else 0
+    return column.in_([*listed, *listed[-1:] * (filled - len(listed))])
 
 
 @compiles(OnConflictDoNothing, "postgresql")
