@@ -77,6 +77,7 @@ class TranscriptRenderer:
         self._is_empty = True
         self._stream = StreamedText(style, width)
         self._streamed: dict[tuple[str, int], str] = {}
+        self._answering = ""  # the id of the node whose answer streams now
         self._nodes: set[str] = set()
         self._calls: dict[str, ToolCallBlock] = {}
         self._running: list[str] = []
@@ -134,6 +135,8 @@ class TranscriptRenderer:
     def delta(self, delta: TextDelta) -> str:
         """The text that a delta of a streaming reply adds."""
         is_shown = delta.node_id in self._nodes or delta.task_id in self._below
+        if not is_shown:
+            self._answering = delta.node_id if delta.kind == "text" else ""
         if not self._streams or is_shown or not self._is_shown(delta):
             return ""
         key = (delta.node_id, delta.block)
@@ -184,6 +187,8 @@ class TranscriptRenderer:
         if self._running and task.status == "tool_executing":
             call = self._calls[self._running[0]]
             return format_running(call, self.width, Style(colour=False, unicode=self.style.unicode))
+        if self._answering and task.status == "thinking":
+            return tr("answering…")
         return {"waiting_user": tr("waiting for you"), "paused": tr("paused"), "thinking": tr("thinking…")}.get(
             task.status, "…"
         )
@@ -225,6 +230,8 @@ class TranscriptRenderer:
         if node.id in self._nodes or node.status == "streaming":
             return ""
         self._nodes.add(node.id)
+        if node.id == self._answering:
+            self._answering = ""
         text = self._node_text(node)
         self._is_empty = self._is_empty and not text
         return text

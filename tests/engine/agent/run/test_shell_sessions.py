@@ -41,7 +41,7 @@ async def test_the_folder_outlives_the_task_and_the_engine(tmp_path: Path) -> No
 
 
 async def test_an_ended_task_leaves_nothing_in_memory_that_it_does_not_need(tmp_path: Path) -> None:
-    replies = [shell("cd /"), DONE, calling(command="exec sleep 4734", background=True), DONE]
+    replies = [shell("cd /"), DONE, calling(command="exec sleep 4745", background=True), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=replies)) as engine:
         sessions = engine.services.sessions
         task = await done(engine)
@@ -51,25 +51,25 @@ async def test_an_ended_task_leaves_nothing_in_memory_that_it_does_not_need(tmp_
 
 
 async def test_a_background_command_outlives_its_task_and_ends_with_the_engine(tmp_path: Path) -> None:
-    replies = [calling(command="exec sleep 4731", background=True), DONE, calling(action="list"), DONE]
+    replies = [calling(command="exec sleep 4742", background=True), DONE, calling(action="list"), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=replies)) as engine:
         task = await done(engine)
-        assert running("4731")
+        assert running("4742")
         await done(engine, task.conversation_id)
-        assert "[background 1 `exec sleep 4731` is running in" in told(engine, 3)
+        assert "[background 1 `exec sleep 4742` is running in" in told(engine, 3)
         updates = [event for event in engine.watcher.events if isinstance(event, BackgroundUpdate)]
         assert updates[0].conversation_id == task.conversation_id and updates[0].commands[0].ended_at is None
-    assert not running("4731")
+    assert not running("4742")
 
 
 async def test_a_person_who_stops_the_task_stops_its_background_commands(tmp_path: Path) -> None:
-    replies = [calling(command="exec sleep 4732", background=True), shell("sleep 4733")]
+    replies = [calling(command="exec sleep 4743", background=True), shell("sleep 4744")]
     async with engine_parts(tmp_path, ModelServer(turns=replies)) as engine:
         started = await engine.start()
-        await until(lambda: bool(running("4733")))
+        await until(lambda: bool(running("4744")))
         await engine.services.runner.stop(started.id, "Ada")
         task = await engine.watcher.end(started.id)
-        await until(lambda: not running("4732") and not running("4733"))
+        await until(lambda: not running("4743") and not running("4744"))
         found = engine.services.sessions.find(task.conversation_id, BackgroundCommands)
         assert found is not None
         await until(lambda: found.commands()[0].ended_at is not None)
@@ -77,9 +77,9 @@ async def test_a_person_who_stops_the_task_stops_its_background_commands(tmp_pat
 
 
 async def test_it_ends_when_its_conversation_is_closed(tmp_path: Path) -> None:
-    replies = [calling(command="exec sleep 4734", background=True), DONE]
+    replies = [calling(command="exec sleep 4745", background=True), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=replies)) as engine:
         task = await done(engine)
-        assert running("4734")
+        assert running("4745")
         await engine.services.sessions.close_conversation(task.conversation_id)
-        assert not running("4734")
+        assert not running("4745")

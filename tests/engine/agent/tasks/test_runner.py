@@ -39,12 +39,12 @@ async def test_a_task_that_ends_well_logs_no_error(tmp_path: Path, caplog: pytes
 
 
 async def test_what_a_task_leaves_running_ends_with_it_if_its_conversation_was_archived(tmp_path: Path) -> None:
-    line = {"command": "sleep 4731", "background": True}
+    line = {"command": "sleep 4741", "background": True}
     gate = asyncio.Event()
     turns = [Reply(calls=(Call("shell", {**line}),)), Reply(calls=DONE.calls, gate=gate)]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         task = await engine.start()
-        await until(lambda: bool(running("4731")))
+        await until(lambda: bool(running("4741")))
         conversation = await engine.services.database.conversations.get(task.conversation_id)
         assert conversation is not None
         archived = msgspec.structs.replace(conversation, archived=True)
@@ -53,7 +53,7 @@ async def test_what_a_task_leaves_running_ends_with_it_if_its_conversation_was_a
         gate.set()
         await engine.watcher.end(task.id)
         await until(lambda: not engine.services.sessions.conversations())
-        assert not running("4731")
+        assert not running("4741")
 
 
 async def test_published_events_equal_stored_events(tmp_path: Path) -> None:

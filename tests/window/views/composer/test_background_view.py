@@ -20,8 +20,8 @@ from tests.support.window import Desk, desk, press, until
 @pytest.fixture
 async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
     calls = (
-        Call("shell", {"command": "echo listening on 3000; exec sleep 4721", "background": True}),
-        Call("shell", {"command": "exec sleep 4722", "background": True}, id="two", index=1),
+        Call("shell", {"command": "echo listening on 3000; exec sleep 4751", "background": True}),
+        Call("shell", {"command": "exec sleep 4752", "background": True}, id="two", index=1),
     )
     replies = [Reply(text="Two servers.", calls=calls), Reply(text="They run.")]
     async with desk(qapp, theme, tmp_path, replies, mode="chat", approve="all") as opened:
@@ -49,14 +49,14 @@ async def test_they_are_counted_listed_and_stopped_by_mouse_and_keyboard(person:
     QTest.keyClick(view.header, Qt.Key.Key_Return)
     assert view.rows[0].isVisible()
     name = view.rows[0].accessibleName()
-    assert name.startswith("Background command 1: echo listening on 3000; exec sleep 4721, running since")
+    assert name.startswith("Background command 1: echo listening on 3000; exec sleep 4751, running since")
     press(view.rows[0], "Stop")
     await until(lambda: len(view.rows) == 1)
-    assert not running("4721")
+    assert not running("4751")
     view.rows[0].setFocus()
     QTest.keyClick(view.rows[0], Qt.Key.Key_Delete)
     await until(view.isHidden)
-    assert not running("4722")
+    assert not running("4752")
 
 
 async def test_the_output_opens_in_a_window(person: Desk) -> None:
@@ -78,7 +78,7 @@ async def test_the_output_opens_in_a_window(person: Desk) -> None:
 async def test_they_are_there_after_the_conversation_was_loaded_again(person: Desk) -> None:
     view = await started(person)
     found = await person.engine.stores.session.call(BACKGROUND_LIST, BackgroundListParams())
-    assert [one.command for one in found.commands] == ["echo listening on 3000; exec sleep 4721", "exec sleep 4722"]
+    assert [one.command for one in found.commands] == ["echo listening on 3000; exec sleep 4751", "exec sleep 4752"]
     person.view.store.background.put(())
     assert view.isHidden()
     person.view.store.load()
