@@ -139,6 +139,9 @@ class Soak:
             await self._try(lambda: self._line.call(TASK_STOP, TaskIdParams(task_id=task_id)))
         async with self._news:
             await self._news.wait_for(lambda: task_id in self._over)
+        # A workspace that grows would make each search of it longer.
+        for note in (self._workspace / "notes").glob(f"{number}-*"):
+            note.unlink(missing_ok=True)
 
     async def _resume(self, task_id: str) -> None:
         await self._try(lambda: self._line.call(TASK_RESUME, TaskIdParams(task_id=task_id)))
