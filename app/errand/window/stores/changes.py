@@ -176,6 +176,8 @@ class ChangesStore(QObject):
             result = await self._run(command)
             if result.conflicts:
                 return
+            # What a person agreed to overwrite once is asked about when the keys do it again.
+            command = replace(command, params=structs.replace(command.params, overwrite=False))
             inverse = self._inverse(command, result)
             if inverse is None:
                 self._done.clear()  # what came before cannot be taken back without this
@@ -260,7 +262,7 @@ def _inverse_of(step: _Step) -> _Command:
 def _redo_of(command: _Command, result: ChangeUndoResult) -> _Command:
     """The redo that reverses an undo. That of a hunk names the change that undid it."""
     hunk = result.changes[0].id if command.params.hunk is not None and result.changes else None
-    return _Command(CHANGE_REDO, structs.replace(command.params, hunk=hunk, overwrite=False))
+    return _Command(CHANGE_REDO, structs.replace(command.params, hunk=hunk))
 
 
 def _renewed(step: _Step, result: ChangeUndoResult) -> _Step:

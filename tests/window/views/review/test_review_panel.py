@@ -159,6 +159,29 @@ async def test_a_conflict_is_explained_and_the_list_says_it_too(
         await until(lambda: not panel.banner.isVisible())
 
 
+async def test_keys_do_not_overwrite_again_what_was_overwritten_once(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
+    control, shift = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+    async with review_in(qapp, theme, tmp_path) as review:
+        review.work.put("a", LINES)
+        await review.work.write(1, "a", with_lines(l3="first"))
+        panel = await review.open()
+        review.work.put("a", with_lines(l3="first", l50="mine"))
+        press(panel, "Undo file")
+        await until(panel.banner.isVisible)
+        press(panel, "Overwrite")
+        await until(lambda: review.work.read("a") == LINES)
+        panel.diff.setFocus()
+        review.key(Qt.Key.Key_Z, control)
+        await until(lambda: review.work.read("a") != LINES)
+        later = review.work.read("a").replace("line 70\n", "later\n")
+        review.work.put("a", later)
+        review.key(Qt.Key.Key_Z, control | shift)
+        await until(panel.banner.isVisible)
+        assert review.work.read("a") == later
+
+
 async def test_a_file_that_is_gone_is_said_and_restored_by_a_press(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
