@@ -1,4 +1,4 @@
-"""The filling of memory's index when more is said at once than it takes in one step."""
+"""The filling of memory's index: more is said at once than it takes in one step, or changes while it is read."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -75,3 +75,19 @@ async def test_many_messages_that_end_at_once_are_all_indexed(tmp_path: Path) ->
         await remembered(engine)
         texts = {one.text for one in await entries(engine)}
     assert {f"The roof number {at} is new" for at in range(120)} <= texts
+
+
+async def test_a_conversation_that_moves_while_it_is_indexed_moves_whole(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        conversation_id = await said(engine, "The kettle leaks")
+        database, log = engine.services.database, engine.services.log
+        old = await database.conversations.get(conversation_id)
+        assert old is not None
+        moved = msgspec.structs.replace(old, workspace=str(tmp_path / "other"))
+        database.journal.put(conversation_rows.save(moved))
+        await announce(engine, [a_node("node_late", conversation_id, "The roof is new")], "complete")
+        await remembered(engine)  # the index has read where it is now, before it is told
+        log.publish(ConversationUpdate(conversation=moved))
+        await log.flush()
+        await remembered(engine)
+        assert {one.folder for one in await entries(engine)} == {moved.workspace}

@@ -64,7 +64,7 @@ class Indexer:
         self._streaming: set[str] = set()
         self._deleted: dict[str, None] = {}
         self._changed: dict[str, Conversation] = {}
-        # The workspace of conversations, and whether they are remembered, as it was noted.
+        # The workspace of conversations, and whether they are remembered, as it was followed last.
         self._known: dict[str, tuple[str, bool]] = {}
         # The first nodes of imports that are not whole yet: their nodes come without events.
         self._held: dict[str, int] = {}
@@ -259,7 +259,6 @@ class Indexer:
                 self._held[conversation_id] = min(one.number, self._held.get(conversation_id, one.number))
         for conversation in conversations:
             if self._remembers(conversation):
-                self._know(conversation)
                 folders[conversation.id] = conversation.workspace
                 names |= await self._names(conversation)
         wanted = [one.node for one in finished if one.node.conversation_id in folders]
