@@ -12,7 +12,7 @@ from errand.engine.core.errors import InvalidParams
 from errand.engine.data.importers.import_context import ImportContext
 from errand.engine.data.importers.json_documents import documents
 from errand.engine.data.importers.registry import FORMATS
-from errand.protocol.blocks import ImageBlock
+from errand.protocol.blocks import ImageBlock, NoticeBlock, TextBlock
 from tests.engine.data.importers.test_formats import CASES, FILES, every_node
 from tests.engine.data.test_round_trip import PICTURE, home
 
@@ -140,6 +140,37 @@ async def test_program_generated_user_messages_are_not_imported_as_user_text(tmp
             "messages of the program": 1,
         }
         assert {left.kind: left.count for left in second.left} == {"instructions to the model": 3}
+
+
+_RAN = "I ran the following shell command:\n```sh\ncat a"
+_PRODUCED = "\n```\n\nThis produced the following result:\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "texts"),
+    [
+        (
+            f"{_RAN}{_PRODUCED}# a\n```\ncode\n```\n```",
+            ["The person ran `cat a`", "Output of the person's command:\n# a\n```\ncode\n```"],
+        ),
+        (f"{_RAN}{_PRODUCED}```\n", ["The person ran `cat a`"]),
+        (f"{_RAN}{_PRODUCED * 2_000}none", [f"{_RAN}{_PRODUCED * 2_000}none"]),
+    ],
+    ids=["with a block of code", "without output", "that repeats"],
+)
+async def test_shell_command_in_gemini_cli_is_found_in_time_that_does_not_grow_with_its_blocks(
+    tmp_path: Path, said: str, texts: list[str]
+) -> None:
+    path = tmp_path / "session-1.jsonl"
+    head = {"sessionId": "one", "projectHash": "none", "startTime": "2026-01-01T00:00:00Z", "kind": "main"}
+    lines = (head, {"id": "1", "type": "user", "content": said}, {"id": "2", "type": "gemini", "content": "I see."})
+    path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    async with home(tmp_path / "home") as one:
+        await one.take(path)
+        (conversation,) = (await one.database.conversations.page()).conversations
+        nodes = await every_node(one, conversation.id)
+        found = [block.text for node in nodes for block in node.blocks if isinstance(block, TextBlock | NoticeBlock)]
+    assert found == [*texts, "I see."]
 
 
 async def test_cyclic_messages_and_missing_parents_do_not_hang_the_import(tmp_path: Path) -> None:

@@ -109,7 +109,9 @@ class Chain:
     def summary(self, text: str, at: datetime | None, model: str = "", until: str | None = None) -> None:
         """What the program told the model in place of all that was said before, or `until` this node."""
         if text.strip() and self.last_id is not None:
-            block = SummaryBlock(text=text, until_id=until or self.last_id, nodes=self._count)
+            nodes = self._conversation.nodes
+            count = self._count if until is None else [node.id for node in nodes].index(until) + 1
+            block = SummaryBlock(text=text, until_id=until or self.last_id, nodes=count)
             self._add("system", (block,), at, model)
 
     def take_back(self, summary: str) -> None:

@@ -35,8 +35,9 @@ _PROGRAM = "gemini-cli"
 _PREAMBLES = ("<session_context>", "<hook_context>")
 # How the text begins that replaces what was said before, after `/compress`.
 _SUMMARY = "<state_snapshot>"
+# Each part ends where it first can: a text that is made for it would be matched for hours otherwise.
 _RAN = re.compile(
-    r"\AI ran the following shell command:\n```sh\n(.*?)\n```\n+This produced.*?:\n```\n(.*?)\n?```\s*\Z", re.S
+    r"\AI ran the following shell command:\n```sh\n(?>(.*?)\n```\n+This produced)(?>.*?:\n```\n)(.*)```\s*\Z", re.S
 )
 _LONGEST_REMARK = 2_000
 _NOTHING = msgspec.Raw(b"null")
@@ -203,8 +204,8 @@ class _Session:
                     chain.summary(text, at, until=until)
                 elif (ran := _RAN.match(text)) is not None:
                     chain.remark(f"The person ran `{ran[1][:_LONGEST_REMARK]}`", at)
-                    if ran[2].strip():
-                        chain.remark(f"Output of the person's command:\n{ran[2][:_LONGEST_REMARK]}", at)
+                    if output := ran[2].rstrip():
+                        chain.remark(f"Output of the person's command:\n{output[:_LONGEST_REMARK]}", at)
                 else:
                     chain.user(tuple(self._blocks(message)), at, is_task=self._head.kind == "subagent")
             case "gemini":
