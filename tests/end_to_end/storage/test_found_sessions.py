@@ -88,6 +88,20 @@ async def test_sessions_of_goose_are_found_in_its_database_and_those_that_others
     assert (grown.conversations, grown.grown, grown.nodes) == (0, 1, 1)
 
 
+async def test_views_in_a_database_of_another_program_in_the_place_of_that_of_goose_are_not_read(
+    own_errand: Errand, tmp_path: Path
+) -> None:
+    path = tmp_path / ".local" / "share" / "goose" / "sessions" / "sessions.db"
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((_REAL / "opencode" / "opencode.sql").read_text())
+        database.executescript("CREATE VIEW sessions AS SELECT 'one' AS id; CREATE VIEW messages AS SELECT 1 AS id")
+        database.commit()
+    (goose,) = _found((await own_errand.run("import", "--json", variables={"HOME": str(tmp_path)})).out)
+    assert (goose.program, goose.sessions) == ("goose", 0)
+    assert "it is not the database of goose" in goose.problem
+
+
 async def test_a_program_can_be_chosen_and_its_folder_is_that_of_its_variable(
     own_errand: Errand, tmp_path: Path
 ) -> None:

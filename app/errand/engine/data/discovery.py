@@ -192,7 +192,8 @@ def _look_into_database(place: Place, database: DatabaseFormat, look: _Look) -> 
     if not place.path.is_file():
         return
     look.bytes = place.path.stat().st_size
-    database_format_of(place.path)  # or its tables may be views
+    if database_format_of(place.path) is not database:  # its tables may be views
+        raise InvalidParams(f"it is not the database of {place.program}")
     for source_id, milliseconds in database.sessions(place.path):
         end = datetime.fromtimestamp(milliseconds / 1000, UTC)
         look.sessions[source_id] = _Session(source_id, (place.path,), 0, end)
