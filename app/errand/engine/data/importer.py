@@ -112,7 +112,7 @@ class Sources:
         for path in files:
             try:
                 if path.name in _DATABASE_NAMES:
-                    yield from self.of_database(path)
+                    yield from self.of_database(path, must=False)
                     continue
                 with open_regular(path) as file:
                     yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), path, must=False)
@@ -161,9 +161,17 @@ class Sources:
             context = ImportContext(self.paths.attachments, asset, self.skipped, folder)
             yield from self._converted(form.read(documents(file, form.shape), context), form.program, name)
 
-    def of_database(self, path: Path, only: Collection[str] | None = None) -> Iterator[FoundConversation]:
+    def of_database(
+        self, path: Path, only: Collection[str] | None = None, *, must: bool = True
+    ) -> Iterator[FoundConversation]:
         """Conversations of another program's database; those of the session ids `only`, if given."""
         form = database_format_of(path)
+        if form is None and must:
+            programs = " or ".join(one.program for one in DATABASES)
+            raise InvalidParams(f"it is a database, but not one with the tables of {programs}")
+        if form is None:
+            self.skipped["other files"] += 1
+            return
         context = ImportContext(self.paths.attachments, lambda beginning: None, self.skipped)
         yield from self._converted(form.read(path, context, only), form.program, path.stem)
 

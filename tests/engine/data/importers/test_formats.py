@@ -1,6 +1,8 @@
 """Conversations of other programs: what each format yields, and which content is counted as skipped."""
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
 
@@ -184,11 +186,13 @@ async def test_folder_of_sessions_is_imported_completely(tmp_path: Path) -> None
         for name, *_ in CASES:
             (folder / name).write_bytes((FILES / name).read_bytes())
         (folder / "settings.json").write_text("{}")
+        with closing(sqlite3.connect(folder / "sessions.db")) as database:
+            database.execute("CREATE TABLE cookies (host, value)")
         (folder / "half.jsonl").write_bytes(b'{"errand_export":1,"exported_at":"2026-01-01T00:00:00Z"}\n{"type":')
         done = await one.take(folder.parent)
         assert done.conversations == 11
         left = {one.kind: one.count for one in done.left}
-        assert (left["other files"], left["files that cannot be read to their end"]) == (1, 1)
+        assert (left["other files"], left["files that cannot be read to their end"]) == (2, 1)
 
 
 def test_files_are_attributed_to_their_own_program() -> None:

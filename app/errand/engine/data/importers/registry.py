@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from errand.engine.core.errors import InvalidParams
 from errand.engine.data.importers import (
     chatgpt,
     claude,
@@ -94,11 +93,7 @@ def format_of(head: bytes) -> Format | None:
     return next((one for one in FORMATS if one.begins == begins and all(sign.search(head) for sign in one.signs)), None)
 
 
-def database_format_of(path: Path) -> DatabaseFormat:
-    """Detect the format by the tables. Raises `InvalidParams` for other databases, and for one that cannot be read."""
+def database_format_of(path: Path) -> DatabaseFormat | None:
+    """Detect the format by the tables. Raises `InvalidParams` for a database that cannot be read."""
     there = set(tables(path))
-    found = next((one for one in DATABASES if there.issuperset(one.tables)), None)
-    if found is None:
-        programs = " or ".join(one.program for one in DATABASES)
-        raise InvalidParams(f"it is a database, but not one with the tables of {programs}")
-    return found
+    return next((one for one in DATABASES if there.issuperset(one.tables)), None)
