@@ -23,7 +23,7 @@ from errand.engine.models.catalog.providers import PROVIDERS, Provider
 from errand.engine.models.message_cache import BeginningCache
 from errand.engine.models.openai.request import ConvertedMessages, chat_messages
 from errand.engine.models.react.history import to_text_history
-from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject
 from tests.support.provider_servers import calls_of, entries_of, text_in
 
 ROWS = tuple(row for row in PROVIDERS if row.kind in ("openai_compatible", "litellm"))
@@ -62,7 +62,11 @@ def history(row: Provider) -> tuple[ModelMessage, ...]:
 
 
 def sent(row: Provider, messages: tuple[ModelMessage, ...]) -> list[JsonObject]:
-    return entries_of(chat_messages(ModelRequest(f"{row.name}/model", "Be brief.", messages), row, BeginningCache()))
+    return decoded(chat_messages(ModelRequest(f"{row.name}/model", "Be brief.", messages), row, BeginningCache()))
+
+
+def decoded(messages: msgspec.Raw) -> list[JsonObject]:
+    return msgspec.json.decode(messages, type=list[JsonObject])
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
@@ -166,7 +170,7 @@ def test_invented_results_are_not_sent_as_reasoning_to_other_models() -> None:
 def test_model_without_image_input_is_told_that_there_was_a_picture() -> None:
     row = next(row for row in ROWS if row.name == "deepseek")
     request = ModelRequest("deepseek/deepseek-v4-pro", "", (UserMessage((Text("what is it?"), PICTURE)),))
-    assert chat_messages(request, row, BeginningCache()) == [
+    assert decoded(chat_messages(request, row, BeginningCache())) == [
         {"role": "user", "content": "what is it?\n\n[A picture stood here, which this model cannot see.]"}
     ]
 
@@ -184,10 +188,10 @@ def test_ids_stay_the_same_from_turn_to_turn_so_that_the_prompt_can_be_cached() 
     for one, other in itertools.product(ROWS, repeat=2):
         whole = history(one)
         kept: BeginningCache[ConvertedMessages] = BeginningCache()
-        before: list[JsonValue] = []
+        before: list[JsonObject] = []
         for length in (4, 7, 10, 12):
             request = ModelRequest(f"{other.name}/model", "", whole[:length])
-            now = chat_messages(request, other, kept)
+            now = decoded(chat_messages(request, other, kept))
             assert now[: len(before)] == before
             before = now
 
