@@ -79,5 +79,5 @@ async def test_what_is_invented_after_a_call_is_neither_shown_as_the_reply_nor_b
         done = await errand.run("run", "--approve", "all", *MODEL, server.url, "count the lines")
         sent = str(server.requests[-1].messages)
     assert done.code == 0, done.err
-    assert "99" not in done.out and "99" not in sent
+    assert "99 lines" not in done.out and "99 lines" not in sent and "<observation>" not in done.out
     assert "Only the first call of your reply was run" in sent

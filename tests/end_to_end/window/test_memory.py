@@ -70,11 +70,15 @@ async def test_what_was_said_before_is_recalled_with_a_message_and_leads_to_its_
             await person.until(lambda: _SAID in dialog.entries.list.lines)
             dialog.close()
             second = await _told(person, _ASKED)
-            await person.until(lambda: any(isinstance(row, RecallRow) for row in person.rows))
-            lines = person.front.transcript.findChildren(DisclosureButton)
-            next(line for line in lines if line.text().startswith("Recalled")).click()
+            await person.until(lambda: bool(_recalled(person)))
+            _recalled(person)[0].click()
             (recalled,) = (row for row in person.rows if isinstance(row, RecallRow))
             entry = recalled.recall.entries[0]
             assert (entry.text, entry.conversation_id, second != first) == (_SAID, first, True)
             await person.press("Go to source", person.front.transcript)
             await person.until(lambda: person.window.conversations.active_id == first)
+
+
+def _recalled(person: OpenWindow) -> list[DisclosureButton]:
+    lines = person.front.transcript.findChildren(DisclosureButton)
+    return [line for line in lines if line.text().startswith("Recalled")]

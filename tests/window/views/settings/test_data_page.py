@@ -141,7 +141,7 @@ async def test_sessions_of_other_programs_are_found_and_taken_in_by_choice(
     find.click()
     await settings.see(str(home / ".codex" / "sessions"))
     boxes = await _programs(settings)
-    assert "4 sessions · 4 new" in boxes["Codex"].text()
+    assert "5 sessions · 5 new" in boxes["Codex"].text()
     boxes["Codex"].click()
     settings.buttons()["Import"].click()
     await settings.see("1 conversation, ")
