@@ -144,12 +144,12 @@ async def test_sessions_of_other_programs_are_found_and_taken_in_by_choice(
     assert "5 sessions · 5 new" in boxes["Codex"].text()
     boxes["Codex"].click()
     settings.buttons()["Import"].click()
-    await settings.see("1 conversation, ")
-    assert len((await engine.database.conversations.page()).conversations) == 1
+    await settings.see("2 conversations, ")
+    assert len((await engine.database.conversations.page()).conversations) == 2
     await until(find.isEnabled)
     assert settings.dialog.focusWidget() is find
     find.click()
     boxes = await _programs(settings)
-    assert "1 here already" in boxes["pi"].text() and not boxes["pi"].isEnabled()
+    assert "2 here already" in boxes["pi"].text() and not boxes["pi"].isEnabled()
     settings.buttons()["Cancel"].click()
     assert not any(box.isVisible() for box in boxes.values())
