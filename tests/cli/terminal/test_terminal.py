@@ -24,6 +24,15 @@ def test_a_remark_stands_on_its_own_line_and_the_text_goes_on_below_it() -> None
     assert _shown(screen) == "words of a reply\nerrand: stopping\nthat goes on\nthe end\n"
 
 
+def test_what_is_indented_stays_so_after_a_remark() -> None:
+    screen = _Screen()
+    terminal = Terminal(io.StringIO(), screen, screen)
+    terminal.write("words of a reply")
+    terminal.note("errand: stopping")
+    terminal.write("     four columns in\n")
+    assert _shown(screen) == "words of a reply\nerrand: stopping\n    four columns in\n"
+
+
 def test_a_line_that_a_remark_ended_is_not_ended_again() -> None:
     screen = _Screen()
     terminal = Terminal(io.StringIO(), screen, screen)

@@ -59,7 +59,7 @@ class Terminal:
     def write(self, text: str) -> None:
         """Write text above the status line."""
         if self._line_is_broken:  # by a remark: what goes on begins a line, and an end has nothing to end
-            text = text.removeprefix("\n") if text.startswith("\n") else text.lstrip(" ")
+            text = text.removeprefix("\n") if text.startswith("\n") else text.removeprefix(" ")
             self._line_is_broken = not text
         if not text:
             return
