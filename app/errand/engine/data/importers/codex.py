@@ -140,9 +140,9 @@ class _Session:
             raise InvalidParams(f"it has more than {_LARGEST // 1_000_000} MB with the sessions it was forked from")
         try:
             line = msgspec.json.decode(data, type=_Line)
-            is_here = line.ordinal is None or line.ordinal >= self._history_end if before is None else False
-            is_wanted = before is not None and line.ordinal is not None and line.ordinal < before
-            if is_here or is_wanted or line.type in ("session_meta", "turn_context"):
+            is_own = before is None and (line.ordinal is None or line.ordinal >= self._history_end)
+            is_of_origin = before is not None and line.ordinal is not None and line.ordinal < before
+            if is_own or is_of_origin or line.type in ("session_meta", "turn_context"):
                 self._add_line(line, data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._context.skip("records that cannot be read")
