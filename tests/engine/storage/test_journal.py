@@ -356,6 +356,9 @@ class EndingWriter:
     async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
         raise self._error
 
+    async def begin(self, connection: AsyncConnection, *, durable: bool) -> None:
+        pass
+
     async def close(self) -> None:
         pass
 

@@ -75,6 +75,9 @@ class PostgresWriter:
                 await connection.execute(statement, rows)
             self._doubtful = (batch, mark)
 
+    async def begin(self, connection: AsyncConnection, *, durable: bool) -> None:
+        """SQLAlchemy has begun the transaction; see `write`."""
+
     async def close(self) -> None:
         """Let go of the database; the engine's owner closes its other connections."""
         await self._disconnect()

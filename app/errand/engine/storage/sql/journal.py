@@ -18,7 +18,7 @@ from errand.engine.storage.sql.async_engine import AsyncConnection, AsyncEngine
 from errand.engine.storage.sql.errors import condition, name_of, save_error_of
 from errand.engine.storage.sql.statements import Write, upsert
 from errand.engine.storage.sql.tables import meta
-from errand.engine.storage.sql.writer import Writer, synchronous
+from errand.engine.storage.sql.writer import Writer
 
 T = TypeVar("T")
 
@@ -186,7 +186,7 @@ class Journal:
         """
 
         async def in_transaction() -> T:
-            result = await _transact(self._engine, work, durable=durable)
+            result = await self._transact(work, durable=durable)
             self._is_behind = self._is_behind or not durable
             return result
 
@@ -401,6 +401,14 @@ class Journal:
                 case _:
                     assert_never(entry)
 
+    async def _transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool) -> T:
+        try:
+            async with self._engine.begin() as connection:
+                await self._writer.begin(connection, durable=durable)
+                return await work(connection)
+        except (SQLAlchemyError, OSError) as error:
+            raise save_error_of(error) from error
+
     def _announce(self, change: JournalChange) -> None:
         if change.failure is not None:
             change.owner.failure = change.owner.failure or change.failure
@@ -410,17 +418,6 @@ class Journal:
             # Through the loop: a callback's exception goes to the loop's handler, not into the journal.
             self._loop.call_soon(change.on_commit)
         change.after = None  # frees the chain of earlier changes
-
-
-async def _transact(engine: AsyncEngine, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool) -> T:
-    try:
-        async with engine.begin() as connection:
-            if connection.dialect.name == "sqlite":
-                await connection.exec_driver_sql(synchronous(durable=durable))
-                await connection.exec_driver_sql("BEGIN IMMEDIATE")
-            return await work(connection)
-    except (SQLAlchemyError, OSError) as error:
-        raise save_error_of(error) from error
 
 
 def _empty_change() -> Write:

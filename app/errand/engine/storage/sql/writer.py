@@ -1,8 +1,9 @@
-"""What the journal wants from the writer of a database, and how durable SQLite's commits are."""
+"""What the journal wants from the writer of a database."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from errand.engine.storage.sql.async_engine import AsyncConnection
 from errand.engine.storage.sql.statements import Write
 
 
@@ -15,9 +16,8 @@ class Writer(Protocol):
         """
         ...
 
+    async def begin(self, connection: AsyncConnection, *, durable: bool) -> None:
+        """Begin a transaction of somebody else's connection, as durable as a batch and as exclusive."""
+        ...
+
     async def close(self) -> None: ...
-
-
-def synchronous(*, durable: bool) -> str:
-    """The SQLite statement: FULL flushes the WAL on each commit, NORMAL only before a checkpoint."""
-    return "PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL"

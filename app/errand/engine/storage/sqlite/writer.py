@@ -9,9 +9,9 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.sql.dml import UpdateBase
 
 from errand.engine.core.worker_thread import WorkerThread
+from errand.engine.storage.sql.async_engine import AsyncConnection
 from errand.engine.storage.sql.errors import save_error
 from errand.engine.storage.sql.statements import Value, Write
-from errand.engine.storage.sql.writer import synchronous
 
 _dialect = SQLiteDialect_pysqlite(paramstyle="named")
 
@@ -37,7 +37,7 @@ class SqliteWriter:
             if self._connection.in_transaction:
                 execute("ROLLBACK")  # of a transaction whose rollback failed
             if durable is not self._is_durable:
-                execute(synchronous(durable=durable))
+                execute(_synchronous(durable=durable))
                 self._is_durable = durable
             execute("BEGIN IMMEDIATE")
             for sql, parameters in statements:
@@ -49,6 +49,10 @@ class SqliteWriter:
                 if self._connection.in_transaction:
                     execute("ROLLBACK")
             raise save_error(error) from error
+
+    async def begin(self, connection: AsyncConnection, *, durable: bool) -> None:
+        await connection.exec_driver_sql(_synchronous(durable=durable))
+        await connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     async def close(self) -> None:
         """Put the log into the file, so that a copy of the file alone is whole, and close the connection.
@@ -63,6 +67,11 @@ class SqliteWriter:
             self._connection.execute(f"PRAGMA busy_timeout = {_LONGEST_CHECKPOINT_WAIT_MS}")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
+
+
+def _synchronous(*, durable: bool) -> str:
+    """FULL flushes the WAL on each commit, NORMAL only before a checkpoint."""
+    return "PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL"
 
 
 def _prepared(write: Write) -> tuple[str, Mapping[str, Value]]:
