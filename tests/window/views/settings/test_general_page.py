@@ -139,13 +139,17 @@ async def test_fallback_models_are_picked_put_in_order_and_removed(settings: Set
         await settings.press("Fallback models: Add model")
         settings.type_in_picker(model)
         await until_stored(*expected)
-    await settings.press("Move b up")
+    settings.buttons()["Move b up"].setFocus()
+    QTest.keyClick(settings.buttons()["Move b up"], Qt.Key.Key_Space)
     await until_stored("b", "a")
+    assert settings.dialog.focusWidget().accessibleName() == "Fallback models 1: b"
     await settings.press("Fallback models 2: a")
     settings.type_in_picker("lab/c")
     await until_stored("b", "c")
-    await settings.press("Remove b")
+    settings.buttons()["Remove b"].setFocus()
+    QTest.keyClick(settings.buttons()["Remove b"], Qt.Key.Key_Space)
     await until_stored("c")
+    assert settings.dialog.focusWidget().accessibleName() == "Fallback models 1: c"
     await settings.press("Reset “Fallback models” to its default")
     await until_stored()
 

@@ -25,6 +25,8 @@ class ModelListField(QWidget):
         self._theme, self._models, self._title = theme, models, title
         self._ids: list[str] = []
         self._rows: list[QWidget] = []
+        # The button that gets the focus once the list is made anew: of a row, the first or the second one.
+        self._next_focus = (0, 0)
         self._add = self._made_field(title, tr("Add model"))
         self._add.chosen.connect(self._on_added)
         self._column = QVBoxLayout(self)
@@ -51,7 +53,12 @@ class ModelListField(QWidget):
         for before, after in pairwise(stops):
             QWidget.setTabOrder(before, after)
         if had_focus:
-            self._add.setFocus(Qt.FocusReason.OtherFocusReason)
+            self._button_to_focus().setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _button_to_focus(self) -> QWidget:
+        """Where keys go on: the same model after a move, else what stands in the place now."""
+        place, button = self._next_focus
+        return self._rows[place].findChildren(QAbstractButton)[button] if place < len(self._rows) else self._add
 
     def _made_field(self, title: str, unset: str) -> ModelField:
         field = ModelField(self._theme, self._models, title, unset, has_default=False)
@@ -85,11 +92,14 @@ class ModelListField(QWidget):
         self._change([*self._ids, model])
 
     def _on_replaced(self, place: int, model: str) -> None:
+        self._next_focus = (place, 0)
         self._change([*self._ids[:place], model, *self._ids[place + 1 :]])
 
     def _on_removed(self, place: int) -> None:
+        self._next_focus = (place, 0)
         self._change([*self._ids[:place], *self._ids[place + 1 :]])
 
     def _on_moved_up(self, place: int) -> None:
+        self._next_focus = (place - 1, 1 if place > 1 else 0)  # the first row has no button to move it up
         ids = self._ids
         self._change([*ids[: place - 1], ids[place], ids[place - 1], *ids[place + 1 :]])
