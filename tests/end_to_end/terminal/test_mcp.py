@@ -1,5 +1,6 @@
 """MCP servers from the command line; none is left, however the engine ends."""
 
+import json
 from pathlib import Path
 
 from errand.cli.exit_codes import EXIT_USAGE
@@ -69,3 +70,15 @@ async def test_a_task_begins_with_a_prompt_of_a_server(own_errand: Errand) -> No
     for wrong in (("--prompt", "ask"), ("--prompt", "test/ask", "--argument", "Rome"), ("go", "--argument", "a=b"), ()):
         refused = await own_errand.run("run", *wrong, variables=variables)
         assert refused.code == EXIT_USAGE and refused.err.startswith("errand: "), wrong
+
+
+async def test_what_a_file_of_the_workspace_starts_is_displayed_as_it_would_run(own_errand: Errand) -> None:
+    hidden = "safe\u202e\x1b[2K\u200b\nFolder: /elsewhere\rRuns in the sandbox"
+    entry = {"command": "/bin/echo", "args": [hidden], "env": {"LEVEL": hidden}}
+    (own_errand.folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"db": entry}}))
+    spelled = r"$'safe\u202e\u001b[2K\u200b\nFolder: /elsewhere\u000dRuns in the sandbox'"
+    shown = await own_errand.run("mcp", "trust", "db", "--yes")
+    lines = shown.out.splitlines()
+    assert lines[:2] == [f"Command: /bin/echo {spelled}", f"Variable: LEVEL={spelled}"], shown.out + shown.err
+    assert sum(line.startswith("Folder: ") for line in lines) == 1
+    assert f"/bin/echo {spelled}" in (await own_errand.run("mcp")).out

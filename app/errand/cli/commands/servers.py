@@ -1,7 +1,6 @@
 """`errand mcp` and `errand tools`: MCP servers, what they offer, and all tools with their use."""
 
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -18,6 +17,7 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, plain
 from errand.client.connection import Connection
 from errand.client.launch import connect
+from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.environment import is_secret
 from errand.paths import Paths
 from errand.protocol.servers import (
@@ -47,6 +47,7 @@ from errand.protocol.servers import (
     ToolInfo,
 )
 from errand.translation import tr, trn
+from errand.visible_text import command_text
 
 _ACTIONS = (
     Action("list", "list servers, including those of this workspace (the default)"),
@@ -238,7 +239,7 @@ class _Servers:
                 tr("No file in {workspace} names a server {name!r}.").format(workspace=self._workspace, name=name)
             )
         for line in server.started.splitlines():
-            self._terminal.line(plain(line))
+            self._terminal.line(escape_hidden(line))
         if trusted and not self._options.yes:
             if not sys.stdin.isatty():
                 raise UsageError(tr("Check what it starts, then confirm with --yes."))
@@ -275,14 +276,14 @@ class _Servers:
 def server_lines(server: McpServer, style: Style) -> list[str]:
     """A server in one line, with more lines for what stands in its way."""
     place = tr("from {file} in this folder").format(file=server.file) if server.workspace else ""
-    what = shlex.join(server.command) or server.url
+    what = command_text(server.command) or escape_hidden_line(server.url)
     state = state_text(server)
     color = style.green if server.state == "ready" else style.dim if server.state == "idle" else style.amber
-    lines = [f"{style.bold(plain(server.name))}  {style.join(color(state), style.dim(plain(place)))}"]
+    lines = [f"{style.bold(escape_hidden_line(server.name))}  {style.join(color(state), style.dim(plain(place)))}"]
     if what:
-        lines.append(f"  {style.dim(plain(what))}")
+        lines.append(f"  {style.dim(what)}")
     for problem in filter(None, (server.problem, server.login_problem)):
-        lines.append(f"  {style.amber(plain(problem))}")
+        lines.append(f"  {style.amber(escape_hidden_line(problem))}")
     if server.trust == "unknown" and (server.command or server.url):
         lines.append(tr("  Review and trust it: errand mcp trust {name}").format(name=plain(server.name)))
     return lines

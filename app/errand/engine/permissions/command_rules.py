@@ -14,6 +14,7 @@ from typing import Literal
 from errand.engine.permissions.programs.git import subcommand
 from errand.engine.permissions.shell.nested_code import SHELLS, WRAPPERS, FoundCommand, is_interpreter, runs_code
 from errand.engine.permissions.shell.scanner import program_name
+from errand.visible_text import command_text
 
 SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 # Programs that need a subcommand in a rule.
@@ -169,7 +170,7 @@ def is_one_command(argv: tuple[str, ...]) -> bool:
 
 def prefix_problem(argv: tuple[str, ...]) -> str:
     """Why these words cannot be the beginning of a rule, as a sentence."""
-    shown = shlex.join(argv)
+    shown = command_text(argv)
     if not is_one_command(argv):
         return f"`{shown}` is not the beginning of one command: a rule has its words, without operators or variables."
     name = program_name(argv[0])

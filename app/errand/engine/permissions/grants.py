@@ -1,7 +1,6 @@
 """The valid grants, in memory, and what they cover. The caller stores them."""
 
 import os
-import shlex
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
@@ -9,6 +8,7 @@ from errand.engine.permissions.call_rules import ANY_TOOL, call_problem, holds_f
 from errand.engine.permissions.command_rules import can_be_prefix, is_one_command, prefix_problem
 from errand.engine.tools.base import Access
 from errand.protocol.asks import Grant, GrantDecision, GrantDraft, GrantedCall
+from errand.visible_text import command_text
 
 # The operations of file tools that `edit` covers: on one file, and in a folder.
 _FILE_EDITS = ("write", "patch")
@@ -107,7 +107,7 @@ def describe(call: GrantedCall) -> str:
     if call.command is not None:
         return f"{where}: {call.command}"
     if call.prefix:
-        return f"{where}, whatever begins with: {shlex.join(call.prefix)}"
+        return f"{where}, whatever begins with: {command_text(call.prefix)}"
     what = call.operation or "use"
     if call.folder is not None:
         return f"{_FOLDER_TEXTS.get(what, what)} in {call.folder} and below"

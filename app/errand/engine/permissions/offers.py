@@ -19,6 +19,7 @@ from errand.engine.permissions.programs.prefixes import other_call, other_comman
 from errand.engine.permissions.programs.risky_flags import risky_flags_of
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall, GrantOffer, GrantScope
+from errand.visible_text import command_text
 
 # The policy's verdict on a call if these were granted.
 Judge: TypeAlias = Callable[[Access, frozenset[GrantedCall]], Decision]
@@ -56,7 +57,7 @@ def _of_command(access: Access, decision: Decision, workspace: str, judge: Judge
     if prefixes:
         real = os.path.realpath(workspace)
         calls = tuple(GrantedCall(operation="run", prefix=prefix, working_dir=real) for prefix in prefixes)
-        shown = " or ".join(f"`{shlex.join(prefix)} …`" for prefix in prefixes)
+        shown = " or ".join(f"`{command_text(prefix)} …`" for prefix in prefixes)
         more = "" if len(prefixes) == 1 else ", each alone or together"
         example, against = _examples(access, prefixes, frozenset(calls), judge)
         yield GrantOffer(

@@ -106,6 +106,19 @@ async def test_a_server_of_the_workspace_starts_only_when_a_person_trusts_exactl
             await engine.services.mcp.trust(wrong)
 
 
+async def test_an_approval_of_a_server_displays_each_argument_on_one_line(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="a")])) as engine:
+        entry = {"command": "/bin/echo", "args": ["a\u202eb\nFolder: /elsewhere"], "env": {"A": "b\nVariable: C=d"}}
+        (engine.workspace / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": entry}}))
+        task = await engine.start(approve="ask", mode="chat")
+        approval = (await engine.watcher.ask(task.id)).approval
+        assert approval is not None and approval.command == r"/bin/echo $'a\u202eb\nFolder: /elsewhere'"
+        lines = [line.partition(":")[0] for line in approval.preview.splitlines()]
+        assert lines[:3] == ["Command", "Variable", "Folder"] and len(lines) == 4
+        await answered(engine, task, allow=False)
+        await engine.watcher.end(task.id)
+
+
 async def test_a_personality_has_the_servers_and_tools_it_lists(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="a"), Reply(text="b")])) as engine:
         has(engine, stored(), stored("other"))

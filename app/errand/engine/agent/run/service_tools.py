@@ -1,7 +1,6 @@
 """The tools of MCP servers as a feature of a task: asks about servers of its workspace, connects, follows changes."""
 
 import asyncio
-import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from errand.engine.tools.mcp.tool import McpResources, McpTool
 from errand.engine.tools.registry import SERVER_PREFIX, SERVICES, uses_tool
 from errand.protocol.asks import Approval, Ask
 from errand.protocol.notices import Remark
+from errand.visible_text import command_text
 
 # Servers that start later than this join the task at its next turn.
 _START_S = 20.0
@@ -184,7 +184,7 @@ def trust_ask(context: TaskContext, spec: ServerSpec, *, has_changed: bool) -> A
             text=text,
             rule="a file of the workspace starts a program",
             risk="high",
-            command=shlex.join(spec.command) if spec.command else None,
+            command=command_text(spec.command) if spec.command else None,
             address=spec.url,
             working_dir=spec.workspace,
             preview=started_text(spec),

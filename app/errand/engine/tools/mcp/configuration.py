@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from errand.engine.core.settings import McpServer
 from errand.environment import is_secret
 from errand.protocol.base import JsonObject, JsonValue
 from errand.regular_file import read_regular
+from errand.visible_text import argument_text, command_text, escape_hidden
 
 # In the order in which they are read; the first that names a server wins.
 WORKSPACE_FILES = (".errand/mcp.json", ".mcp.json")
@@ -243,12 +243,13 @@ def variables_in(text: str) -> tuple[str, ...]:
 
 
 def started_text(spec: ServerSpec) -> str:
-    """What the server starts or opens, in full, for the person who decides about it."""
-    lines = [f"Command: {shlex.join(spec.command)}"] if spec.command else [f"Address: {spec.url}"] if spec.url else []
-    lines += [f"Variable: {name}={value}" for name, value in spec.environment]
-    lines += [f"Header: {name}: {value}" for name, value in spec.headers]
-    lines += [f"Signs in as the program: {spec.client_id}"] if spec.client_id else []
-    lines += [f"Folder: {spec.workspace}"] if spec.workspace else []
+    """Return what the server starts or opens, in full, for the person who decides about it: one line for each part."""
+    lines = [f"Command: {command_text(spec.command)}"] if spec.command else []
+    lines += [f"Address: {escape_hidden(spec.url)}"] if spec.url else []
+    lines += [f"Variable: {escape_hidden(name)}={argument_text(value)}" for name, value in spec.environment]
+    lines += [f"Header: {escape_hidden(name)}: {argument_text(value)}" for name, value in spec.headers]
+    lines += [f"Signs in as the program: {argument_text(spec.client_id)}"] if spec.client_id else []
+    lines += [f"Folder: {argument_text(spec.workspace)}"] if spec.workspace else []
     lines += [f"Runs {bounds_text(spec)}"] if spec.command else []
     return "\n".join(lines)
 

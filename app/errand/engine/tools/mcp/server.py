@@ -19,6 +19,7 @@ from errand.engine.tools.mcp.server_log import ServerLog
 from errand.engine.tools.mcp.stdio import StdioTransport, broken
 from errand.protocol.base import JsonObject
 from errand.redaction import Redactor
+from errand.visible_text import command_text, escape_hidden
 
 ServerState = Literal["idle", "starting", "ready", "failed", "given_up", "needs_login"]
 
@@ -185,7 +186,7 @@ class McpServer:
         if spec.url:
             return await self._connect_web(values)
         folder = Path(spec.workspace) if spec.workspace else Path.home()
-        self.log.note(f"starting: {' '.join(spec.command)}")
+        self.log.note(f"starting: {command_text(spec.command)}")
         sandbox = self._sandbox = self._parts.sandbox_of(spec, values.environment)
         try:
             launch = await prepare_launch([*values.command], folder, values.environment, sandbox, network=True)
@@ -199,7 +200,7 @@ class McpServer:
 
     async def _connect_web(self, values: ServerValues) -> McpConnection:
         spec = self.spec
-        self.log.note(f"connecting: {spec.url}")
+        self.log.note(f"connecting: {escape_hidden(spec.url)}")
         transport = HttpTransport(
             *(values.url, values.headers, self._on_message, self._on_failed, self._on_ended, self.log),
             token_of=_no_token

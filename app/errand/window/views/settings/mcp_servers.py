@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer
 from errand.translation import tr, trn
+from errand.visible_text import command_text
 from errand.window.theme.style import ButtonStyle, Tone, check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.code_excerpt import CodeExcerptView
@@ -208,7 +209,7 @@ class McpServerRowView(QWidget):
 
 def _what(server: McpServer) -> str:
     """Its command or address; of a server that a person decides about, all that would be started."""
-    return server.started if server.workspace else shlex.join(server.command) or server.url
+    return server.started if server.workspace else command_text(server.command) or server.url
 
 
 class McpServerForm(Card):
