@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
 from errand.engine.core.errors import EngineError, InvalidParams
@@ -20,6 +21,8 @@ _logger = logging.getLogger(__name__)
 
 # Errors of the disk that go away: the file itself is whole.
 _PASSING = ("full", "locked", "disk i/o", "unable to open", "interrupted")
+# Of SQLite's virtual machine: less than a millisecond.
+_STEPS_BETWEEN_CHECKS = 10_000
 
 
 class IndexUnavailable(EngineError):
@@ -42,6 +45,14 @@ class IndexThread:
         """
         with short_switches():
             return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._run, work))
+
+    async def read(self, work: Callable[[WordIndex], T]) -> T:
+        """Like `run`, for work that only reads: it ends soon after its caller was cancelled, so that others go on."""
+        caller_left = Event()
+        try:
+            return await self.run(partial(_read, work, caller_left))
+        finally:
+            caller_left.set()
 
     async def clear(self) -> None:
         """Begin with an empty file. Raises `IndexUnavailable`."""
@@ -93,3 +104,11 @@ class IndexThread:
         if self._index is not None:
             self._index.close()
             self._index = None
+
+
+def _read(work: Callable[[WordIndex], T], caller_left: Event, index: WordIndex) -> T:
+    index.connection.set_progress_handler(caller_left.is_set, _STEPS_BETWEEN_CHECKS)
+    try:
+        return work(index)
+    finally:
+        index.connection.set_progress_handler(None, 0)

@@ -113,14 +113,14 @@ class MemoryReader:
             condition = f"{condition} AND number < ?" if condition else "number < ?"
             values = [*values, params.before_number]
         query = f"{condition or 'true'} ORDER BY number DESC LIMIT ?"
-        found = await self._index.run(lambda index: index.select(query, (*values, params.limit + 1)))
+        found = await self._index.read(lambda index: index.select(query, (*values, params.limit + 1)))
         page = found[: params.limit]
         items = await self._items(page, len(page), lambda entry: entry.text[:_LONGEST])
         return MemoryListResult(items=items, has_more=len(found) > params.limit)
 
     async def get(self, number: int) -> MemoryItem:
         """With its whole text. Raises `NotFound`."""
-        found = await self._index.run(lambda index: index.entries((number,)))
+        found = await self._index.read(lambda index: index.entries((number,)))
         items = await self._items(found, 1, lambda entry: entry.text)
         if not items:
             raise NotFound(f"There is no entry {number} in memory. It may have been deleted, or indexed anew.")

@@ -92,10 +92,10 @@ class MemorySearch:
     ) -> Found:
         """The best entries. After `patience_s` it does without meanings. Raises `IndexUnavailable`."""
         looking = self._begin(question.text, where, cancel) if by_meaning else None
-        words = await self._index.run(lambda index: word_hits(question.words, index, where))
+        words = await self._index.read(lambda index: word_hits(question.words, index, where))
         nearest, remark = await self._outcome(looking, patience_s) if looking is not None else ((), "")
         nearness = {hit.number: hit.score for hit in nearest}
-        candidates = await self._index.run(partial(ranked, question, words, nearness, limit, where))
+        candidates = await self._index.read(partial(ranked, question, words, nearness, limit, where))
         return Found(candidates, nearness, {hit.number: hit.part for hit in nearest}, remark)
 
     def _begin(self, text: str, where: VectorFilter | None, cancel: CancelSignal) -> "asyncio.Task[_Nearest] | None":

@@ -13,7 +13,9 @@ _MOST_HITS = 300
 _BEST = """
     SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ?{also} ORDER BY bm25({table}) LIMIT ?
 """
-_AMONG = " AND rowid IN (SELECT number FROM entries WHERE {condition})"
+# Looks at the entry of each hit. The plus keeps SQLite from asking the full-text index once for each entry, which takes
+# time with the square of their number; a list of all entries that pass (`+rowid IN …`) costs five times as much.
+_AMONG = " AND EXISTS (SELECT 1 FROM entries WHERE number = +{table}.rowid AND {condition})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def _best(
     table: Literal["entry_words", "window_words"], match: str, index: WordIndex, where: VectorFilter | None
 ) -> dict[int, float]:
     condition, values = sql_condition(where)
-    query = _BEST.format(table=table, also=_AMONG.format(condition=condition) if condition else "")
+    query = _BEST.format(table=table, also=_AMONG.format(table=table, condition=condition) if condition else "")
     rows = index.connection.execute(query, (match, *values, _MOST_HITS))
     return {int(number): float(score) for number, score in rows}
 
