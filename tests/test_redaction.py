@@ -101,9 +101,9 @@ def test_an_escape_that_never_ends_holds_nothing_back_for_ever() -> None:
 def test_a_text_that_begins_keys_everywhere_hangs_nothing(piece: str) -> None:
     redactor = Redactor(*(f"sk-planted-0123456789{number:06}" for number in range(20)))
     text = piece * (300_000 // len(piece))
-    began = time.monotonic()
+    began = time.process_time()
     assert redactor.split(text, is_end=False)[0] in text
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 SHOWN = {

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+from tests.support.limits import WAIT_LIMIT_S
+
 TURNS = (
     {
         "id": "a",
@@ -32,7 +34,7 @@ def answers(*lines: object) -> list[dict[str, object]]:
         input=sent,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_LIMIT_S,
         check=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]

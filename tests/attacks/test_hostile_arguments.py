@@ -21,11 +21,11 @@ from errand.engine.tools.base import Tool, ToolContext, ToolError, ToolResult
 from errand.engine.tools.registry import NAMES, bind
 from errand.protocol.base import JsonObject, JsonValue
 from tests.attacks.campaign import Campaign
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import make_tool_context, text_of
 
 _LONGEST_ERROR, _LONGEST_SUMMARY = 40_000, 200
 # Far above what a call takes on a busy machine, far below what blocks a task.
-_PATIENCE_S = 20.0
 
 
 def _deep(levels: int) -> JsonValue:
@@ -110,7 +110,7 @@ async def test_a_tool_answers_hostile_arguments_with_a_clear_error(
     for label, arguments in campaign.random(name).sample(calls, min(most, len(calls))):
         began = time.monotonic()
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(WAIT_LIMIT_S):
                 result = await _called(tool, arguments, context, tmp_path)
         except ToolError as error:
             assert str(error).strip(), label

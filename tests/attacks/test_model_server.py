@@ -27,6 +27,7 @@ from errand.protocol.base import JsonObject, JsonValue
 from tests.attacks.campaign import Campaign
 from tests.engine.models.providers import FAST, LIBRARY, stored_key
 from tests.support.command_line import Errand
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import final, request_for
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.provider_servers import sharing
@@ -190,7 +191,7 @@ async def test_a_reply_that_unpacks_to_far_more_than_it_is_is_read_no_further(
 async def test_texts_made_of_tags_take_no_longer_than_others(tmp_path: Path, text: str, length: int) -> None:
     pieces = [event({"content": text[at : at + length]}) for at in range(0, len(text), length)]
     done = event({"content": "end"}) + b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         message = await reply_of("react", Reply(raw=(b"".join(pieces) + done,)), tmp_path, REPLY_LIMITS)
     assert message.content
 

@@ -27,8 +27,9 @@ from errand.protocol.events import EventRecord, TaskUpdate
 from errand.protocol.tasks import TASK_START, Task, TaskStartParams
 from errand.regular_file import write_atomically
 from tests.attacks.campaign import Campaign
-from tests.support.command_line import CHECKOUT, LONGEST_S, Errand
+from tests.support.command_line import CHECKOUT, Errand
 from tests.support.disks import PoweredDisk, powered_disk
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
@@ -140,7 +141,7 @@ async def work_until_cut(
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             assert await process.stdout.readline(), "the engine does not start on what the power cut has left"
             await people(home, workspace, model, told, len(told.acknowledged) + chance.randint(10, 40))
         disk.cut()

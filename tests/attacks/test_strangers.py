@@ -23,6 +23,7 @@ from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.connections import raw_client
 from tests.support.engine_server import EngineServer, engine_server
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
 from tests.support.provider_servers import TOKEN, sharing
@@ -75,7 +76,7 @@ async def test_hundreds_of_strangers_take_few_descriptors_and_nobodys_place(
         before = _open_files()
         number = campaign.rounds(short=250, long=2_000)
         with _sockets(engine.server.port, number, _REQUESTS[name]):
-            async with asyncio.timeout(60), raw_client(engine, client_id="new") as new:
+            async with asyncio.timeout(WAIT_LIMIT_S), raw_client(engine, client_id="new") as new:
                 # Our own ends are open in this process too.
                 assert _open_files() - before - number <= AcceptLimits().unauthenticated + 10
                 assert "result" in await new.ask("unsubscribe", "n", scope="all")

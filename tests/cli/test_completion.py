@@ -12,6 +12,7 @@ from errand.cli.commands.installation.completion import script
 from errand.cli.commands.installation.manual import page
 from errand.cli.table import TABLE
 from tests.support.command_line import Errand
+from tests.support.limits import WAIT_LIMIT_S
 
 _BASH = r"""source "$1"
 complete_line() { COMP_LINE=$1; COMP_POINT=${#1}; COMPREPLY=(); _errand 2>/dev/null; echo "${COMPREPLY[*]}"; }
@@ -32,7 +33,7 @@ def _bash(file: Path, *lines: str, environment: dict[str, str] | None = None) ->
         text=True,
         check=True,
         env=environment,
-        timeout=30,
+        timeout=WAIT_LIMIT_S,
     )
     return done.stdout.splitlines()
 
@@ -58,7 +59,7 @@ def test_zsh_finds_the_script_in_a_folder_of_functions(tmp_path: Path) -> None:
         pytest.skip("zsh is not installed")
     (tmp_path / "_errand").write_text(script("zsh"), encoding="utf-8")
     asked = f"fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -D; print $_comps[errand]"
-    done = subprocess.run(["zsh", "-f", "-c", asked], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(["zsh", "-f", "-c", asked], capture_output=True, text=True, check=True, timeout=WAIT_LIMIT_S)
     assert done.stdout == "_errand\n"
 
 
@@ -83,7 +84,7 @@ def test_fish_completes_with_descriptions(tmp_path: Path) -> None:
 
 def _fish(file: Path, line: str, environment: dict[str, str]) -> list[str]:
     asked = ["fish", "--no-config", "-c", f"source {file}; complete -C '{line}'"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=True, env=environment, timeout=30)
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, env=environment, timeout=WAIT_LIMIT_S)
     return done.stdout.splitlines()
 
 
@@ -134,7 +135,9 @@ def test_the_package_is_built_with_no_more_than_the_build_requires() -> None:
         "from errand.cli.table import TABLE; [entry.load() for entry in TABLE.entries]\n"
         "print(*{name.partition('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=WAIT_LIMIT_S
+    )
     allowed = {"errand", "msgspec", "typing_extensions"}
     assert set(done.stdout.split()) <= allowed
 

@@ -18,6 +18,7 @@ from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from tests.support.command_line import engine_home
 from tests.support.disks import filled, small_disk
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.warm_errand import ForkedEngine
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,7 @@ def paths(tmp_path: Path) -> Generator[Paths]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         while not condition():  # noqa: ASYNC110 -- another process does it: there is no event
             await asyncio.sleep(0.01)
 

@@ -22,8 +22,8 @@ from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.wire_engine import WireEngine, wire_engine
 from tests.support.connections import RawClient
 from tests.support.engine_server import TOKEN
+from tests.support.limits import WAIT_LIMIT_S
 
-_PATIENCE_S = 10.0
 _LONGEST_WAIT_S = 6.0
 _MODEL_PORT = "8765"
 _METHODS = {
@@ -116,7 +116,7 @@ async def _is_served(case: WireCase, engine: WireEngine) -> bool:
         return False
     async with AsyncExitStack() as stack:
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(WAIT_LIMIT_S):
                 player = _Player(case, engine, stack)
                 await player.connect()
                 return await player.play()
@@ -137,7 +137,7 @@ async def _status(case: WireCase, engine: WireEngine) -> str:
             headers += f"Authorization: Bearer {given.token.replace('TOKEN_DESKTOP', TOKEN)}\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"{head}{headers}\r\n".encode() + body)
-    line = await asyncio.wait_for(reader.readline(), _PATIENCE_S)
+    line = await asyncio.wait_for(reader.readline(), WAIT_LIMIT_S)
     writer.close()
     return line.decode("latin-1").split(" ")[1] if b" " in line else ""
 

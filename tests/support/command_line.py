@@ -23,10 +23,11 @@ from errand.paths import Paths
 from errand.protocol.base import JsonObject
 from errand.protocol.tasks import TASK_GET, TASK_LIST, Task, TaskIdParams, TaskListParams, TaskStatus
 from tests.support.forked_process import start_program
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.processes import is_alive, until
 from tests.support.warm_errand import CHECKOUT, Command
 
-LONGEST_S = 60.0
+LONGEST_S = WAIT_LIMIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Errand:
     async def run(self, *arguments: str, typed: str = "", variables: Mapping[str, str] = {}) -> Finished:
         """Run a command until it exits."""
         process = await self.start(*arguments, variables=variables)
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             out, err = await process.communicate(typed.encode())
         assert process.returncode is not None
         return Finished(process.returncode, out.decode(), err.decode())
@@ -92,7 +93,7 @@ class Errand:
         connection = Connection(lambda: read_endpoint(paths), "test")
         await connection.open()
         try:
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(WAIT_LIMIT_S):
                 while True:
                     task = (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks[0]
                     if task.status == status:
@@ -113,7 +114,7 @@ class Errand:
 
 async def rest(process: asyncio.subprocess.Process) -> Finished:
     """Wait until a started command exits."""
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         out, err = await process.communicate()
     assert process.returncode is not None
     return Finished(process.returncode, (out or b"").decode(), err.decode())
@@ -130,7 +131,7 @@ async def connected(errand: Errand) -> AsyncGenerator[Connection]:
 
 
 async def ended(client: Connection, task: Task) -> Task:
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         while task.ended_at is None:
             await asyncio.sleep(0.02)  # a client that asks without a pause is refused
             task = (await client.call(TASK_GET, TaskIdParams(task_id=task.id))).task
@@ -139,7 +140,7 @@ async def ended(client: Connection, task: Task) -> Task:
 
 async def statuses(errand: Errand, expected: list[str]) -> None:
     """Wait until the tasks' statuses are these, in alphabetical order."""
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         while True:
             told = await errand.run("tasks", "--json")
             if sorted(str(task["status"]) for task in told.lines) == expected:

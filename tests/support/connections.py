@@ -15,10 +15,7 @@ from errand.protocol.base import JsonObject
 from errand.protocol.engine import Endpoint
 from errand.protocol.events import EventRecord
 from tests.support.engine_server import TOKEN, EngineServer
-
-_TIMEOUT_S = 10.0
-# Longer than any message of a busy machine takes.
-_SILENCE_S = 60.0
+from tests.support.limits import WAIT_LIMIT_S
 
 
 class Cable:
@@ -91,7 +88,7 @@ class Watcher:
         return [message.sequence for message in self.messages if isinstance(message, EventRecord)]
 
     async def until(self, condition: Callable[[list[ConnectionMessage]], bool]) -> None:
-        async with asyncio.timeout(_TIMEOUT_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while not condition(self.messages):
                 self._changed.clear()
                 await self._changed.wait()
@@ -118,7 +115,7 @@ class RawClient:
 
     async def read(self) -> JsonObject:
         """The next message; fails if none comes for long."""
-        async with asyncio.timeout(_SILENCE_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             return msgspec.json.decode(await self.socket.recv(decode=False))
 
     async def ask(self, method: str, request_id: str | int = 1, **params: object) -> JsonObject:

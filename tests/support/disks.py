@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.limits import WAIT_LIMIT_S
+
 _TABLES = ("conversations", "agents", "tasks", "nodes", "turns", "tool_executions", "asks", "events", "meta")
 
 _CHUNK = 4096
-_RELEASED_WITHIN_S = 10.0
 
 # linux/ext4.h: all later writes fail, and pending writes in the journal or the cache are lost.
 _SHUTDOWN = 0x8004587D
@@ -75,7 +76,7 @@ def small_disk(folder: Path, megabytes: int = 8) -> Generator[Path]:
 @contextmanager
 def read_only(disk: Path) -> Generator[None]:
     """Nothing on it can be changed until the block ends."""
-    give_up_at = time.monotonic() + _RELEASED_WITHIN_S
+    give_up_at = time.monotonic() + WAIT_LIMIT_S
     while subprocess.run(["mount", "-o", "remount,ro", str(disk)], capture_output=True, check=False).returncode:
         assert time.monotonic() < give_up_at, "somebody keeps files open on the disk"
         time.sleep(0.01)  # the kernel does not signal when an exiting process has released its files
@@ -125,7 +126,7 @@ class PoweredDisk:
         assert self.mount(), "the disk cannot be mounted again"
 
     def unmount(self) -> None:
-        give_up_at = time.monotonic() + _RELEASED_WITHIN_S
+        give_up_at = time.monotonic() + WAIT_LIMIT_S
         unmounting = ["umount", str(self.folder)]
         while subprocess.run(unmounting, capture_output=True, check=False).returncode:
             assert time.monotonic() < give_up_at, "somebody keeps files open on the disk"

@@ -25,11 +25,13 @@ from errand.protocol.tasks import (
     TaskMode,
     TaskStartParams,
 )
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import ModelServer
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 from tests.support.stored_records import copy_records, prepare_records
 
-LONGEST_S = 15.0
+LONGEST_S = WAIT_LIMIT_S
+
 _RETRY = RetryPolicy()
 
 
@@ -50,7 +52,7 @@ class Watcher:
         self._news.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while not condition():
                 self._news.clear()
                 await self._news.wait()
@@ -147,7 +149,7 @@ async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RET
 
 async def remembered(engine: EngineParts) -> None:
     """Wait until memory has all that is stored."""
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         while (await engine.services.memory.stats()).to_index:  # noqa: ASYNC110 -- it sets no event
             await asyncio.sleep(0.02)
 

@@ -21,6 +21,7 @@ from errand.engine.tools.shell.environment import clean_environment
 from errand.protocol.base import JsonObject, JsonValue
 from tests.conformance.play import play
 from tests.conformance.scenario import Profile, Scenario
+from tests.support.limits import WAIT_LIMIT_S
 
 _VALUE: JsonObject = {"type": "object", "properties": {"value": {"type": "string"}}}
 _HOW: JsonObject = {"type": "object", "properties": {"how": {"type": "string"}}}
@@ -250,7 +251,7 @@ def kept_output(result: ToolResult) -> bytes:
     return Path(file).read_bytes()
 
 
-async def until(condition: Callable[[], bool], patience_s: float = 5) -> None:
+async def until(condition: Callable[[], bool], patience_s: float = WAIT_LIMIT_S) -> None:
     """Wait until a condition holds; fail after a timeout."""
     deadline = time.monotonic() + patience_s
     while not condition():

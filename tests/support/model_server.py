@@ -16,6 +16,7 @@ from aiohttp import web
 from errand.protocol.base import JsonObject, JsonValue
 from tests.support.anthropic_replies import message_pieces
 from tests.support.gemini_replies import content_pieces
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.responses_replies import response_pieces
 
 __all__ = ["Call", "ModelServer", "ReceivedRequest", "Reply"]
@@ -294,7 +295,7 @@ class ModelServer:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def request(self, number: int, limit_s: float = 10.0) -> ReceivedRequest:
+    async def request(self, number: int, limit_s: float = WAIT_LIMIT_S) -> ReceivedRequest:
         """The request with this number (from 0), once it has arrived."""
         async with asyncio.timeout(limit_s), self._arrived:
             await self._arrived.wait_for(lambda: len(self.requests) > number)

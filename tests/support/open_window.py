@@ -27,8 +27,7 @@ from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.shell.main_window import MainWindow
-
-_OPENS_WITHIN_S = 25.0
+from tests.support.limits import WAIT_LIMIT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class OpenWindow:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Run Qt and asyncio until a condition holds."""
-        async with asyncio.timeout(_OPENS_WITHIN_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while not holds():
                 self.application.processEvents()
                 await asyncio.sleep(0.005)

@@ -28,6 +28,7 @@ from errand.engine.core.workspace_threads import end_idle
 from errand.engine.tools.processes.marks import all_marks
 from errand.engine.tools.processes.process_table import children_of, has_proc
 from errand.engine.tools.processes.termination import ProcessSweep
+from tests.support.limits import WAIT_LIMIT_S
 
 _GROUPS = Path("/sys/fs/cgroup/memory")
 
@@ -92,14 +93,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def until(is_true: Callable[[], bool], limit_s: float = 10.0) -> None:
+async def until(is_true: Callable[[], bool], limit_s: float = WAIT_LIMIT_S) -> None:
     """Poll every 10 ms for a condition without an event."""
     async with asyncio.timeout(limit_s):
         while not is_true():  # noqa: ASYNC110 - processes and files of others set no asyncio event
             await asyncio.sleep(0.01)
 
 
-async def file_appears(file: Path, limit_s: float = 30.0) -> None:
+async def file_appears(file: Path, limit_s: float = WAIT_LIMIT_S) -> None:
     """Commands of an engine that starts on a busy machine take their time."""
     await until(file.exists, limit_s)
 

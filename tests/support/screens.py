@@ -17,16 +17,14 @@ from types import TracebackType
 from typing import Self
 
 from tests.support.forked_process import start_program
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.warm_errand import Command
 
 _CLIENT_MESSAGE = 33
 
-_LONGEST_S = 10.0
 _PAUSE_S = 0.02
 
 HAS_SCREEN = shutil.which("Xvfb") is not None and shutil.which("xdotool") is not None
-
-LONGEST_S = 20.0
 
 
 class _ClientMessage(ctypes.Structure):
@@ -72,7 +70,7 @@ class Screen:
         """Close it like the button in a window's frame; returns once it is gone."""
         search = ("search", "--onlyvisible", "--name", f"^{title}$")
         ask_to_close(self.display, int((await self._do(*search)).split()[0]))
-        async with asyncio.timeout(_LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while (await self._run(*search))[0] == 0:  # noqa: ASYNC110 -- the display sets no asyncio event
                 await asyncio.sleep(_PAUSE_S)
 
@@ -163,7 +161,7 @@ class PseudoTerminal:
     async def shows(self, text: str, then: str = "") -> None:
         """Wait until the text is written, starting after the last text that was waited for; then type `then`."""
         try:
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(WAIT_LIMIT_S):
                 while (place := self.seen.find(text, self._read_from)) < 0:
                     self._grew.clear()
                     await self._grew.wait()
@@ -176,7 +174,7 @@ class PseudoTerminal:
     async def ended(self) -> int:
         """Wait until the command exits; returns its exit code."""
         assert self._process is not None
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             return await self._process.wait()
 
     def _read(self) -> None:

@@ -1,15 +1,17 @@
 """The window's tests run offscreen; the platform is set before Qt is imported."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from errand.window.theme.theme import Theme
+from tests.support.limits import WAIT_LIMIT_S
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +20,18 @@ def _no_window_stays() -> Generator[None]:  # pyright: ignore[reportUnusedFuncti
     yield
     for left in QApplication.topLevelWidgets():
         left.deleteLater()
+
+
+class PatientQtBot(QtBot):
+    """A QtBot with the limit that all waits of the tests have."""
+
+    def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = int(WAIT_LIMIT_S * 1000)) -> None:
+        super().waitUntil(callback, timeout=timeout)
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    return PatientQtBot(request)
 
 
 @pytest.fixture

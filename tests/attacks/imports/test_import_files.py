@@ -22,7 +22,8 @@ from errand.protocol.conversations import (
 )
 from errand.protocol.data import DATA_IMPORT, DataImportParams
 from tests.attacks.campaign import Campaign
-from tests.support.command_line import LONGEST_S, Errand
+from tests.support.command_line import Errand
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.processes import until
 from tests.support.records import NOW, conversation, node
 
@@ -64,7 +65,7 @@ async def test_an_import_cut_by_a_crash_is_taken_back_and_a_delete_goes_on_at_th
     await killed_amid(own_errand, ("import", "big.jsonl"), lambda: stored(own_errand.home) > 0)
     assert 0 < stored(own_errand.home) < count
     assert (await own_errand.run("tasks")).code == 0
-    await until(lambda: stored(own_errand.home) == 0, LONGEST_S)
+    await until(lambda: stored(own_errand.home) == 0, WAIT_LIMIT_S)
     again = await own_errand.run("import", "big.jsonl")
     assert (again.code, again.out) == (0, f"Imported: 1 conversation, {count:,} messages.\n")
     assert stored(own_errand.home) == count
@@ -72,7 +73,7 @@ async def test_an_import_cut_by_a_crash_is_taken_back_and_a_delete_goes_on_at_th
     await killed_amid(own_errand, ("delete", "conv_big", "--yes"), lambda: stored(own_errand.home) < count)
     assert 0 < stored(own_errand.home) < count
     assert (await own_errand.run("tasks")).code == 0
-    await until(lambda: stored(own_errand.home) == 0, LONGEST_S)
+    await until(lambda: stored(own_errand.home) == 0, WAIT_LIMIT_S)
     assert await archived(own_errand) == 0
     campaign.count("imports and deletes cut by a crash", 2)
 
@@ -81,7 +82,7 @@ async def killed_amid(errand: Errand, command: tuple[str, ...], is_amid: Callabl
     """Start a command, and kill it and the engine once it is running."""
     process = await errand.start(*command)
     try:
-        await until(is_amid, LONGEST_S)
+        await until(is_amid, WAIT_LIMIT_S)
     finally:
         process.kill()  # first: it would start another engine
         errand.kill_engine()

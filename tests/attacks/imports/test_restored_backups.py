@@ -15,8 +15,9 @@ from errand.paths import Paths
 from errand.protocol.asks import ASK_LIST, AskListParams
 from errand.protocol.tasks import TASK_GET, TASK_RESUME, TASK_STOP, TaskIdParams
 from tests.engine.data.test_round_trip import home
-from tests.support.command_line import LONGEST_S, Errand, connected, ended
+from tests.support.command_line import Errand, connected, ended
 from tests.support.hostile_file import HostileFile
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.records import NOW
 
 
@@ -40,7 +41,7 @@ async def test_a_restored_task_waits_for_a_person_and_its_call_for_an_answer(
             None,
         )
         resumed = (await client.call(TASK_RESUME, one)).task
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while not (found := await client.call(ASK_LIST, AskListParams(task_id=task.id))).asks:
                 pass
         (ask,) = found.asks

@@ -11,6 +11,7 @@ from errand.protocol.tasks import TaskStartParams
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import results
 from tests.support.model_server import Call, ModelServer, Reply
 
@@ -102,7 +103,7 @@ async def test_an_answer_with_many_alternatives_for_each_of_its_parts_is_refused
 async def test_the_engine_works_on_and_a_task_is_stopped_while_its_answer_is_checked(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer([_LONG_ANSWER])) as engine:
         task_id = await _start_with_schema(engine)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await engine.watcher.until(
                 lambda: any(node.role == "assistant" and node.status == "complete" for node in engine.watcher.nodes())
             )

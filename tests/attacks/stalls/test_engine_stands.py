@@ -15,6 +15,7 @@ import pytest
 from errand.paths import Paths
 from tests.support.command_line import Errand, rest
 from tests.support.forked_process import start_program
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import is_alive, running, until
 from tests.support.warm_errand import CHECKOUT, Command
@@ -54,7 +55,7 @@ def _watchdogs(engine: int) -> list[psutil.Process]:
 async def test_an_engine_that_stands_is_ended_and_says_where(own_errand: Errand, stalling: Starter, how: str) -> None:
     engine = await stalling(how, 0.5)
     engine.send_signal(signal.SIGUSR2)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         assert await engine.wait() == -signal.SIGKILL
     report = (own_errand.home / "run" / "stall.txt").read_text()
     assert "in stand" in report

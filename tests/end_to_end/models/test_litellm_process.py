@@ -9,6 +9,7 @@ import pytest
 from errand.protocol.tasks import TaskStartParams
 from tests.support.command_line import Errand
 from tests.support.engine_parts import engine_parts
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import below, is_alive, until
 
@@ -16,7 +17,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is 
 
 _MODEL = "gemini/gemini-3.8-flash"
 _KEY = "key-of-gemini-123456"
-_START_S = 90.0
 
 
 async def run_task(folder: Path) -> None:
@@ -24,7 +24,7 @@ async def run_task(folder: Path) -> None:
     async with engine_parts(folder, ModelServer([Reply(text="Done.")])) as engine:
         params = TaskStartParams(prompt="go", model=_MODEL, api_base=engine.model.url, api_key=_KEY, mode="chat")
         task = await engine.services.runner.start(params)
-        async with asyncio.timeout(_START_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while engine.watcher.tasks(task.id)[-1].ended_at is None:  # noqa: ASYNC110 -- longer than `until`
                 await asyncio.sleep(0.05)
         assert engine.watcher.tasks(task.id)[-1].status == "completed"
@@ -44,11 +44,11 @@ async def test_the_process_of_the_library_ends_with_a_killed_engine(own_errand: 
     async with ModelServer([Reply(text="Hello there. " * 20, stall_after=5)]) as server:
         given = ("--model", _MODEL, "--api-base", server.url)
         process = await own_errand.start("run", *given, "hello", variables={"GEMINI_API_KEY": _KEY})
-        request = await server.request(0, _START_S)
+        request = await server.request(0, WAIT_LIMIT_S)
         assert request.headers["x-goog-api-key"] == _KEY
         (child,) = await asyncio.to_thread(below, "library_child", of=own_errand.engine_pid())
         own_errand.kill_engine()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await request.gone.wait()
         await until(lambda: not is_alive(child.pid))
         process.kill()

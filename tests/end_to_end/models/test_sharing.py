@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.support.command_line import LONGEST_S, Errand
+from tests.support.command_line import Errand
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply
 
 
@@ -19,14 +20,14 @@ async def shared(home: Path, upstream: str) -> AsyncGenerator[dict[str, str]]:
     process = await there.start("share-models", "--port", "0", "--models", "ollama/*", variables=variables)
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             line = (await process.stdout.readline()).decode()
         words = line.removesuffix(".\n").split()
         token = await asyncio.to_thread(_token_in, Path(words[-1]))
         yield {"ERRAND_PROXY_URL": words[4], "ERRAND_PROXY_API_KEY": token}
     finally:
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await process.communicate()
         assert process.returncode == 0
 

@@ -33,7 +33,7 @@ def open_and_wait(url: str) -> tuple[Reply, Reply]:
 async def test_a_killed_engine_leaves_no_process_of_a_browser_behind(own_errand: Errand, workspace: Path) -> None:
     async with web_site({"/": "<h1>Hello</h1>"}) as site, ModelServer(replies=[*open_and_wait(site.url())]) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "look")
-        await until((workspace / "ready").exists, 60)
+        await until((workspace / "ready").exists)
         left = below("chrom", "run-driver", of=own_errand.engine_pid())
         assert any("run-driver" in one.cmdline() for one in left) and len(left) > 2
         own_errand.kill_engine()

@@ -11,6 +11,7 @@ import pytest
 
 from errand.engine.core.settings import Settings
 from tests.support.command_line import Errand, rest
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import PYTHON, file_appears, is_alive, running, until
 from tests.support.sandboxes import SANDBOXES, set_sandbox
@@ -33,7 +34,7 @@ async def test_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Er
         assert len(running(marker)) >= 2
         own_errand.kill_engine()
         await until(lambda: not running(marker))
-        async with asyncio.timeout(10):  # a possibly running engine is searched for longer
+        async with asyncio.timeout(WAIT_LIMIT_S):  # a possibly running engine is searched for longer
             left = await rest(process)
     assert left.code != 0
     assert "ended unexpectedly" in left.err

@@ -15,6 +15,7 @@ from errand.client.launch import connect
 from errand.paths import Paths
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
 from tests.support.command_line import Errand, rest
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import is_alive, running, until
 
@@ -115,7 +116,7 @@ async def restarted(errand: Errand) -> None:
 
 
 async def ended(connection: Connection) -> Task:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         while True:
             (task,) = (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks
             if task.ended_at is not None:

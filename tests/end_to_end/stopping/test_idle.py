@@ -10,7 +10,8 @@ from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
 from errand.paths import Paths
 from errand.protocol.tasks import TASK_START, TASK_STOP, TaskIdParams, TaskStartParams
-from tests.support.command_line import LONGEST_S, Errand
+from tests.support.command_line import Errand
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply
 
 _LOOK_S = 0.5
@@ -32,7 +33,7 @@ async def test_an_engine_whose_task_waits_for_a_person_does_not_wake(own_errand:
                 approve="ask",
             )
             task = await connection.call(TASK_START, params)
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(WAIT_LIMIT_S):
                 # At a hundred wake-ups per second no two samples are equal.
                 while (before := _sleeps(own_errand.engine_pid())) != await _sleeps_later(own_errand.engine_pid()):
                     assert before

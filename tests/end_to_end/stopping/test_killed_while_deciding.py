@@ -13,7 +13,8 @@ from errand.client.launch import connect
 from errand.paths import Paths
 from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
 from errand.protocol.tasks import TASK_GET, TASK_RESUME, TASK_START, Task, TaskIdParams, TaskStartParams
-from tests.support.command_line import LONGEST_S, Errand, ended
+from tests.support.command_line import Errand, ended
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer
 
@@ -39,7 +40,7 @@ async def started(connection: Connection, server: ModelServer, workspace: Path) 
 
 async def ask_of(connection: Connection, task: Task) -> Ask:
     """The open ask of the task, once there is one; there must not be two."""
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         while True:
             asks = (await connection.call(ASK_LIST, AskListParams(task_id=task.id))).asks
             if asks:

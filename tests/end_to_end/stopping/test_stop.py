@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.command_line import Errand, rest
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import file_appears, running, until
 
@@ -59,7 +60,7 @@ async def test_a_stop_while_the_model_answers_closes_its_request(errand: Errand)
         process = await errand.start("run", *MODEL, server.url, "wait")
         request = await server.request(0)
         process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await request.gone.wait()
         done = await rest(process)
     assert done.code == 130

@@ -15,6 +15,7 @@ from errand.protocol.engine import HealthUpdate
 from errand.protocol.tasks import TASK_LIST, TaskListParams
 from tests.support.command_line import Errand, rest
 from tests.support.disks import filled, read_only, small_disk
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
 
@@ -224,7 +225,7 @@ def epoch(database: Path) -> str:
 async def said_on_stderr(task: asyncio.subprocess.Process) -> str:
     """The first line that the task's command writes there."""
     assert task.stderr is not None
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         return (await task.stderr.readline()).decode()
 
 

@@ -77,7 +77,7 @@ async def test_while_the_server_is_away_tasks_wait_reads_say_so_and_all_go_on(
     async with ModelServer(turns=replies) as server:
         first = await own_errand.start("run", *MODEL, server.url, "the first")
         second = await own_errand.start("run", *MODEL, server.url, "the second")
-        await until(lambda: len(server.requests) == 2, 30)
+        await until(lambda: len(server.requests) == 2)
         gate.set()  # both stream from here on
         postgres.stop()
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Errand, Finished, rest
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import ModelServer, Reply
 
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
@@ -17,7 +18,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 async def in_bytes(errand: Errand, *arguments: str, typed: bytes) -> Finished:
     process = await errand.start(*arguments)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         out, err = await process.communicate(typed)
     assert process.returncode is not None
     return Finished(process.returncode, out.decode(), err.decode())

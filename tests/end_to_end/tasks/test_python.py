@@ -83,7 +83,7 @@ async def test_a_killed_engine_leaves_no_session_behind(own_errand: Errand, work
     arguments: JsonObject = {"code": code, "timeout_secs": 100}
     async with ModelServer(replies=[Reply(calls=(Call("python", arguments),))]) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
-        await until((workspace / "ready").exists, 30)
+        await until((workspace / "ready").exists)
         await until(lambda: bool(running(marker)))
         own_errand.kill_engine()
         await until(lambda: not running(marker))

@@ -13,7 +13,7 @@ from tests.support.processes import running
 
 
 async def _gone(marker: str) -> None:
-    await until(lambda: not running(marker), 10)
+    await until(lambda: not running(marker))
 
 
 async def test_a_server_is_added_with_a_key_that_stands_in_no_file(own_errand: Errand, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 
 from errand.protocol.servers import MCP_LIST, McpListParams, McpServer
-from tests.support.command_line import LONGEST_S, Errand, Finished, connected, rest
+from tests.support.command_line import Errand, Finished, connected, rest
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.oauth_server import OAuthServer, back_address, oauth_server, visit
 from tests.support.processes import PYTHON, is_alive, until
 
@@ -29,7 +30,7 @@ async def begun(errand: Errand) -> tuple[asyncio.subprocess.Process, str]:
     """A running `errand mcp login`, and the address that it printed."""
     process = await errand.start("mcp", "login", "guarded")
     assert process.stdout is not None
-    async with asyncio.timeout(LONGEST_S):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         while line := (await process.stdout.readline()).decode():
             if line.startswith("  http"):
                 return process, line.strip()

@@ -5,6 +5,7 @@ import re
 
 from errand.protocol.base import JsonObject
 from tests.support.command_line import Errand
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import ModelServer, Reply
 
 CHAT = ("run", "--approve", "all", "--model", "openai_compatible/test-model", "--api-base")
@@ -19,7 +20,7 @@ async def talk(errand: Errand, *texts: str) -> None:
 
 
 async def indexed(errand: Errand) -> JsonObject:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         while True:
             (stats,) = (await errand.run("memory", "stats", "--json")).lines
             if not stats["toIndex"]:

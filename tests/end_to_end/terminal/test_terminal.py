@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Errand
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 if sys.platform == "win32":
@@ -223,7 +224,7 @@ async def test_a_second_question_waits_its_turn_and_names_its_task(errand: Erran
         await screen.shows("allow? ")
         (first,) = set(re.findall("run    touch (one|two)", screen.seen))
         other = "two" if first == "one" else "one"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while len((await errand.run("answer", "--json")).lines) < 2:
                 pass
         assert f"run    touch {other}" not in screen.seen, "it is shown when it is its turn"

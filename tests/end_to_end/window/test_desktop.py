@@ -17,8 +17,9 @@ from errand.window.desktop.quit_dialog import QuitDialog
 from errand.window.desktop.single_instance import wake_running_window
 from errand.window.stores.task_options import TaskOptions
 from errand.window.stores.window_state import WindowStateStore
-from tests.support.command_line import LONGEST_S, Errand, rest, statuses
+from tests.support.command_line import Errand, rest, statuses
 from tests.support.desktop_services import NotificationServer, ShortcutPortal, TrayHost, session_bus
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import DONE, shell, speak_to
 from tests.support.model_server import ModelServer, Reply
 from tests.support.open_window import OpenWindow, open_window
@@ -242,7 +243,7 @@ async def test_with_a_tray_the_window_hides_and_a_second_start_shows_it_again(
         there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
         window = await own_errand.start("window", variables=there)
         await shown.window("Errand")
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await tray.has_item.wait()
         await shown.close("Errand")
         assert (await own_errand.run("window", variables=there)).code == 0
@@ -261,7 +262,7 @@ async def test_a_tray_that_starts_after_the_window_is_found_on_closing(own_erran
         await file_appears(Paths(own_errand.home).window_instance_file)  # from then on it follows the desktop
         tray = await TrayHost.start(address)
         await shown.close("Errand")
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await tray.has_item.wait()
         assert (await own_errand.run("window", variables=there)).code == 0
         await shown.window("Errand")

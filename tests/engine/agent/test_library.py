@@ -17,6 +17,7 @@ from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import Text
 from errand.engine.tools.base import ToolError
 from tests.support.command_line import CHECKOUT
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import OpenStream, WrittenStream, calling, reply
 from tests.support.model_server import Call, ModelServer, Reply
 
@@ -111,7 +112,7 @@ async def test_a_result_can_be_had_without_taking_the_events() -> None:
 async def test_a_block_that_is_left_early_stops_the_run() -> None:
     stream = OpenStream()
     agent = Agent(AgentOptions(stream=stream, model="test/model"))
-    async with asyncio.timeout(10), AgentRun(agent, "go") as run:
+    async with asyncio.timeout(WAIT_LIMIT_S), AgentRun(agent, "go") as run:
         async for _ in run:
             if stream.started.is_set():
                 break
@@ -139,7 +140,7 @@ async def test_a_function_is_cancelled_when_the_agent_is_stopped() -> None:
     tool = FunctionTool("wait", "Waits.", Wanted, wait)
     stream = WrittenStream(calling("wait", {"value": "x"}), reply("never"))
     agent = Agent(AgentOptions(stream=stream, model="test/model", tools=(tool,)))
-    async with asyncio.timeout(10), AgentRun(agent, "go") as run:
+    async with asyncio.timeout(WAIT_LIMIT_S), AgentRun(agent, "go") as run:
         async for event in run:
             if isinstance(event, ToolExecutionStart):
                 break

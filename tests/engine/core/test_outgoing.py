@@ -23,6 +23,7 @@ from errand.engine.models.router import ModelRouter
 from errand.engine.sandbox.http_proxy import HttpProxy
 from errand.engine.tools.mcp.json_rpc import McpError
 from tests.support.company_network import HOST, CompanyNetwork, company_network
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.mcp_servers import pool_of
 from tests.support.model_replies import final, request_for
@@ -177,7 +178,7 @@ async def _asked(port: int, request: str, until: str = "") -> str:
     """What a proxy answers: all of it, or up to the end of the head for a tunnel."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request.encode())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         answer = await (reader.readuntil(b"\r\n\r\n") if until else reader.read())
     writer.close()
     return answer.decode()

@@ -11,6 +11,7 @@ import pytest
 from errand.engine.core.errors import ConfigurationError, InvalidParams
 from errand.engine.core.key_vaults import KeyFile, KeyringVault, Vault, system_vault
 from errand.engine.core.secrets import Key, KeyStore
+from tests.support.limits import WAIT_LIMIT_S
 
 VARIABLES = ("OPENAI_API_KEY",)
 SECRET = "sk-test-0123456789abcdef"
@@ -69,7 +70,7 @@ async def test_unresponsive_keyring_does_not_block_other_threads(tmp_path: Path)
         for _ in range(40):
             with pytest.raises(ConfigurationError, match="The keyring does not answer"):
                 await keys.get("openai", VARIABLES)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             assert await asyncio.to_thread(lambda: 1) == 1
     finally:
         end.set()

@@ -7,8 +7,7 @@ from collections.abc import Callable, Generator
 import pytest
 
 from errand.engine.core.worker_thread import WorkerThread, hand_over
-
-_BOUND_S = 20.0
+from tests.support.limits import WAIT_LIMIT_S
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def raising(error: BaseException | type[BaseException]) -> Callable[[], None]:
 
 
 async def outcome(thread: WorkerThread, work: Callable[[], object]) -> BaseException | object:
-    async with asyncio.timeout(_BOUND_S):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         try:
             return await thread.run(work)
         except Exception as error:  # noqa: BLE001 -- compared by the test
@@ -66,7 +65,7 @@ async def test_an_error_reaches_who_waits_and_the_next_call_works(
 
 async def test_a_cancelled_error_in_the_thread_does_not_cancel_who_waits(thread: WorkerThread) -> None:
     waiting = asyncio.create_task(thread.run(raising(asyncio.CancelledError())))
-    await asyncio.wait({waiting}, timeout=_BOUND_S)
+    await asyncio.wait({waiting}, timeout=WAIT_LIMIT_S)
     assert waiting.done() and not waiting.cancelled()
     assert isinstance(waiting.exception(), RuntimeError)
 
@@ -76,7 +75,7 @@ def test_what_ends_a_program_is_raised_where_the_call_is_awaited(
     thread: WorkerThread, raised: type[BaseException]
 ) -> None:
     async def call() -> None:
-        async with asyncio.timeout(_BOUND_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await thread.run(raising(raised))
 
     with pytest.raises(raised):
@@ -88,10 +87,10 @@ async def test_a_cancelled_caller_leaves_the_thread_to_the_others(thread: Worker
 
     def work() -> None:
         begun.set()
-        goes_on.wait(_BOUND_S)
+        goes_on.wait(WAIT_LIMIT_S)
 
     waiting = asyncio.create_task(thread.run(work))
-    await asyncio.to_thread(begun.wait, _BOUND_S)
+    await asyncio.to_thread(begun.wait, WAIT_LIMIT_S)
     following = asyncio.create_task(outcome(thread, lambda: "next"))
     waiting.cancel()
     await asyncio.wait({waiting})
@@ -106,7 +105,7 @@ async def test_calls_that_wait_when_the_thread_is_closed_are_done_and_later_ones
     thread.close()
     assert await asyncio.gather(*waiting) == list(range(20))
     with pytest.raises(RuntimeError, match="closed by a test"):
-        async with asyncio.timeout(_BOUND_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await thread.run(lambda: None)
     thread.close()
 
@@ -116,11 +115,11 @@ def test_the_thread_outlives_a_loop_that_closed_before_the_call_ended(thread: Wo
 
     def work() -> None:
         begun.set()
-        goes_on.wait(_BOUND_S)
+        goes_on.wait(WAIT_LIMIT_S)
 
     async def leave() -> None:
         task = asyncio.create_task(thread.run(work))
-        await asyncio.to_thread(begun.wait, _BOUND_S)
+        await asyncio.to_thread(begun.wait, WAIT_LIMIT_S)
         task.cancel()
 
     asyncio.run(leave())
@@ -133,5 +132,5 @@ async def test_hand_over_calls_the_substitute_once_nobody_waits() -> None:
     abandoned = asyncio.Event()
     result.cancel()
     threading.Thread(target=hand_over, args=(lambda: 1, result, abandoned.set)).start()
-    async with asyncio.timeout(_BOUND_S):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         await abandoned.wait()

@@ -12,7 +12,8 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.memory import MemoryItem, MemorySearchParams, MemorySearchResult
 from tests.engine.data.test_forgetting import ASKED, forget, places, says, worked
-from tests.support.engine_parts import LONGEST_S, branch, engine_parts
+from tests.support.engine_parts import branch, engine_parts
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 
@@ -49,7 +50,7 @@ async def test_while_a_task_has_found_a_text_and_not_stored_it_forgetting_is_ref
 
         monkeypatch.setattr(engine.services.memory.reader, "search", searched)
         looking = await engine.start("look")
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await found.wait()
         with pytest.raises(AgentBusy, match="an agent works in “look”, where this text stands or was recalled"):
             await forget(engine, source)

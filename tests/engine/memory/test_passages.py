@@ -25,6 +25,7 @@ from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.protocol.memory import MemorySearchParams
 from tests.engine.memory.test_memory import said
 from tests.support.engine_parts import engine_parts
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import ModelServer, Reply
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -92,7 +93,7 @@ class Memory:
         """Add these entries; how many there are in each state once none is wanted."""
         await self.index.run(partial(_add, entries))
         self.filler.wake()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while True:
                 found = await self.index.run(counts)
                 if not found.get("wanted"):
@@ -177,7 +178,7 @@ async def test_a_model_that_gives_no_usable_vectors_is_told_and_words_are_search
     async with engine_parts(tmp_path / "engine", server) as engine:
         engine.services.settings.set("embedding_folder", str(model))
         await said(engine, "The kettle has nan litres")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while True:
                 stats = await engine.services.memory.stats()
                 if stats.vectors and not stats.to_embed:

@@ -15,6 +15,7 @@ from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.protocol.memory import MemoryPruneParams, MemorySearchParams, MemorySearchResult
 from tests.engine.memory.test_memory import entries, said
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.minilm import minilm
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import until
@@ -32,7 +33,7 @@ async def embedded(engine: EngineParts, count: int) -> None:
     """Wait until there are so many vectors, and no more to come."""
     engine.services.settings.set("embedding_folder", str(minilm()))
     engine.services.memory.rules_changed()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         while True:
             stats = await engine.services.memory.stats()
             if (stats.vectors, stats.to_embed) == (count, 0):

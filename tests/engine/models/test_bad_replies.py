@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.recovery.source import ModelSource
 from tests.engine.models.providers import FAST, ONCE, PATIENT, QUICK, OpenWay, anthropic, fast, library, stored_key
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply
 
@@ -211,17 +211,15 @@ async def test_unreachable_server_is_named_and_retried(tmp_path: Path) -> None:
     assert "(Tried 3 times.)" in (message.error or "")
 
 
-async def test_cancel_closes_the_socket_within_a_few_milliseconds(tmp_path: Path) -> None:
+async def test_cancel_closes_the_socket(tmp_path: Path) -> None:
     cancel = CancelSignal()
     async with fast([Reply(text="x", stall_after=0)], tmp_path) as way:
         assert way.server is not None
         asking = asyncio.create_task(final(way.model, request_for(way.model_id), cancel))
         received = await way.server.request(0)
-        begun = time.perf_counter()
         cancel.set()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await received.gone.wait()
-        assert time.perf_counter() - begun < 1
         assert (await asking).stop_reason == "aborted"
 
 
@@ -230,7 +228,7 @@ async def test_cancel_ends_the_wait_between_attempts(tmp_path: Path) -> None:
     patient = RetryPolicy(attempts=3, first_delay_s=60)
     async with fast([Reply(status=500, error="boom")], tmp_path, patient) as way:
         message = AssistantMessage()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             async for event in way.model.stream(request_for(way.model_id), cancel):
                 if isinstance(event, Retry):
                     cancel.set()

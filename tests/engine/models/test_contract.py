@@ -12,6 +12,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
 from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
 from tests.engine.models.providers import OpenWay, anthropic, fast, library, proxy, react, responses, scripted
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply
 
@@ -112,14 +113,17 @@ async def test_cancel_keeps_received_content_and_ends_the_reply_as_aborted(open_
     async with open_way([Reply(text="abcdefgh" * 50, piece_length=8, stall_after=4)], tmp_path) as way:
         seen = ""
         last: ModelEvent | None = None
-        async with asyncio.timeout(10), aclosing(way.model.stream(request_for(way.model_id), cancel)) as events:
+        async with (
+            asyncio.timeout(WAIT_LIMIT_S),
+            aclosing(way.model.stream(request_for(way.model_id), cancel)) as events,
+        ):
             async for last in events:
                 if isinstance(last, BlockDelta):
                     seen += last.delta
                     if len(seen) >= 16:
                         cancel.set()
         if way.server is not None:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(WAIT_LIMIT_S):
                 await way.server.requests[0].gone.wait()
     assert isinstance(last, ReplyEnd)
     assert (last.message.stop_reason, last.message.error) == ("aborted", "Request was aborted")
@@ -152,7 +156,7 @@ async def test_closing_the_model_ends_its_streams_as_aborted(open_way: OpenWay, 
         reading = asyncio.create_task(read())
         await begun.wait()
         await way.model.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             message = await reading
     assert message.stop_reason == "aborted"
 
@@ -166,13 +170,13 @@ async def test_leaving_a_stream_early_closes_its_request(open_way: OpenWay, tmp_
                 if isinstance(event, BlockDelta):
                     break
         if way.server is not None:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(WAIT_LIMIT_S):
                 await way.server.requests[0].gone.wait()
 
 
 async def test_twenty_simultaneous_streams_do_not_mix(open_way: OpenWay, tmp_path: Path) -> None:
     async with open_way([Reply(text="same for all", piece_length=2)] * 20, tmp_path) as way:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             replies = await asyncio.gather(*(final(way.model, request_for(way.model_id)) for _ in range(20)))
     assert {reply.text for reply in replies} == {"same for all"}
 

@@ -25,6 +25,7 @@ from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.recovery.source import ModelSource
 from tests.engine.models.providers import LIBRARY, ONCE, PATIENT, QUICK, stored_key
 from tests.support.company_network import HOST, company_network
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import is_alive, until
@@ -83,7 +84,7 @@ def gemini() -> Provider:
 
 async def killed_at_the_first_words(opened: Library) -> tuple[AssistantMessage, list[Retry]]:
     retries: list[Retry] = []
-    async with asyncio.timeout(30), aclosing(opened.model.stream(REQUEST, CancelSignal())) as events:
+    async with asyncio.timeout(WAIT_LIMIT_S), aclosing(opened.model.stream(REQUEST, CancelSignal())) as events:
         async for event in events:
             if isinstance(event, BlockDelta) and not retries:
                 os.kill(opened.pid, signal.SIGKILL)
@@ -141,7 +142,7 @@ async def test_streams_of_others_go_on_while_one_does_not_read() -> None:
 async def test_a_process_that_hangs_is_ended_and_the_next_request_has_another() -> None:
     async with library([STALLED, HELLO], warm_process(leave_s=0.05), timeouts=Timeouts(20.0, 1.0)) as opened:
         hung = 0
-        async with asyncio.timeout(20), aclosing(opened.model.stream(REQUEST, CancelSignal())) as events:
+        async with asyncio.timeout(WAIT_LIMIT_S), aclosing(opened.model.stream(REQUEST, CancelSignal())) as events:
             async for event in events:
                 if isinstance(event, BlockDelta) and not hung:
                     hung = opened.pid

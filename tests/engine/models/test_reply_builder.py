@@ -140,7 +140,7 @@ def test_text_beyond_the_limits_of_a_reply_is_not_searched_for_keys(field: str) 
     redactor = Redactor(*(f"sk-planted-0123456789{number}" for number in range(5)))
     assembly = ReplyBuilder("m", ReplyLimits(text=1_000, thinking=1_000, call_arguments=1_000), redactor)
     begins_keys = "%73%6b%2d" * 430_000
-    began = time.monotonic()
+    began = time.process_time()
     match field:
         case "text":
             assembly.text(begins_keys)
@@ -148,4 +148,4 @@ def test_text_beyond_the_limits_of_a_reply_is_not_searched_for_keys(field: str) 
             assembly.thinking(begins_keys)
         case _:
             assembly.tool_call(0, "call_1", "shell", begins_keys)
-    assert assembly.limit_error and time.monotonic() - began < 5
+    assert assembly.limit_error and time.process_time() - began < 5

@@ -17,6 +17,7 @@ from errand.engine.tools.registry import TOOLS
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.mcp_servers import command, stored
 from tests.support.model_replies import DONE, results
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
@@ -75,7 +76,7 @@ async def recorded(engine: EngineParts, approve: str) -> TaskRecord:
     task = await engine.start("go", approve="all" if approve == "all" else "ask")
     answering = asyncio.create_task(allow_all(engine, task, allow=approve == "allowed"))
     try:
-        async with asyncio.timeout(60):  # a browser that starts on a busy machine
+        async with asyncio.timeout(WAIT_LIMIT_S):  # a browser that starts on a busy machine
             await engine.services.runner.next_in_round(task.id)
     finally:
         answering.cancel()

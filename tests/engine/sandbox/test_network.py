@@ -20,6 +20,7 @@ from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.tools.base import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.support.company_network import certificate
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import task_of
 from tests.support.processes import until
 
@@ -236,7 +237,7 @@ async def test_names_that_nobody_answers_block_no_thread_of_the_engine(
     running = asyncio.create_task(run_shell(context, f"touch started; {hang} wait"))
     try:
         await until((context.workspace / "started").exists)
-        async with task_of(context), asyncio.timeout(20):
+        async with task_of(context), asyncio.timeout(WAIT_LIMIT_S):
             # As a stop does.
             await asyncio.gather(*(asyncio.to_thread(str) for _ in range(40)))
     finally:

@@ -8,6 +8,7 @@ from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.protocol.events import ConversationUpdate, TaskMessage
 from tests.support.connections import raw_client
 from tests.support.engine_server import EngineServer
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.processes import until
 from tests.support.records import conversation, node
 
@@ -27,10 +28,10 @@ async def test_client_that_leaves_while_its_answers_fill_the_queue_is_forgotten(
         client.socket.transport.pause_reading()
         for number in range(16):  # 80 MB: more than the system holds for the socket
             await client.request("conversation/nodes", number, conversationId="c1", leafId="n49", limit=50)
-        await until(lambda: queue.free_messages < all_free - 5, limit_s=60)
+        await until(lambda: queue.free_messages < all_free - 5)
         await client.request("conversation/list", "one more")  # its reader waits for room from here on
         client.socket.transport.abort()
-        await until(lambda: engine.log.client_count == 0, limit_s=60)
+        await until(lambda: engine.log.client_count == 0)
     await server.close()
 
 
@@ -40,7 +41,7 @@ async def test_closed_queue_has_room_and_drops_what_is_put() -> None:
     waiting = asyncio.gather(queue.room(), queue.emptied())
     await asyncio.sleep(0)
     queue.close()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         await waiting
     assert queue.put(MessageKind.EVENT, b"two")
     assert queue.free_messages == 1

@@ -23,6 +23,7 @@ from errand.engine.sharing.tokens import Tokens
 from errand.notice_text import data_text
 from errand.protocol.base import JsonObject
 from errand.redaction import Redactor
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import ModelServer, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS, TOKEN, Shared, sharing
@@ -122,12 +123,15 @@ async def test_a_stop_at_the_client_ends_the_request_to_the_provider_at_once(tmp
     upstream = ModelServer([Reply(text="abcdefgh" * 50, stall_after=3)])
     async with upstream, sharing(address(upstream), tmp_path, ONCE) as shared:
         models, cancel, last = client(tmp_path, shared), CancelSignal(), None
-        async with asyncio.timeout(10), aclosing(models.open(MODEL).stream(request_for(MODEL), cancel)) as events:
+        async with (
+            asyncio.timeout(WAIT_LIMIT_S),
+            aclosing(models.open(MODEL).stream(request_for(MODEL), cancel)) as events,
+        ):
             async for event in events:
                 last = event
                 if isinstance(event, BlockDelta):
                     cancel.set()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await upstream.requests[0].gone.wait()
         await models.close()
     assert isinstance(last, ReplyEnd)

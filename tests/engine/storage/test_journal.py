@@ -21,6 +21,7 @@ from errand.engine.storage.sqlite.engines import connect, open_engine, sqlite_ur
 from errand.engine.storage.sqlite.writer import SqliteWriter
 from tests.support.databases import of_sqlite
 from tests.support.disks import full_disk
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.processes import until
 from tests.support.records import agent, conversation, node
 
@@ -161,7 +162,7 @@ async def test_probe_and_transaction_behind_a_blocked_change_are_refused_at_once
         database.journal.put(agents.save_agent(agent()))
         # Without an iteration of the loop in between, both are in one batch: no failure is known yet.
         with pytest.raises(CannotSave):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(WAIT_LIMIT_S):
                 await database.journal.probe()
         with pytest.raises(CannotSave):
             await database.journal.transact(nothing)

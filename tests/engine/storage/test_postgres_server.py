@@ -15,6 +15,7 @@ from errand.engine.storage.sql import tables
 from errand.engine.storage.sql.journal import Journal
 from errand.engine.storage.sql.reader import Reader, begin_patience
 from tests.support.databases import execute
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.postgres_proxy import proxied
 from tests.support.postgres_server import PostgresServer
 from tests.support.records import agent, conversation, grant, node
@@ -87,11 +88,11 @@ async def test_a_server_that_hangs_counts_as_away_until_it_answers(database_url:
     try:
         journal.put(conversations.save(conversation("c1")))
         flushing = asyncio.create_task(journal.flush())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await away.wait()
     finally:
         postgres.go_on()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         await flushing
     unsubscribe()
     assert len(await Reader(reads, journal, "errand").rows(select(tables.conversations))) == 1

@@ -17,6 +17,7 @@ from errand.engine.core.messages import Image
 from errand.engine.tools.base import Access, Tool, ToolContext, ToolError
 from errand.engine.tools.browser.installed import find_browser
 from errand.protocol.base import JsonObject
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.processes import below, until
 from tests.support.web_site import Handler, Rules, WebSite, web_site, with_rules
@@ -195,7 +196,7 @@ async def test_dialogs_windows_downloads_and_permissions_do_not_stop_the_page(co
             use(tool, "evaluate", script="Notification.requestPermission().then(p => p, e => 'no')"),
         )
         window = text_of(await run(tool, use(tool, "click", selector="Window")))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while "Two" not in window:
                 window += text_of(await run(tool, use(tool, "extract_text")))
         again = await failure(tool, use(tool, "navigate", url=site.url("/file")))
@@ -312,7 +313,7 @@ async def test_a_stop_ends_what_a_page_does(context: ToolContext) -> None:
         assert str(await endless) == "Operation aborted"
         cancel = CancelSignal()
         opening = asyncio.create_task(failure(tool, use(tool, "navigate", url=site.url("/silent")), cancel))
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             await loading.wait()
         cancel.set()
         assert str(await opening) == "Operation aborted"

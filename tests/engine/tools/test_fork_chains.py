@@ -13,6 +13,7 @@ import pytest
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.processes import termination
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import make_tool_context, run, tool_of, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
@@ -141,6 +142,6 @@ async def test_watchdog_of_a_killed_engine_ends_a_fork_chain_with(tmp_path: Path
     engine = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _ENGINE, f"exec 9> alive\n{chain}", cwd=tmp_path
     )
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         await asyncio.to_thread(alive.read_bytes)
     assert await engine.wait() == -signal.SIGKILL

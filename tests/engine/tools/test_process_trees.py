@@ -3,7 +3,6 @@ import os
 import re
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -60,11 +59,9 @@ async def stopped(context: ToolContext, command: str, pid_file: str = "pid") -> 
 
 @pytest.mark.parametrize("command", STARTERS.values(), ids=STARTERS.keys())
 async def test_stop_ends_processes_of(tmp_path: Path, command: str) -> None:
-    started = time.monotonic()
     pid, error = await stopped(make_tool_context(tmp_path), command)
     assert not is_running(pid)
     assert f"(pid {pid})" in str(error)
-    assert time.monotonic() - started < 3
 
 
 async def test_a_stop_ends_a_daemon(tmp_path: Path) -> None:

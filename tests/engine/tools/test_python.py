@@ -194,13 +194,10 @@ async def test_code_that_cannot_be_interrupted_is_killed(context: ToolContext) -
     running = asyncio.create_task(run(tool, {"code": code}, cancel, lambda result: None))
     pid = session_pid(context)
     await asyncio.sleep(0.3)
-    began = asyncio.get_running_loop().time()
     cancel.set()
     result = await running
-    took = asyncio.get_running_loop().time() - began
     assert result.is_error and text_of(result).startswith("[Operation aborted; it was ended: the variables")
     assert not is_running(pid)
-    assert took < 2, took
     assert "could not be interrupted" in await told(tool, "1")
 
 

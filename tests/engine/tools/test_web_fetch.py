@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import socket
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -217,10 +216,8 @@ async def test_a_stop_breaks_off_a_server_that_never_answers(context: ToolContex
         cancel = CancelSignal()
         call = asyncio.create_task(failure(tool_of(context, "web_fetch"), {"url": site.url()}, cancel))
         await asked.wait()
-        started = time.monotonic()
         cancel.set()
         assert str(await call) == "Operation aborted"
-        assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(

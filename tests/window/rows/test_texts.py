@@ -154,9 +154,9 @@ def test_highlighting_keeps_every_character() -> None:
     ],
 )
 def test_code_that_is_too_slow_to_highlight_is_shown_plain_at_once(code: str, language: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert "".join(run.text for run in highlight(code, language)) in (code, code.replace("\r\n", "\n"))
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_thinking_is_collapsed_until_it_is_expanded(show: MakeRowView) -> None:

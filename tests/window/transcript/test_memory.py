@@ -47,7 +47,7 @@ def test_a_hidden_transcript_gives_its_rows_back_and_is_the_same_when_it_is_show
     view.to_row(100, 7)
     before, shown = len(view.findChildren(TextView)), view.shown
     view.hide()
-    qtbot.waitUntil(lambda: not view.findChildren(TextView), timeout=30_000)
+    qtbot.waitUntil(lambda: not view.findChildren(TextView))
     view.show()
     view.lay_out()
     assert before > 0

@@ -8,6 +8,7 @@ from errand.engine.core.messages import AssistantMessage, ToolCall, ToolResultMe
 from errand.engine.models.base import ReplyEnd
 from errand.engine.tools.base import ExecutionMode, OnUpdate, ParallelWhere, ToolResult, text_result
 from errand.protocol.base import JsonObject
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import WrittenStream, call, calls, echo, reply, says, story, told, tool, trace
 
 SKIPPED = "Skipped due to queued user message."
@@ -285,7 +286,7 @@ class _Meeting:
                 await asyncio.sleep(0)
                 self.text = "new"
             case "read":
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(WAIT_LIMIT_S):
                     await self.together.wait()
             case _:
                 pass

@@ -22,6 +22,7 @@ from errand.protocol.events import AgentUpdate, ConversationUpdate
 from errand.protocol.tasks import Task
 from tests.support import records
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply
 
@@ -233,7 +234,7 @@ async def a_task(tmp_path: Path) -> AsyncGenerator[tuple[EngineParts, TaskState]
 
 
 async def ends(wait: RateLimitWait) -> None:
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         await wait.wait(CancelSignal())
 
 

@@ -17,6 +17,7 @@ from errand.engine.models.openai.request import effort_fields
 from errand.engine.models.openai.responses_api import reasons
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import ModelServer, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS
@@ -309,7 +310,7 @@ def test_importing_the_engine_imports_no_heavy_library() -> None:
         "from sqlalchemy.ext.asyncio.session import AsyncSession\n"
         "assert isinstance(AsyncSession, type), 'others can import what the engine does without'\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=WAIT_LIMIT_S)
 
 
 async def test_requests_contain_the_expected_fields(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Company:
 
     async def until_said(self, *words: str) -> None:
         try:
-            await until(lambda: self.said == [*words], 5.0)
+            await until(lambda: self.said == [*words])
         except TimeoutError:
             assert self.said == [*words], str((self.said, self.trouble))
             raise

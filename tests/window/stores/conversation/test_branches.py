@@ -66,7 +66,7 @@ class Talk:
 
     async def until_said(self, *words: str) -> None:
         try:
-            await until(lambda: self.said == [*words] and self.task.ended_at is not None, 3.0)
+            await until(lambda: self.said == [*words] and self.task.ended_at is not None)
         except TimeoutError:
             assert self.said == [*words], str(self.trouble)
             raise

@@ -134,7 +134,7 @@ async def test_a_rate_limit_wait_counts_down_while_visible_and_can_be_ended(
         line.show()
         before = line.text
         assert before.startswith("Usage limit until 14:05 · resumes in ")
-        qtbot.waitUntil(lambda: line.text != before, timeout=2500)
+        qtbot.waitUntil(lambda: line.text != before)
         button = next(button for button in line.findChildren(QPushButton) if button.text() == "Try now")
         with qtbot.waitSignal(line.try_now_requested):
             button.click()

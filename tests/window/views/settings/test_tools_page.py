@@ -20,6 +20,7 @@ from errand.window.stores.stores import make_stores
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.tools_page import ToolsPageView
 from tests.support.engine_server import EngineServer, engine_server
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.mcp_servers import command
 from tests.support.oauth_server import oauth_server, visit
 from tests.support.window import until
@@ -116,7 +117,7 @@ async def test_a_server_is_added_started_looked_at_and_removed(page: ToolsPageVi
 
 async def test_a_tool_is_taken_from_a_personality_and_given_back(page: ToolsPageView, engine: EngineServer) -> None:
     async def assistant_has(*, code: bool) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_LIMIT_S):
             while True:
                 personality = await engine.services.database.personalities.get("assistant")
                 assert personality is not None
