@@ -15,7 +15,7 @@ from errand.engine.models.catalog.providers import find
 from errand.engine.models.endpoint import ModelEndpoint
 from errand.engine.models.http_model import HttpModel
 from errand.engine.models.http_pool import HttpPool
-from errand.engine.models.http_stream import EventStream
+from errand.engine.models.http_stream import EventStream, ServerEvent
 from errand.engine.models.litellm.model import LiteLLMModel
 from errand.engine.models.openai.model import ChatCompletions
 from errand.engine.models.openai.responses_api import ResponsesApi, reasons
@@ -206,8 +206,8 @@ def test_stream_split_at_any_byte_gives_the_same_events(stream: Stream) -> None:
     kind = MessageReader if stream in MESSAGES else ResponseReader if stream in RESPONSES else ChunkReader
     reader = kind(ReplyBuilder(stream.model), "Test")
     whole = _events_of(body)
-    for data in whole:
-        reader.read(data)
+    for event in whole:
+        reader.read(event.data, event.name)
     assert last_of(reader.end()) == stream.message
     for cut in range(len(body)):
         assert _events_of(body[:cut], body[cut:]) == whole
@@ -226,7 +226,7 @@ def test_every_file_is_played_and_named_in_the_readme() -> None:
     assert [name for name in files if f"`{name}`" not in readme] == []
 
 
-def _events_of(*parts: bytes) -> list[bytes]:
+def _events_of(*parts: bytes) -> list[ServerEvent]:
     stream = EventStream()
     return [*(event for part in parts for event in stream.feed(part)), *stream.finish()]
 

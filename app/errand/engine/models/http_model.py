@@ -1,6 +1,7 @@
 """Asks a model over HTTP, in whatever format its provider has, and reads the reply as it streams."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -31,6 +32,7 @@ from errand.engine.models.http_stream import (
     BODY_START,
     EventStream,
     LineTooLong,
+    ServerEvent,
     closed_with,
     read_event,
     read_start,
@@ -45,6 +47,7 @@ _LARGE = 256 * 1024
 _MANY = 500
 _AFTER_FINISH_S = 5.0  # wait for usage after the model has finished
 _DRAIN_S = 0.05  # wait for the end of the body after the end mark; only then can the connection be reused
+_BARE_ERROR = re.compile(rb'\{\s*"(error|type|object|message|detail|code)"\s*:')
 _ATTEMPT_ERRORS = (ProviderError, ConfigurationError, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError)
 
 
@@ -61,8 +64,8 @@ class ReplyReader(Protocol):
         """True after the mark that ends the stream."""
         ...
 
-    def read(self, data: bytes) -> list[ModelEvent]:
-        """The events of one piece. Raises `ProviderError` for an error from the server and for unreadable data."""
+    def read(self, data: bytes, name: str = "") -> list[ModelEvent]:
+        """The events of one piece. Raises `ProviderError` for an error from the server and for damaged data."""
         ...
 
     def end(self) -> list[ModelEvent]:
@@ -192,18 +195,19 @@ class _ReplyStream:
             try:
                 async with watch.within(self._limit_s):
                     piece = await self._response.content.readany()
-            except Stalled:
+            except (Stalled, aiohttp.ClientError, OSError):
                 if self._reader.finish_reason is None:
                     raise
                 return  # the reply is complete, only the end mark is missing
             self._bytes_left -= len(piece)
             if self._bytes_left < 0:
                 raise ReplyTooLong("comes with more than can be a reply")
-            for data in self._stream.feed(piece) if piece else self._stream.finish():
-                for event in await read_event(data, self._reader.read):
+            for sent in self._stream.feed(piece) if piece else self._stream.finish():
+                for event in await read_event(sent, self._reader.read):
                     yield event
                 if self._reader.is_over:
                     await self._drain()
+                    await self._raise_for_bare_error()
                     return
                 self._builder.check()
                 if share.is_over:  # a continuous flood never waits for data
@@ -223,12 +227,20 @@ class _ReplyStream:
         """The body may be complete, not an event stream, or cut off."""
         events: list[ModelEvent] = []
         if self._stream.stray and self._builder.is_empty:
-            if not self._stream.stray.lstrip().startswith(b"{"):
+            if not self._stream.stray.lstrip().startswith((b"{", b"[")):
                 raise ProviderError(self._no_model_server())
-            events = await read_event(self._stream.stray, self._reader.read)
+            events = await read_event(ServerEvent(self._stream.stray), self._reader.read)
+        else:
+            await self._raise_for_bare_error()
         if self._reader.finish_reason is None and not self._builder.is_empty:
             raise ProviderError(connection_lost(self._title))
         return events
+
+    async def _raise_for_bare_error(self) -> None:
+        """Raise for an error that came as a plain line between the events."""
+        lines = [line for line in self._stream.stray.splitlines() if _BARE_ERROR.match(line)]
+        for line in lines[:1]:
+            await read_event(ServerEvent(line, "error"), self._reader.read)
 
     def _no_model_server(self) -> AttemptFailure:
         url = self._response.url

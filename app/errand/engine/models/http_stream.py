@@ -2,9 +2,9 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import aiohttp
 
@@ -16,6 +16,7 @@ from errand.engine.models.deadline import Stalled
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError, connection_lost, no_response
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _BOM = b"\xef\xbb\xbf"
 STRAY_LIMIT = 4 * 1024 * 1024
@@ -25,22 +26,34 @@ BODY_START = 64 * 1024
 EVENT_LIMIT = 4 * 1024 * 1024
 # Larger events are parsed in a thread; events of streaming models have some hundred bytes.
 _LONG = 32 * 1024
+_MAX_NAME_BYTES = 200
 
 
 class LineTooLong(ValueError):
     """A line, or the data of one event, is longer than `EVENT_LIMIT` bytes."""
 
 
-async def read_event(data: bytes, read: Callable[[bytes], T]) -> T:
-    """Call `read` with the data of one event, in a thread if it is large.
+class ServerEvent(NamedTuple):
+    """One event of a stream; `name` is that of its `event:` line, which some servers need to be understood."""
+
+    data: bytes
+    name: str = ""
+
+
+class _ReadEvent(Protocol[T_co]):
+    def __call__(self, data: bytes, name: str = "") -> T_co: ...
+
+
+async def read_event(event: ServerEvent, read: _ReadEvent[T]) -> T:
+    """Call `read` with the data and the name of one event, in a thread if it is large.
 
     The search for keys takes up to 3 µs per character of hostile data.
     """
-    return await asyncio.to_thread(read, data) if len(data) > _LONG else read(data)
+    return await asyncio.to_thread(read, *event) if len(event.data) > _LONG else read(*event)
 
 
 class EventStream:
-    """An incremental parser: `feed` takes bytes and returns complete data payloads.
+    """An incremental parser: `feed` takes bytes and returns complete events with data.
 
     It works on bytes and returns only complete lines, so it never splits a character. `stray` keeps lines that are not
     event fields: the whole body if a server answers with plain JSON or a web page.
@@ -53,6 +66,7 @@ class EventStream:
         self._after_return = False  # a leading \n now belongs to the previous \r
         self._data: list[bytes] = []
         self._data_size = 0
+        self._name = ""
         self._stray: list[bytes] = []
         self._stray_size = 0
 
@@ -60,7 +74,7 @@ class EventStream:
     def stray(self) -> bytes:
         return b"".join(self._stray)
 
-    def feed(self, chunk: bytes) -> list[bytes]:
+    def feed(self, chunk: bytes) -> list[ServerEvent]:
         if not self._has_begun:
             chunk = b"".join((*self._line, chunk))
             self._line, self._line_size = [], 0
@@ -82,7 +96,7 @@ class EventStream:
         self._add(others[-1])
         return self._take(lines)
 
-    def finish(self) -> list[bytes]:
+    def finish(self) -> list[ServerEvent]:
         """Call at the end of the stream: an event without its final blank line is complete too."""
         lines, self._line = [b"".join(self._line), b""], []
         return self._take(lines)
@@ -94,8 +108,8 @@ class EventStream:
         if piece:
             self._line.append(piece)
 
-    def _take(self, lines: list[bytes]) -> list[bytes]:
-        payloads: list[bytes] = []
+    def _take(self, lines: list[bytes]) -> list[ServerEvent]:
+        events: list[ServerEvent] = []
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
@@ -104,12 +118,14 @@ class EventStream:
                     raise LineTooLong
             elif not line:
                 if self._data:
-                    payloads.append(b"\n".join(self._data))
-                    self._data, self._data_size = [], 0
+                    events.append(ServerEvent(b"\n".join(self._data), self._name))
+                self._data, self._data_size, self._name = [], 0, ""
+            elif line.startswith(b"event:"):
+                self._name = line[6:].strip()[:_MAX_NAME_BYTES].decode("utf-8", "replace")
             elif not line.startswith((b":", b"event", b"id", b"retry", b"data")) and self._stray_size < STRAY_LIMIT:
                 self._stray.append(line + b"\n")
                 self._stray_size += len(line) + 1
-        return payloads
+        return events
 
 
 async def read_start(response: aiohttp.ClientResponse) -> bytes:

@@ -6,7 +6,9 @@ from errand.engine.core.input_limits import token_count
 from errand.engine.core.messages import StopReason, Usage
 from errand.engine.models.base import ModelEvent
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.engine.models.reply.faults import decode_event, empty_reply, error_in_stream, withheld
+from errand.engine.models.reply.content import encode
+from errand.engine.models.reply.event_decoder import EventDecoder, IndexValue, index_number
+from errand.engine.models.reply.faults import error_in_stream, says_error, withheld
 from errand.protocol.base import JsonValue
 
 # The signature of a thought that Anthropic sends encrypted alone: it begins with this.
@@ -16,18 +18,6 @@ _STOP_REASONS: dict[str, StopReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }
-# Errors in the middle of a stream have the status that they would have had at its start.
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
 
 
 class _Block(msgspec.Struct):
@@ -36,7 +26,7 @@ class _Block(msgspec.Struct):
     thinking: str = ""
     signature: str = ""
     data: str = ""
-    id: str = ""
+    id: str | int = ""
     name: str = ""
     input: JsonValue = None
 
@@ -45,7 +35,7 @@ class _Delta(msgspec.Struct):
     text: str = ""
     thinking: str = ""
     signature: str = ""
-    partial_json: str = ""
+    partial_json: JsonValue = ""
     stop_reason: str | None = None
 
 
@@ -59,7 +49,6 @@ class _Usage(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    content: list[_Block] = []
     stop_reason: str | None = None
     usage: _Usage | None = None
 
@@ -68,14 +57,18 @@ class _Event(msgspec.Struct):
     """An event; a whole message too, from servers that do not stream."""
 
     type: str = ""
-    index: int | None = None
+    index: IndexValue = None
     message: _Message | None = None
     content_block: _Block | None = None
     delta: _Delta | None = None
-    content: list[_Block] = []
+    content: list[_Block] | _Block | str = []
     stop_reason: str | None = None
     usage: _Usage | None = None
     error: JsonValue = None
+
+    @property
+    def is_blank(self) -> bool:
+        return self.type in ("", "error") and not self.content and not self.error
 
 
 _decoder = msgspec.json.Decoder(_Event)
@@ -86,47 +79,68 @@ class MessageReader:
 
     def __init__(self, builder: ReplyBuilder, title: str) -> None:
         self.finish_reason: str | None = None
-        self.is_over = False
+        self._has_stopped = False
         self._builder = builder
         self._title = title
+        self._decoder = EventDecoder(_decoder, title, builder.redactor)
         self._thoughts: set[int | None] = set()
         self._counts: dict[str, JsonValue] = {}
 
-    def read(self, data: bytes) -> list[ModelEvent]:
-        event = decode_event(data, _decoder, self._title, self._builder.redactor)
-        if event.error or event.type == "error":
-            raise error_in_stream(event.error, _status_of(event.error), self._title, self._builder.redactor)
-        match event.type:
+    @property
+    def is_over(self) -> bool:
+        return self._has_stopped or self._decoder.has_ended
+
+    def read(self, data: bytes, name: str = "") -> list[ModelEvent]:
+        decoded = self._decoder.decode(data, name, is_complete=self.finish_reason is not None)
+        return [event for sent in decoded for event in self._event(sent, sent.type or name)]
+
+    def _event(self, event: _Event, event_type: str) -> list[ModelEvent]:
+        if says_error(event.error) or event_type == "error":
+            raise error_in_stream(event.error, self._title, self._builder.redactor)
+        index = index_number(event.index)
+        match event_type:
             case "message_start":
                 self._count(event.message.usage if event.message is not None else None)
             case "content_block_start" if event.content_block is not None:
-                return self._begin(event.index, event.content_block)
+                return self._begin(index, event.content_block)
             case "content_block_delta" if event.delta is not None:
-                return self._grow(event.index, event.delta)
-            case "content_block_stop" if event.index in self._thoughts:
+                return self._grow(index, event.delta)
+            case "content_block_stop" if index in self._thoughts:
                 return self._builder.end_thought()
             case "message_delta":
                 self._count(event.usage)
                 if event.delta is not None:
                     self.finish_reason = event.delta.stop_reason or self.finish_reason
             case "message_stop":
-                self.is_over = True
-            case "message":
-                self._count(event.usage)
-                self.finish_reason = event.stop_reason or "end_turn"
-                return [made for at, block in enumerate(event.content) for made in self._begin(at, block)]
+                self._has_stopped = True
+            case "message" | "" if event.type or event.content:
+                return self._whole(event)
             case _:
                 pass  # ping, and events that this API may get
         return []
 
     def end(self) -> list[ModelEvent]:
+        self._decoder.log_skipped()
         reason = self.finish_reason
         if reason == "refusal":
             raise withheld(self._title, reason)
         stop = _STOP_REASONS.get(reason or "", "stop")
         if self._builder.is_empty and stop != "length":
-            raise empty_reply(self._title)
+            raise self._decoder.empty_reply()
         return self._builder.end(stop)
+
+    def _whole(self, event: _Event) -> list[ModelEvent]:
+        """A whole message, from servers that do not stream."""
+        self._count(event.usage)
+        self.finish_reason = event.stop_reason or "end_turn"
+        match event.content:
+            case str():
+                blocks = [_Block("text", event.content)]
+            case _Block():
+                blocks = [event.content]
+            case _:
+                blocks = event.content
+        return [made for at, block in enumerate(blocks) for made in self._begin(at, block)]
 
     def _begin(self, index: int | None, block: _Block) -> list[ModelEvent]:
         match block.type:
@@ -139,8 +153,7 @@ class MessageReader:
                 self._thoughts.add(index)
                 return self._builder.thinking("", REDACTED + block.data)
             case "tool_use":
-                given = msgspec.json.encode(block.input).decode() if block.input else ""
-                return self._builder.tool_call(index, block.id, block.name, given)
+                return self._builder.tool_call(index, str(block.id), block.name, _argument_text(block.input))
             case _:
                 return []  # of tools that run at the provider, which are never asked for
 
@@ -149,7 +162,8 @@ class MessageReader:
             return self._builder.text(delta.text)
         if delta.thinking or delta.signature:
             return self._builder.thinking(delta.thinking, delta.signature)
-        return self._builder.tool_call(index, "", "", delta.partial_json) if delta.partial_json else []
+        arguments = _argument_text(delta.partial_json)
+        return self._builder.tool_call(index, "", "", arguments) if arguments else []
 
     def _count(self, usage: _Usage | None) -> None:
         """Counts come at the start and at the end; a later one replaces the earlier."""
@@ -162,6 +176,7 @@ class MessageReader:
         self._builder.usage = Usage(total, counts.get("output_tokens", 0), read, written)
 
 
-def _status_of(error: JsonValue) -> int:
-    kind = error.get("type") if isinstance(error, dict) else None
-    return _STATUS.get(kind, 500) if isinstance(kind, str) else 500
+def _argument_text(arguments: JsonValue) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return encode(arguments).decode() if arguments else ""

@@ -28,7 +28,7 @@ from errand.engine.models.failures import (
     failure_from_response,
     no_response,
 )
-from errand.engine.models.http_stream import read_event
+from errand.engine.models.http_stream import ServerEvent, read_event
 from errand.engine.models.litellm.library_process import (
     FailureReport,
     LibraryEnded,
@@ -122,7 +122,7 @@ class LiteLLMModel:
                 bytes_left -= len(chunk)
                 if bytes_left < 0:
                     raise ReplyTooLong("comes with more than can be a reply")
-                for event in await read_event(chunk, reader.read):
+                for event in await read_event(ServerEvent(chunk), reader.read):
                     yield event
                 builder.check()
                 if share.is_over:  # a continuous flood never waits for data

@@ -7,22 +7,13 @@ from errand.engine.core.messages import StopReason, Thinking, Usage
 from errand.engine.models.base import ModelEvent
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.engine.models.reply.faults import decode_event, empty_reply, error_in_stream, withheld
+from errand.engine.models.reply.content import encode
+from errand.engine.models.reply.event_decoder import EventDecoder, IndexValue, index_number
+from errand.engine.models.reply.faults import error_in_stream, error_status, says_error, withheld
 from errand.protocol.base import JsonObject, JsonValue
 
-_DONE = b"[DONE]"  # of some servers; OpenAI's streams end with an event
 # The signature of a thought begins with this; its id and its encrypted content follow.
 _SIGNED = "reasoning:"
-_STATUS = {
-    "rate_limit_exceeded": 429,
-    "insufficient_quota": 429,
-    "context_length_exceeded": 400,
-    "invalid_prompt": 400,
-    "invalid_request_error": 400,
-    "invalid_api_key": 401,
-    "server_is_overloaded": 503,
-    "slow_down": 503,
-}
 _POLICIES = frozenset({"image_content_policy_violation", "bio_policy", "cyber_policy", "content_filter"})
 
 
@@ -35,11 +26,11 @@ class _Part(msgspec.Struct):
 
 class _Item(msgspec.Struct):
     type: str = ""
-    id: str | None = None
-    call_id: str | None = None
+    id: str | int | None = None
+    call_id: str | int | None = None
     name: str | None = None
-    arguments: str | JsonObject | None = None
-    content: list[_Part] | None = None
+    arguments: JsonValue = None
+    content: list[_Part] | _Part | str | None = None
     summary: list[_Part] | None = None
     encrypted_content: str | None = None
 
@@ -78,13 +69,17 @@ class _Event(_Response):
     """An event; a whole response too, from servers that do not stream."""
 
     type: str = ""
-    output_index: int | None = None
+    output_index: IndexValue = None
     summary_index: int = 0
-    delta: str | None = None
+    delta: JsonValue = None
     item: _Item | None = None
     response: _Response | None = None
     code: JsonValue = None
     message: JsonValue = None
+
+    @property
+    def is_blank(self) -> bool:
+        return not (self.type or self.output is not None or self.status or self.error)
 
 
 _decoder = msgspec.json.Decoder(_Event)
@@ -105,52 +100,62 @@ class ResponseReader:
 
     def __init__(self, builder: ReplyBuilder, title: str) -> None:
         self.finish_reason: str | None = None
-        self.is_over = False
+        self._has_completed = False
         self._builder = builder
         self._title = title
+        self._decoder = EventDecoder(_decoder, title, builder.redactor)
         # The items whose content has come, in pieces or whole; the item of the last text.
         self._read: set[int | None] = set()
         self._begun_calls: set[int | None] = set()
+        self._call_ids: set[str] = set()
         self._texts: list[int | None] = []
 
-    def read(self, data: bytes) -> list[ModelEvent]:
-        if data == _DONE:
-            self.is_over = True
-            return []
-        event = decode_event(data, _decoder, self._title, self._builder.redactor)
-        match event.type:
+    @property
+    def is_over(self) -> bool:
+        return self._has_completed or self._decoder.has_ended
+
+    def read(self, data: bytes, name: str = "") -> list[ModelEvent]:
+        decoded = self._decoder.decode(data, name, is_complete=self.finish_reason is not None)
+        return [event for sent in decoded for event in self._event(sent, name)]
+
+    def _event(self, event: _Event, name: str) -> list[ModelEvent]:
+        event_type, index = event.type or name, index_number(event.output_index)
+        match event_type:
             case "response.output_item.added" if event.item is not None:
-                return self._begin(event.output_index, event.item)
+                return self._begin(index, event.item)
             case "response.output_item.done" if event.item is not None:
-                return self._finish(event.output_index, event.item)
-            case "response.completed" | "response.incomplete" | "response.failed" if event.response is not None:
-                return self._end(event.response)
+                return self._finish(index, event.item)
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.done":
+                return self._end(event.response or event)
             case "error":
                 details: JsonObject = {"code": event.code, "message": event.message}
                 raise self._error(event.error or (details if event.code or event.message else None))
-            case "" if event.output is not None or event.error or event.status:
+            case "" | "message" if event.output is not None or event.status or says_error(event.error):
                 return self._end(event)
             case _:
-                return self._grow(event) if event.delta or event.summary_index else []
+                return self._grow(event, event_type, index) if event.delta or event.summary_index else []
 
     def end(self) -> list[ModelEvent]:
+        self._decoder.log_skipped()
         reason = self.finish_reason
         if reason == "content_filter":
             raise withheld(self._title, "content filter")
         stop: StopReason = "length" if reason == "max_output_tokens" else "stop"
         if self._builder.is_empty and stop != "length":
-            raise empty_reply(self._title)
+            raise self._decoder.empty_reply()
         return self._builder.end(stop)
 
     def _begin(self, index: int | None, item: _Item) -> list[ModelEvent]:
         if item.type != "function_call":
             return []
+        call_id = str(item.call_id or item.id or "")
         self._begun_calls.add(index)
-        return self._builder.tool_call(index, item.call_id or item.id or "", item.name or "", "")
+        self._call_ids.add(call_id)
+        return self._builder.tool_call(index, call_id, item.name or "", "")
 
-    def _grow(self, event: _Event) -> list[ModelEvent]:
-        index, delta = event.output_index, event.delta or ""
-        match event.type:
+    def _grow(self, event: _Event, event_type: str, index: int | None) -> list[ModelEvent]:
+        delta = _delta_text(event.delta)
+        match event_type:
             case "response.output_text.delta" | "response.refusal.delta":
                 return self._text(index, delta)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
@@ -176,15 +181,14 @@ class ResponseReader:
         has_come = index in self._read
         match item.type:
             case "message":
-                text = "".join(part.text or part.refusal or "" for part in item.content or ())
+                text = "".join(part.text or part.refusal or "" for part in _parts(item.content))
                 return self._text(index, text) if text and not has_come else []
             case "function_call":
-                given = item.arguments or ""
-                arguments = msgspec.json.encode(given).decode() if isinstance(given, dict) else given
+                arguments = _delta_text(item.arguments)
                 events = [] if index in self._begun_calls else self._begin(index, item)
                 return [*events, *([] if has_come else self._builder.tool_call(index, "", "", arguments))]
             case "reasoning":
-                parts = item.summary or item.content or ()
+                parts = item.summary or _parts(item.content)
                 text = "" if has_come else "\n\n".join(part.text or "" for part in parts)
                 signature = f"{_SIGNED}{item.id or ''}:{item.encrypted_content}" if item.encrypted_content else ""
                 self._texts.clear()
@@ -196,15 +200,16 @@ class ResponseReader:
         """The last event, which has the whole response again."""
         if response.usage is not None:
             self._builder.usage = response.usage.to_usage()
-        if response.error or response.status in ("failed", "cancelled"):
+        if says_error(response.error) or response.status in ("failed", "cancelled", "error"):
             raise self._error(response.error)
         events: list[ModelEvent] = []
-        if self._builder.is_empty:
-            for index, item in enumerate(response.output or ()):
+        is_first = self._builder.is_empty
+        for index, item in enumerate(response.output or ()):
+            if is_first or (item.type == "function_call" and str(item.call_id or item.id or "") not in self._call_ids):
                 events += self._finish(index, item)
         details = response.incomplete_details
         self.finish_reason = (details.reason if details is not None else None) or response.status or "completed"
-        self.is_over = True
+        self._has_completed = True
         return events
 
     def _error(self, error: JsonValue) -> ProviderError:
@@ -215,5 +220,22 @@ class ResponseReader:
             text = f"{self._title} could not finish the reply. Try again."
             return ProviderError(AttemptFailure(text, "reply failed", FailureKind.UNAVAILABLE))
         is_image = isinstance(code, str) and "image" in code
-        status = _STATUS.get(code, 400 if is_image else 500) if isinstance(code, str) else 500
-        return error_in_stream(error, status, self._title, self._builder.redactor)
+        status = error_status(error, 400 if is_image else 500)
+        return error_in_stream(error, self._title, self._builder.redactor, status)
+
+
+def _delta_text(value: JsonValue) -> str:
+    """A text as it is; a value that some servers send in its place, as JSON."""
+    return value if isinstance(value, str) else encode(value).decode() if value else ""
+
+
+def _parts(content: list[_Part] | _Part | str | None) -> list[_Part]:
+    match content:
+        case None:
+            return []
+        case str():
+            return [_Part(text=content)]
+        case _Part():
+            return [content]
+        case _:
+            return content

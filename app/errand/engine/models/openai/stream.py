@@ -1,54 +1,52 @@
 """Reads the chunks of a streamed chat completion."""
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from errand.engine.core.input_limits import dollars, token_count
 from errand.engine.core.messages import StopReason, Usage
 from errand.engine.models.base import ModelEvent
-from errand.engine.models.failures import (
-    AttemptFailure,
-    FailureKind,
-    ProviderError,
-)
+from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError
 from errand.engine.models.reply.builder import ReplyBuilder
-from errand.engine.models.reply.faults import decode_event, empty_reply, error_in_stream, withheld
-from errand.protocol.base import JsonObject, JsonValue
+from errand.engine.models.reply.content import encode
+from errand.engine.models.reply.event_decoder import EventDecoder, IndexValue, index_number
+from errand.engine.models.reply.faults import error_in_stream, says_error, withheld
+from errand.protocol.base import JsonValue
 
-_DONE = b"[DONE]"
+_Piece: TypeAlias = tuple[Literal["text", "thinking"], str]
 
 
 class _Function(msgspec.Struct):
     name: str | None = None
-    arguments: str | JsonObject | None = None
+    arguments: JsonValue = None
 
 
-class _Call(msgspec.Struct):
-    index: int | None = None
-    id: str | None = None
+class _Call(_Function):
+    """A piece of a call; some servers put the fields of its function beside the others."""
+
+    index: IndexValue = None
+    id: str | int | None = None
     function: _Function | None = None
 
 
-class _Part(msgspec.Struct):
-    """Mistral sends content in parts: text, or thinking that consists of text parts."""
-
-    type: str = "text"
-    text: str = ""
-    thinking: "list[_Part] | str" = ""
-
-
 class _Delta(msgspec.Struct):
-    content: str | list[_Part] | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    refusal: str | None = None
-    tool_calls: list[_Call] | None = None
+    """Accepts any form of text: a string, parts, or parts within parts (Mistral's thoughts)."""
+
+    content: JsonValue = None
+    reasoning_content: JsonValue = None
+    reasoning: JsonValue = None
+    refusal: JsonValue = None
+    tool_calls: list[_Call] | _Call | None = None
+    function_call: _Function | None = None  # of the API before tools
 
 
 class _Choice(msgspec.Struct):
-    delta: _Delta | None = None
-    message: _Delta | None = None  # a complete reply, from servers that do not stream
+    index: IndexValue = None
+    delta: _Delta | str | None = None
+    message: _Delta | str | None = None  # a complete reply, from servers that do not stream
+    text: str | None = None  # of servers that complete texts
     finish_reason: str | None = None
 
 
@@ -90,19 +88,37 @@ def _first(*values: JsonValue) -> int:
 
 
 class _Chunk(msgspec.Struct):
-    choices: list[_Choice] | None = None
+    choices: list[_Choice] | _Choice | None = None
     usage: _Usage | None = None
     error: JsonValue = None
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.choices and self.usage is None and not self.error
 
 
 _decoder = msgspec.json.Decoder(_Chunk)
 
+# Finish reasons in lower case, also those of servers that pass on what another API said.
 _STOP_REASONS: dict[str, StopReason] = {
-    "stop": "stop",
     "tool_calls": "tool_use",
+    "tool_call": "tool_use",
+    "tool_use": "tool_use",
     "function_call": "tool_use",
     "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
 }
+_TEXT_FIELDS = ("thinking", "reasoning", "text", "content", "value", "summary", "refusal")
+_NOT_FINISHED = frozenset({"", "null", "none", "not_finished", "finish_reason_unspecified"})
+_WITHHELD = frozenset(
+    {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii", "sensitive"}
+)
+_FAILED = frozenset(
+    {"error", "malformed_function_call", "network_error", "engine_error", "insufficient_system_resource", "abort"}
+)
 
 
 class ChunkReader:
@@ -110,70 +126,102 @@ class ChunkReader:
 
     def __init__(self, assembly: ReplyBuilder, title: str) -> None:
         self.finish_reason: str | None = None
-        self.is_over = False
         self._assembly = assembly
         self._title = title
+        self._decoder = EventDecoder(_decoder, title, assembly.redactor)
+        # The choices whose text and whose calls are read: the first that have any.
+        self._text_choice: int | None = None
+        self._call_choice: int | None = None
 
-    def read(self, data: bytes) -> list[ModelEvent]:
-        if data == _DONE:
-            self.is_over = True
-            return []
-        chunk = decode_event(data, _decoder, self._title, self._assembly.redactor)
-        if chunk.error:
-            raise error_in_stream(chunk.error, _status_of(chunk.error), self._title, self._assembly.redactor)
-        if chunk.usage is not None:
-            self._assembly.usage = chunk.usage.to_usage()
-        events: list[ModelEvent] = []
-        for choice in (chunk.choices or ())[:1]:
-            delta = choice.delta or choice.message
-            if delta is not None:
-                events += self._delta(delta)
-            if choice.finish_reason:
-                self.finish_reason = choice.finish_reason
-        return events
+    @property
+    def is_over(self) -> bool:
+        return self._decoder.has_ended
+
+    def read(self, data: bytes, name: str = "") -> list[ModelEvent]:
+        chunks = self._decoder.decode(data, name, is_complete=self.finish_reason is not None)
+        return [event for chunk in chunks for event in self._chunk(chunk)]
 
     def end(self) -> list[ModelEvent]:
+        self._decoder.log_skipped()
         reason = self.finish_reason
-        if reason == "content_filter":
-            raise withheld(self._title, "content filter")
-        if reason in ("error", "malformed_function_call"):
+        if reason in _WITHHELD:
+            raise withheld(self._title, reason.replace("_", " "))
+        if reason in _FAILED:
             text = f"{self._title} could not finish the reply ({reason})."
             raise ProviderError(AttemptFailure(text, "reply failed", FailureKind.UNAVAILABLE))
-        if self._assembly.is_empty and reason != "length":
-            raise empty_reply(self._title)
-        return self._assembly.end(_STOP_REASONS.get(reason or "stop", "stop"))
+        stop_reason = _STOP_REASONS.get(reason or "stop", "stop")
+        if self._assembly.is_empty and stop_reason != "length":
+            raise self._decoder.empty_reply()
+        return self._assembly.end(stop_reason)
 
-    def _delta(self, delta: _Delta) -> list[ModelEvent]:
+    def _chunk(self, chunk: _Chunk) -> list[ModelEvent]:
+        if says_error(chunk.error):
+            raise error_in_stream(chunk.error, self._title, self._assembly.redactor)
+        if chunk.usage is not None:
+            self._assembly.usage = chunk.usage.to_usage()
+        choices = [chunk.choices] if isinstance(chunk.choices, _Choice) else chunk.choices or []
+        is_first = self._assembly.is_empty  # a whole message after the pieces would repeat them
+        return [event for choice in choices for event in self._read_choice(choice, takes_message=is_first)]
+
+    def _read_choice(self, choice: _Choice, *, takes_message: bool) -> list[ModelEvent]:
+        """Some servers send the text in one choice and the calls in another, although one choice is asked for."""
+        reason = (choice.finish_reason or "").lower()
+        if reason not in _NOT_FINISHED or (choice.delta is None and choice.message is not None):
+            self.finish_reason = reason or "stop"
+        number = index_number(choice.index) or 0
+        delta = choice.delta or (choice.message if takes_message else None) or choice.text
+        delta = delta if isinstance(delta, _Delta) else _Delta(content=delta)
+        return [*self._texts(delta, number), *self._calls(delta, number)]
+
+    def _texts(self, delta: _Delta, choice: int) -> list[ModelEvent]:
+        thoughts = _pieces(delta.reasoning_content or delta.reasoning, "thinking")
+        pieces = [*thoughts, *_pieces(delta.content), *_pieces(delta.refusal)]
+        if pieces and self._text_choice is None:
+            self._text_choice = choice
         events: list[ModelEvent] = []
-        if reasoning := delta.reasoning_content or delta.reasoning:
-            events += self._assembly.thinking(reasoning)
-        if delta.content:
-            events += self._content(delta.content)
-        if delta.refusal:
-            events += self._assembly.text(delta.refusal)
-        for call in delta.tool_calls or ():
-            function = call.function or _Function()
-            arguments = function.arguments or ""
-            if isinstance(arguments, dict):
-                arguments = msgspec.json.encode(arguments).decode()
-            events += self._assembly.tool_call(call.index, call.id or "", function.name or "", arguments)
+        for kind, piece in pieces if choice == self._text_choice else []:
+            events += self._assembly.thinking(piece) if kind == "thinking" else self._assembly.text(piece)
         return events
 
-    def _content(self, content: str | list[_Part]) -> list[ModelEvent]:
-        if isinstance(content, str):
-            return self._assembly.text(content)
+    def _calls(self, delta: _Delta, choice: int) -> list[ModelEvent]:
+        calls = [delta.tool_calls] if isinstance(delta.tool_calls, _Call) else delta.tool_calls or []
+        if delta.function_call is not None:
+            calls = [*calls, _Call(function=delta.function_call)]
+        calls = [call for call in calls if _says_something(call)]
+        if calls and self._call_choice is None:
+            self._call_choice = choice
         events: list[ModelEvent] = []
-        for part in content:
-            kind: Literal["text", "thinking"] = "thinking" if part.type == "thinking" else "text"
-            text = part.text
-            if isinstance(part.thinking, str):
-                text = text or part.thinking
-            else:
-                text = text or "".join(inner.text for inner in part.thinking)
-            events += self._assembly.thinking(text) if kind == "thinking" else self._assembly.text(text)
+        for call in calls if choice == self._call_choice else []:
+            function = call.function or call
+            arguments = _argument_text(function.arguments)
+            events += self._assembly.tool_call(
+                index_number(call.index), str(call.id or ""), function.name or "", arguments
+            )
         return events
 
 
-def _status_of(error: JsonValue) -> int:
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, int) and 400 <= code < 600 else 500
+def _says_something(call: _Call) -> bool:
+    function = call.function or call
+    return bool(call.id or function.name or function.arguments)
+
+
+def _argument_text(arguments: JsonValue) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else encode(arguments).decode()
+
+
+def _pieces(content: JsonValue, kind: Literal["text", "thinking"] = "text") -> Iterator[_Piece]:
+    """The texts in what a server sends as content, in order; what has no text is passed over."""
+    match content:
+        case str() if content:
+            yield kind, content
+        case list():
+            for part in content:
+                yield from _pieces(part, kind)
+        case dict():
+            name, inner = next(((name, content[name]) for name in _TEXT_FIELDS if content.get(name)), ("", None))
+            is_thought = any(str(given).startswith(("think", "reason")) for given in (name, content.get("type")))
+            yield from _pieces(inner, "thinking" if is_thought else kind)
+        case _:
+            pass

@@ -28,6 +28,7 @@ from errand.engine.models.http_pool import HttpPool
 from errand.engine.models.http_stream import (
     EventStream,
     LineTooLong,
+    ServerEvent,
     closed_with,
     read_event,
     read_start,
@@ -72,8 +73,8 @@ class ProxyModel:
                 with closed_with(response, stop):
                     await self._check(response, deadline)
                     async with aclosing(self._payloads(response, deadline)) as payloads:
-                        async for data in payloads:
-                            for sent in await read_event(data, hidden.of):
+                        async for payload in payloads:
+                            for sent in await read_event(payload, hidden.of):
                                 event = reply.take(sent)
                                 if isinstance(event, ReplyEnd):
                                     yield _with_local_id(event)
@@ -100,7 +101,7 @@ class ProxyModel:
             text = f"{self._base} answers, but shares no models. Check the address."
             raise ProviderError(AttemptFailure(text, "no shared models", FailureKind.NOT_USABLE))
 
-    async def _payloads(self, response: aiohttp.ClientResponse, watch: Deadline) -> AsyncGenerator[bytes, None]:
+    async def _payloads(self, response: aiohttp.ClientResponse, watch: Deadline) -> AsyncGenerator[ServerEvent, None]:
         stream, left = EventStream(), self._limits.stream_bytes
         while True:
             async with watch.within(self._timeouts.between_s):
@@ -110,10 +111,10 @@ class ProxyModel:
             left -= len(piece)
             if left < 0:
                 raise ReplyTooLong("comes with more than can be a reply")
-            for data in stream.feed(piece):
-                yield data
-        for data in stream.finish():
-            yield data
+            for event in stream.feed(piece):
+                yield event
+        for event in stream.finish():
+            yield event
 
     async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
         headers = {"Content-Type": "application/json", "Accept": _STREAM}
@@ -145,8 +146,9 @@ class _TokenRedaction:
         self._redactor = redactor
         self._blocks: dict[int, RedactedStream] = {}
 
-    def of(self, data: bytes) -> list[SharedEvent]:
-        return list(self._of(data))
+    def of(self, data: bytes, name: str = "") -> list[SharedEvent]:
+        """The events in the data of one; what lies between adds to keep a connection open is none."""
+        return list(self._of(data)) if data.lstrip().startswith(b"{") else []
 
     def _of(self, data: bytes) -> Iterator[SharedEvent]:
         event = _decoder.decode(self._redactor.hide_bytes(data))

@@ -11,6 +11,7 @@ from errand.engine.core.messages import AssistantMessage, StopReason, ToolCall, 
 from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
 from errand.engine.models.failures import ABORTED
 from errand.engine.models.reply.content import REPLY_LIMITS, GrowingText, ReplyContent, ReplyLimits, ReplyTooLong
+from errand.engine.models.reply.split_characters import SplitCharacters, joined
 from errand.protocol.base import JsonObject, JsonValue
 from errand.redaction import RedactedStream, Redactor
 
@@ -109,10 +110,11 @@ def _overlap(text: str) -> int:
 class _CallDraft:
     """An unfinished tool call: its index in the content, and its raw arguments in pieces."""
 
-    __slots__ = ("arguments", "content_index", "given_id", "id", "index", "name", "parse_attempts", "redacted")
+    __slots__ = ("arguments", "content_index", "given_id", "id", "index", "name", "parse_attempts", "redacted", "split")
 
     def __init__(self, index: int | None, given_id: str, name: str, redactor: Redactor) -> None:
         self.redacted = RedactedStream(redactor)
+        self.split = SplitCharacters(keeps_halves=True)
         self.content_index = 0
         self.index = index
         self.given_id = given_id
@@ -194,6 +196,8 @@ class ReplyBuilder:
         self._tags = ThinkTagSplitter()
         self._text = RedactedStream(self.redactor)
         self._thinking = RedactedStream(self.redactor)
+        self._split_text = SplitCharacters()
+        self._split_thinking = SplitCharacters()
         self.limit_error = ""
 
     def check(self) -> None:
@@ -258,7 +262,8 @@ class ReplyBuilder:
         """End every open block and parse the arguments of tool calls."""
         events = [*self._within_limits(self._flush()), *self._close_block()]
         for draft in self._calls.all:
-            events += self._within_limits(self._grow_call(draft, draft.redacted.finish()))
+            rest = draft.redacted.feed(draft.split.finish()) + draft.redacted.finish()
+            events += self._within_limits(self._grow_call(draft, rest))
         for draft in self._calls.all:
             self._content.replace(draft.content_index, draft.call())
         partial = self._content.partial
@@ -276,7 +281,7 @@ class ReplyBuilder:
         return passed
 
     def _redacted(self, field: str) -> str:
-        return self.redactor.hide(field[:_LONGEST_FIELD])
+        return self.redactor.hide(joined(field[:_LONGEST_FIELD]))
 
     def _untouched(self, signature: str) -> str:
         """A changed signature would be refused when it is sent back."""
@@ -285,14 +290,14 @@ class ReplyBuilder:
     def _text_piece(self, delta: str) -> Iterator[ModelEvent]:
         yield from self._flush_thinking()
         for part in _parts(delta):
-            for kind, piece in self._tags.feed(self._text.feed(part)):
+            for kind, piece in self._tags.feed(self._text.feed(self._split_text.feed(part))):
                 yield from self._grow(kind, piece)
 
     def _thinking_piece(self, delta: str, signature: str) -> Iterator[ModelEvent]:
         yield from self._flush_text()
         first = signature
         for part in _parts(delta):
-            yield from self._grow("thinking", self._thinking.feed(part), first)
+            yield from self._grow("thinking", self._thinking.feed(self._split_thinking.feed(part)), first)
             first = ""
 
     def _call_piece(self, index: int | None, call_id: str, name: str, arguments: str) -> Iterator[ModelEvent]:
@@ -308,7 +313,7 @@ class ReplyBuilder:
             draft.name = name
             self._content.replace(draft.content_index, ToolCall(draft.id, name, {}))
         for part in _parts(arguments):
-            yield from self._grow_call(draft, draft.redacted.feed(part))
+            yield from self._grow_call(draft, draft.redacted.feed(draft.split.feed(part)))
 
     def _grow_call(self, draft: _CallDraft, arguments: str) -> Iterator[ModelEvent]:
         if arguments:
@@ -323,13 +328,15 @@ class ReplyBuilder:
             yield from self._grow(kind, piece)
 
     def _flush_text(self) -> Iterator[ModelEvent]:
-        if self._text.holds_text:
-            for kind, piece in self._tags.feed(self._text.finish()):
+        if self._text.holds_text or self._split_text.holds_text:
+            text = self._text.feed(self._split_text.finish()) + self._text.finish()
+            for kind, piece in self._tags.feed(text):
                 yield from self._grow(kind, piece)
 
     def _flush_thinking(self) -> Iterator[ModelEvent]:
-        if self._thinking.holds_text:
-            yield from self._grow("thinking", self._thinking.finish())
+        if self._thinking.holds_text or self._split_thinking.holds_text:
+            rest = self._thinking.feed(self._split_thinking.finish()) + self._thinking.finish()
+            yield from self._grow("thinking", rest)
 
     def _grow(self, kind: Literal["text", "thinking"], delta: str, signature: str = "") -> Iterator[ModelEvent]:
         if not delta and not signature:

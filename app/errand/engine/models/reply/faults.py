@@ -1,37 +1,90 @@
-"""What readers of all formats do with data that is no reply: decode it leniently, and say what is wrong."""
+"""What readers of all formats say about a reply that failed: its errors, which may come in any form."""
 
-from typing import TypeVar
-
-import msgspec
-
-from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError, error_text, failure_from_response
-from errand.protocol.base import JsonValue
+from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError, failure_from_response
+from errand.engine.models.reply.content import encode
+from errand.protocol.base import JsonObject, JsonValue
 from errand.redaction import Redactor
 
-T = TypeVar("T")
+# Maximum length of an error that is read, to quote it.
+_MAX_ERROR_BYTES = 65_536
+_MESSAGE_FIELDS = ("message", "detail", "msg", "error_message", "error_msg", "status_msg")
+_CODE_FIELDS = ("code", "status", "status_code", "type")
+# Codes of replies that did not fail.
+_SUCCESSES = frozenset({"", "0", "200", "ok", "success"})
+# The HTTP statuses that errors in the middle of a stream would have had at its start.
+_STATUS = {
+    "authentication_error": 401,
+    "billing_error": 402,
+    "context_length_exceeded": 400,
+    "insufficient_quota": 429,
+    "invalid_api_key": 401,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+    "not_found_error": 404,
+    "overloaded_error": 529,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "request_too_large": 413,
+    "server_is_overloaded": 503,
+    "slow_down": 503,
+    "timeout_error": 504,
+}
 
-# Maximum length of an invalid body that is read, to quote it.
-_MOST_ERROR_BYTES = 65_536
+
+def top_level_error(event: JsonObject, *, is_named: bool = False) -> JsonValue:
+    """The error in an event without content; None if it is something else, such as a keep-alive.
+
+    `is_named`: the event is called an error. Servers wrap errors in `error`, or send their fields bare.
+    """
+    if says_error(error := event.get("error")):
+        return error
+    inner = event.get("base_resp")  # MiniMax
+    fields = inner if isinstance(inner, dict) else event
+    message = next((text for name in _MESSAGE_FIELDS if (text := _text(fields.get(name)))), "")
+    if is_named and not message:
+        message = _text(event)
+    if not message or not (is_named or _has_error_code(fields)):
+        return None
+    codes = {name: fields[name] for name in _CODE_FIELDS if isinstance(fields.get(name), str | int)}
+    return {"message": message, **codes}
 
 
-def decode_event(data: bytes, decoder: msgspec.json.Decoder[T], title: str, redactor: Redactor) -> T:
-    """Raises `ProviderError` for what cannot be read. `title` names the provider."""
-    try:
-        return decoder.decode(data)
-    except (ValueError, RecursionError):
-        pass
-    try:  # one broken character must not cost the reply
-        return decoder.decode(data.decode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        excerpt = error_text(redactor.hide_bytes(data[:_MOST_ERROR_BYTES]))
-        text = f"{title} sent something that is not a model reply: {excerpt}"
-        raise ProviderError(AttemptFailure(text, "unreadable reply", FailureKind.UNAVAILABLE)) from error
+def says_error(error: JsonValue) -> bool:
+    """True if the field `error` holds something: some servers send it empty, or with the code of a success."""
+    if not isinstance(error, dict):
+        return bool(error)
+    code = error.get("code")
+    is_success = code is not None and str(code).lower() in _SUCCESSES and not error.get("type")
+    return any(error.values()) and not is_success
 
 
-def error_in_stream(error: JsonValue, status: int, title: str, redactor: Redactor) -> ProviderError:
-    """`status` is the HTTP status that the error would have had at the start."""
-    body = redactor.hide_bytes(msgspec.json.encode({"error": error})[:_MOST_ERROR_BYTES])
-    return ProviderError(failure_from_response(title, status, {}, body))
+def _has_error_code(fields: JsonObject) -> bool:
+    if any("error" in str(fields.get(name)).lower() for name in ("type", "object", "code")) or fields.get("detail"):
+        return True
+    codes = (fields.get(name) for name in ("code", "status_code"))
+    return any(code is not None and str(code).lower() not in _SUCCESSES for code in codes)
+
+
+def _text(value: JsonValue) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    return encode(value).decode() if value and isinstance(value, dict | list) else ""
+
+
+def error_status(error: JsonValue, default: int = 500) -> int:
+    """The HTTP status that an error would have had at the start."""
+    codes = [error.get(name) for name in _CODE_FIELDS] if isinstance(error, dict) else []
+    for code in codes:
+        if isinstance(code, int | str) and str(code).isdecimal() and 400 <= int(str(code)[:9]) < 600:
+            return int(code)
+    return next((_STATUS[code] for code in codes if isinstance(code, str) and code in _STATUS), default)
+
+
+def error_in_stream(error: JsonValue, title: str, redactor: Redactor, status: int | None = None) -> ProviderError:
+    """The failure of a stream that has an error in it; `status` as above, if it is known otherwise."""
+    body = redactor.hide_bytes(encode({"error": error})[:_MAX_ERROR_BYTES])
+    return ProviderError(failure_from_response(title, error_status(error) if status is None else status, {}, body))
 
 
 def withheld(title: str, reason: str) -> ProviderError:
