@@ -1,17 +1,21 @@
 """A task whose commands run in the sandbox, in a home directory with keys."""
 
+import os
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
+from errand.engine.sandbox.form import find_sandbox, forget_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import SandboxProfile
 from errand.engine.tools.base import ToolContext, ToolResult
 from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
 PLANTED = "sk-planted-key"
+_PATH = os.environ["PATH"]
 
 
 @pytest.fixture
@@ -28,6 +32,24 @@ def sandboxed(tmp_path: Path) -> ToolContext:
         context.workspace, (home,), tmp_path / "data", context.output_dir, tmp_path / "data" / "cache"
     )
     return replace(context, sandbox=CommandSandbox(profile))
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def boxed(
+    request: pytest.FixtureRequest, sandboxed: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Generator[ToolContext]:
+    """A task in each form; for Landlock bubblewrap is hidden from PATH."""
+    if request.param == "landlock":
+        programs = tmp_path / "programs"
+        programs.mkdir()
+        monkeypatch.setenv("PATH", str(programs))
+        forget_sandbox()
+        assert find_sandbox().form == "landlock"
+        monkeypatch.setenv("PATH", _PATH)
+        yield sandboxed
+        forget_sandbox()
+    else:
+        yield sandboxed
 
 
 def profile_of(context: ToolContext) -> SandboxProfile:

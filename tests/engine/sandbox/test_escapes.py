@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -13,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.sandbox.form import find_sandbox, forget_sandbox
+from errand.engine.sandbox.form import find_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.protocol.engine import SandboxForm
@@ -22,25 +21,6 @@ from tests.support.loop_parts import task_of
 from tests.support.processes import PYTHON, running, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are of Linux")
-_PATH = os.environ["PATH"]
-
-
-@pytest.fixture(params=["bubblewrap", "landlock"])
-def boxed(
-    request: pytest.FixtureRequest, sandboxed: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Generator[ToolContext]:
-    """A task in each form; for Landlock bubblewrap is hidden from PATH."""
-    if request.param == "landlock":
-        programs = tmp_path / "programs"
-        programs.mkdir()
-        monkeypatch.setenv("PATH", str(programs))
-        forget_sandbox()
-        assert find_sandbox().form == "landlock"
-        monkeypatch.setenv("PATH", _PATH)
-        yield sandboxed
-        forget_sandbox()
-    else:
-        yield sandboxed
 
 
 @pytest.mark.parametrize("place", ["outside.txt", "home/notes.txt", "home/.bashrc", "data/errand.db"])
@@ -162,6 +142,30 @@ async def test_no_input_is_put_into_a_terminal(boxed: ToolContext) -> None:
     code = "import fcntl, os, termios; fcntl.ioctl(os.open('/dev/tty', os.O_RDWR), termios.TIOCSTI, b'x')"
     said = await run_shell(boxed, f'{PYTHON} -c "{code}" 2>&1 || echo refused')
     assert said.endswith("refused")
+
+
+# Lists what could be written of that which belongs to no process. Nothing is opened. /proc/keys is hidden.
+_WRITABLE_SETTINGS = """
+import os
+for top in ("/proc", "/sys"):
+    for folder, folders, files in os.walk(top):
+        if folder == "/proc":
+            folders[:] = [name for name in folders if not name.isdecimal()]
+        for path in (os.path.join(folder, name) for name in files):
+            if not os.path.islink(path) and os.access(path, os.W_OK) and path != "/proc/keys":
+                print(path)
+"""
+
+
+async def test_no_setting_of_the_machine_can_be_changed(sandboxed: ToolContext) -> None:
+    (sandboxed.workspace / "list.py").write_text(_WRITABLE_SETTINGS)
+    assert await run_shell(sandboxed, f"{PYTHON} list.py") == "(no output)"
+
+
+async def test_a_setting_of_the_kernel_is_not_opened_to_be_written(boxed: ToolContext) -> None:
+    """It would be written by `write` alone: this opens and closes it."""
+    code = "import os; os.close(os.open('/proc/sys/kernel/printk_ratelimit_burst', os.O_WRONLY))"
+    assert (await run_shell(boxed, f'{PYTHON} -c "{code}" 2>&1 || echo refused')).endswith("refused")
 
 
 @pytest.mark.parametrize(

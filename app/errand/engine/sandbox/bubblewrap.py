@@ -3,9 +3,11 @@
 Linux only. https://github.com/containers/bubblewrap
 """
 
+import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from errand.engine.sandbox.profile import SandboxProfile
@@ -18,6 +20,10 @@ _PROBE_S = 5.0
 # As process 1 `true` leaves no process of bubblewrap behind, which nobody would reap.
 _PROBED = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net", "--as-pid-1")
 _LIMITS = ("--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL")
+# Folders of /proc with settings of the whole machine. As root bubblewrap 0.8 leaves most of them open to changes.
+_MACHINE_SETTINGS = frozenset(("sys", "irq", "bus", "fs", "acpi", "scsi", "driver", "pressure", "asound"))
+# It lists the keys of the kernel's keyring.
+_KEYS = Path("/proc/keys")
 # The only way out of it is the engine's proxy.
 _OWN_NETWORK = ("--unshare-net",)
 
@@ -64,13 +70,15 @@ def bubblewrapped(
     profile: SandboxProfile,
     pinned: list[PinnedPath],
     joining: Joining | None,
+    call_filter: int | None,
     *,
     by_descriptor: bool,
 ) -> list[str]:
     """The command line that runs `arguments` in `folder` within the profile. Call it in a thread.
 
-    The process needs the descriptors of `pinned`, which bubblewrap closes. `by_descriptor`: mount these open files, not
-    what is at their paths. It gets a network of its own if it is not `joining` one.
+    The process needs the descriptors of `pinned` and that of the `call_filter`, which bubblewrap closes.
+    `by_descriptor`: mount these open files, not what is at their paths. It gets a network of its own if it is not
+    `joining` one.
     """
     closed, unchanged = profile.closed(), profile.unchanged()
     hidden = tuple(dict.fromkeys((*profile.hidden(), *closed)))
@@ -81,6 +89,8 @@ def bubblewrapped(
         (Path("/"), ["--ro-bind", "/"]),
         (Path("/dev"), ["--dev"]),
         (Path("/proc"), ["--proc"]),
+        *((path, ["--ro-bind", str(path)]) for path in _settings_of_the_machine()),
+        *((path, ["--ro-bind", "/dev/null"]) for path in (_KEYS,) if path.exists()),
         (Path("/tmp"), ["--bind", temporary]),
         (Path("/var/tmp"), ["--bind", temporary]),
         *((path, ["--tmpfs"] if path in folders else ["--ro-bind", "/dev/null"]) for path in hidden),
@@ -94,7 +104,23 @@ def bubblewrapped(
     options = [word for path, how in mounts for word in (*how, str(path))]
     sealed = [word for path in folders for word in ("--remount-ro", str(path))]
     prefix, network = ((), _OWN_NETWORK) if joining is None else (joining.prefix, joining.options)
-    return [*prefix, program, *options, *sealed, *_LIMITS, *network, "--chdir", str(folder), "--", *arguments]
+    filtered = [] if call_filter is None else ["--seccomp", str(call_filter)]
+    limits = [*_LIMITS, *network, *filtered]
+    return [*prefix, program, *options, *sealed, *limits, "--chdir", str(folder), "--", *arguments]
+
+
+@cache
+def _settings_of_the_machine() -> tuple[Path, ...]:
+    """What root can change in /proc though it belongs to no process. Nobody else can."""
+    if os.geteuid() != 0:
+        return ()
+    with os.scandir("/proc") as entries:
+        return tuple(
+            Path(entry.path)
+            for entry in entries
+            if entry.name in _MACHINE_SETTINGS
+            or (entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mode & 0o222)
+        )
 
 
 def _mount(one: PinnedPath, by_descriptor: bool) -> list[str]:

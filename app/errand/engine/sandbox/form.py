@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cache
 
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.sandbox import bubblewrap, landlock
+from errand.engine.sandbox import bubblewrap, landlock, seccomp
 from errand.paths import Paths
 from errand.protocol.engine import Condition, SandboxForm, SandboxMode, SandboxStatus
 
@@ -27,7 +27,8 @@ class Sandbox:
     """What the system offers. `problem` says why it is not bubblewrap, empty if it is.
 
     `binds_descriptors`: bubblewrap can mount an open file, so that nobody can put a link in its place meanwhile.
-    `has_network_limits`: it can keep commands from the network.
+    `has_network_limits`: it can keep commands from the network. `filters_calls`: the kernel can keep them from some
+    system calls.
     """
 
     form: SandboxForm
@@ -36,6 +37,7 @@ class Sandbox:
     advice: str = ""
     binds_descriptors: bool = False
     has_network_limits: bool = True
+    filters_calls: bool = True
 
 
 def find_sandbox() -> Sandbox:
@@ -108,19 +110,22 @@ _BARE = "They can do what you can do."
 
 
 def _text(found: Sandbox, mode: SandboxMode) -> str:
+    calls = "" if found.filters_calls else " This kernel filters no system calls: its keyring is open to them."
     match found.form:
         case "bubblewrap":
             looks = " What provably only looks may run outside." if mode == "auto" else ""
             return (
                 "Commands run in a sandbox (bubblewrap): they can change only the workspace, /tmp and caches of their "
                 "own, see neither keys nor other processes, and have the network only through Errand, if they have "
-                f"it.{looks}"
+                f"it.{looks}{calls}"
             )
         case "landlock":
             network = "" if found.has_network_limits else " This kernel cannot keep them from the network."
+            sockets = "" if found.filters_calls else " Unix sockets of services are open to them too."
             return (
                 "Commands run in the weaker sandbox (Landlock): they can change only the workspace, and cannot read "
-                f"keys. They see other processes, and UDP is open to them.{network} {found.problem}"
+                f"keys. They see other processes, and UDP is open to them.{network}{calls}{sockets} "
+                f"{found.problem}"
             )
         case "none" if mode == "required":
             return f"No command runs: there must be a sandbox, and there is none here. {found.problem}"
@@ -135,8 +140,16 @@ def _found() -> Sandbox:
     program = shutil.which(bubblewrap.SANDBOX_PROCESS)
     problem = "bubblewrap is not installed." if program is None else bubblewrap.problem_of(program)
     if program is not None and not problem:
-        return Sandbox("bubblewrap", program, binds_descriptors=bubblewrap.binds_descriptors(program))
+        by_descriptor = bubblewrap.binds_descriptors(program)
+        return Sandbox("bubblewrap", program, binds_descriptors=by_descriptor, filters_calls=seccomp.is_supported())
     version = landlock.version()
     if version:
-        return Sandbox("landlock", "", problem, _INSTALL, has_network_limits=version >= landlock.NETWORK_SINCE)
+        return Sandbox(
+            "landlock",
+            "",
+            problem,
+            _INSTALL,
+            has_network_limits=version >= landlock.NETWORK_SINCE,
+            filters_calls=seccomp.is_supported(),
+        )
     return Sandbox("none", "", problem, _INSTALL)

@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from errand.engine.sandbox import seccomp
+
 # The same on all processors.
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
 _VERSION = 1
@@ -22,10 +24,12 @@ _CAPABILITY_VERSION_3, _MOST_CAPABILITIES = 0x2008_0522, 64
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 1 << 1, 1 << 2, 1 << 3
 _FIRST_VERSION = (1 << 13) - 1
-_REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+_REFER, _TRUNCATE, _IOCTL_DEV, _RESOLVE_UNIX = 1 << 13, 1 << 14, 1 << 15, 1 << 16
+# Since then sockets with a path are reached in writable folders alone; before, no Unix socket may be made.
+_UNIX_SOCKETS_SINCE = 9
 # The version of Landlock that has each right.
-_LATER = ((2, _REFER), (3, _TRUNCATE), (5, _IOCTL_DEV))
-_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_LATER = ((2, _REFER), (3, _TRUNCATE), (5, _IOCTL_DEV), (_UNIX_SOCKETS_SINCE, _RESOLVE_UNIX))
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV | _RESOLVE_UNIX
 _READS = _EXECUTE | _READ_FILE | _READ_DIR
 
 NETWORK_SINCE = 4
@@ -88,6 +92,8 @@ def enter(descriptor: int) -> None:
     _drop_capabilities()
     _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _checked(_libc().syscall(_RESTRICT, descriptor, 0))
+    if seccomp.is_supported():
+        seccomp.enter(unix_sockets=version() >= _UNIX_SOCKETS_SINCE)
 
 
 def _drop_capabilities() -> None:

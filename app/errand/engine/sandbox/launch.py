@@ -10,7 +10,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from errand.engine.core.workspace_threads import in_workspace
-from errand.engine.sandbox import landlock
+from errand.engine.sandbox import landlock, seccomp
 from errand.engine.sandbox.bubblewrap import Joining, bubblewrapped
 from errand.engine.sandbox.form import sandbox_of
 from errand.engine.sandbox.http_proxy import Judge
@@ -97,8 +97,17 @@ class CommandSandbox:
             arguments = [*network_program(), str(descriptors[-1]), *arguments]
             inside |= proxy.variables
         joining = self.loopback.joining()
+        call_filter = seccomp.filter_descriptor() if seccomp.is_supported() else None
+        descriptors += [] if call_filter is None else [call_filter]
         wrapped = bubblewrapped(
-            sandbox.program, arguments, folder, profile, files, joining, by_descriptor=sandbox.binds_descriptors
+            sandbox.program,
+            arguments,
+            folder,
+            profile,
+            files,
+            joining,
+            call_filter,
+            by_descriptor=sandbox.binds_descriptors,
         )
         joining = joining or Joining()
         descriptors += joining.inherited
