@@ -15,6 +15,7 @@ import msgspec
 import regex
 
 from errand.engine.core.fair_share import short_switches
+from errand.engine.core.lenient_json import read_container
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.patterns import compile_pattern
 from errand.protocol.base import JsonObject, JsonValue
@@ -160,6 +161,9 @@ def _convert(value: JsonValue, name: str) -> JsonValue:
             return str(value)
         case "null" if isinstance(value, str) and value.lower() in ("", "null"):
             return None
+        case "array" | "object" if isinstance(value, str):
+            container = read_container(value)
+            return value if container is None else container
         case _:
             return value
 

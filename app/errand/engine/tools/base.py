@@ -388,6 +388,15 @@ def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
     return {key: plain[key] for key in ("type", "properties", "required") if plain.get(key)}
 
 
+def renamed(arguments: JsonObject, other_names: Mapping[str, str]) -> JsonObject:
+    """Return the arguments with the tool's own names for those that models call otherwise."""
+    own = dict(arguments)
+    for other, name in other_names.items():
+        if other in own and name not in own:
+            own[name] = own.pop(other)
+    return own
+
+
 def decode(arguments: JsonObject, into: type[T]) -> T:
     """Convert raw arguments to the struct; ignores unknown fields, since models add some."""
     try:

@@ -7,7 +7,7 @@ import msgspec
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import TASK_COMPLETE, Text
 from errand.engine.tools.answer_schema import SUMMARY, with_answer_schema
-from errand.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult
+from errand.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, renamed
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 
@@ -95,7 +95,7 @@ class AskUser:
         self._ask = ask
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
-        return arguments
+        return renamed(arguments, {"options": "choices", "answers": "choices", "prompt": "question"})
 
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:

@@ -1,7 +1,6 @@
 """The lists of tools, and the binding of a task's tools to its context."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.tools.base import PermissionTier, Tool, ToolContext
@@ -18,7 +17,6 @@ from errand.engine.tools.shell.tool import Shell
 from errand.engine.tools.task import TaskTool
 from errand.engine.tools.todo import Todo
 from errand.engine.tools.web.fetch import WebFetch
-from errand.protocol.base import JsonObject, JsonValue
 
 # Chosen by a personality, and allowed by the policy.
 TOOLS = (Shell, Code, WebFetch, Python, PythonInference, SearchMemory, ProposeMemory, Browser, TaskTool)
@@ -37,26 +35,6 @@ TIERS: dict[str, PermissionTier] = {
 SERVICES = McpResources.name
 SERVER_PREFIX = f"{SERVICES}:"
 NAMES = (*(tool.name for tool in TOOLS), SERVICES)
-
-
-@dataclass(frozen=True, slots=True)
-class Alias:
-    """Another name for calls of `tool`; `sets` are the arguments that the name stands for."""
-
-    tool: str
-    sets: JsonObject = field(default_factory=dict[str, JsonValue])
-
-
-# Names that models know from other agents. A tool of that name comes first.
-ALIASES: dict[str, Alias] = {
-    **dict.fromkeys(("execute_command", "run_command", "run_shell_command", "bash"), Alias(Shell.name)),
-    "read_file": Alias(Code.name, {"action": "read"}),
-    "write_file": Alias(Code.name, {"action": "write"}),
-    "list_dir": Alias(Code.name, {"action": "list"}),
-    "list_directory": Alias(Code.name, {"action": "list"}),
-    "create_dir": Alias(Code.name, {"action": "create_dir"}),
-    "create_directory": Alias(Code.name, {"action": "create_dir"}),
-}
 
 
 def bind(context: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:

@@ -6,14 +6,25 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.lenient_json import read_container
 from errand.engine.core.messages import Text
-from errand.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, decode, schema_of
+from errand.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, decode, renamed, schema_of
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 from errand.protocol.tasks import TodoItem, TodoStatus
 
 MOST_ITEMS = 50
 LONGEST_ITEM = 500
+
+_OTHER_ITEM_NAMES = {
+    "content": "text",
+    "step": "text",
+    "title": "text",
+    "task": "text",
+    "description": "text",
+    "state": "status",
+}
+_OTHER_STATUS_NAMES = {"completed": "done", "complete": "done", "todo": "pending", "in-progress": "in_progress"}
 
 _DISPLAY = CallDisplay(running="planning", done="updated the plan", icon="plan")
 
@@ -48,10 +59,10 @@ class Todo:
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         """Models know other names for the list and for the text of an item, and write texts alone."""
-        prepared = dict(arguments)
-        if "items" not in prepared and "todos" in prepared:
-            prepared["items"] = prepared.pop("todos")
+        prepared = renamed(arguments, {"todos": "items", "plan": "items", "tasks": "items", "list": "items"})
         items = prepared.get("items")
+        if isinstance(items, str):
+            items = read_container(items)
         if isinstance(items, list):
             prepared["items"] = [_prepared(item) for item in items[: MOST_ITEMS + 1]]
         return prepared
@@ -82,15 +93,15 @@ class Todo:
 
 def _prepared(item: JsonValue) -> JsonValue:
     if isinstance(item, str):
-        return {"text": item}
+        fields = read_container(item)
+        item = fields if isinstance(fields, dict) else {"text": item}
     if not isinstance(item, dict):
         return item
-    known = dict(item)
-    if "text" not in known and "content" in known:
-        known["text"] = known.pop("content")
-    if known.get("status") == "completed":
-        known["status"] = "done"
-    return known
+    prepared = renamed(item, _OTHER_ITEM_NAMES)
+    status = prepared.get("status")
+    if isinstance(status, str):
+        prepared["status"] = _OTHER_STATUS_NAMES.get(status.casefold(), status)
+    return prepared
 
 
 def _check(items: tuple[TodoItem, ...]) -> None:

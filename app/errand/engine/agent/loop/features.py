@@ -19,7 +19,7 @@ from errand.engine.agent.loop.hooks import (
 )
 from errand.engine.agent.loop.run_state import StreamFunction
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.messages import AssistantMessage, Message, ModelMessage
+from errand.engine.core.messages import AssistantMessage, Message, ModelMessage, ToolCall
 from errand.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, Retry
 from errand.engine.models.failures import ABORTED
 from errand.engine.tools.base import AgentTool, ToolResult
@@ -73,6 +73,10 @@ class Feature:
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
         """Called after each tool call that ran, in order, with the previous feature's result."""
         return finished.result
+
+    async def complete_result(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        """Called for each call's result, also of a call that could not run, in order, with the previous feature's."""
+        return result
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
         """Called at the end of each turn, in order.
@@ -141,9 +145,21 @@ def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
         convert_to_llm=convert_to_llm,
         before_tool_call=before_tool_call,
         after_tool_call=after_tool_call,
+        complete_result=_completing(features),
         finish_turn=finish_turn,
         prepare_next_turn=prepare_next_turn,
     )
+
+
+def _completing(features: Sequence[Feature]) -> Callable[[ToolCall, ToolResult], Awaitable[ToolResult]]:
+    overriding = [one for one in features if type(one).complete_result is not Feature.complete_result]
+
+    async def complete_result(call: ToolCall, result: ToolResult) -> ToolResult:
+        for feature in overriding:
+            result = await feature.complete_result(call, result)
+        return result
+
+    return complete_result
 
 
 def stream_of(features: Sequence[Feature], model: ChatModel) -> StreamFunction:

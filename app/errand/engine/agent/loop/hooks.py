@@ -117,6 +117,8 @@ class Hooks:
     """
     after_tool_call: Callable[[FinishedCall, CancelSignal], Awaitable[ResultChange | None]] | None = None
     """After each call that ran: returns changes to its result."""
+    complete_result: Callable[[ToolCall, ToolResult], Awaitable[ToolResult]] | None = None
+    """After each call, also one that could not run, such as one of an unknown tool: returns its result."""
     finish_turn: Callable[[FinishedTurn, CancelSignal], Awaitable[TurnDecision | None]] | None = None
     """Before each `TurnEnd`: `end` ends the run after it and leaves the queues; `continue` forces one more turn.
 

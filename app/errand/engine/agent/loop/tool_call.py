@@ -96,13 +96,13 @@ class ToolCaller:
         # A storage failure is not the call's fault and would hit every further call: the run ends.
         pending = await _as_result(self._prepare(call), StorageError)
         if isinstance(pending, ToolResult):
-            pending = self._mark_if_stopped(pending)
+            pending = self._mark_if_stopped(await self._completed(call, pending))
             await self._end(call, pending)
         return pending
 
     async def finish(self, pending: PendingCall) -> ToolResult:
         """Execute a call that `begin` returned as pending."""
-        result = self._mark_if_stopped(await self._execute(pending))
+        result = self._mark_if_stopped(await self._completed(pending.call, await self._execute(pending)))
         await self._end(pending.call, result)
         return result
 
@@ -120,6 +120,10 @@ class ToolCaller:
         )
         await self._run.publish(message)
         return message
+
+    async def _completed(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        complete = self._run.config.hooks.complete_result
+        return result if complete is None else await _as_result(complete(call, result))
 
     def _mark_if_stopped(self, result: ToolResult) -> ToolResult:
         """A call that fails after a stop was stopped, whatever its tool says."""

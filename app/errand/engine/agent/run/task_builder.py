@@ -14,6 +14,7 @@ from errand.engine.agent.loop.agent import Agent, AgentOptions
 from errand.engine.agent.loop.features import hooks_of, listeners_of, stream_of
 from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from errand.engine.agent.run.approvals import Approvals
+from errand.engine.agent.run.call_repair import CallRepair
 from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
 from errand.engine.agent.run.limits import DailyBudget, TaskLimits
 from errand.engine.agent.run.model_calls import TaskModelCalls
@@ -27,7 +28,7 @@ from errand.engine.agent.run.repeat_detection import RepeatDetector
 from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from errand.engine.agent.run.service_tools import ServiceTools
 from errand.engine.agent.run.stop_policy import ModeDetector, StopPolicy
-from errand.engine.agent.run.task_context import TaskContext, TaskTools, ToolAliases
+from errand.engine.agent.run.task_context import TaskContext, TaskTools
 from errand.engine.agent.run.task_run import TaskParts, TaskRun
 from errand.engine.agent.run.task_sandbox import SandboxFactory, TaskAddresses
 from errand.engine.agent.run.task_state import TaskState
@@ -186,7 +187,7 @@ class TaskBuilder:
             ),
             recorder,
             *(() if services is None else (services,)),
-            ToolAliases(tools),
+            CallRepair(tools),
         )
         agent = Agent(
             AgentOptions(

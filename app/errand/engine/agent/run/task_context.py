@@ -9,20 +9,15 @@ from typing import TypeVar
 import msgspec
 
 from errand.engine.agent.history.branch import BranchWriter
-from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.loop.hooks import PendingCall
 from errand.engine.agent.run.pending_asks import PendingAsks
 from errand.engine.agent.run.queued_messages import QueuedMessages
 from errand.engine.agent.run.task_state import TaskState
-from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import FolderNotAnswering
-from errand.engine.core.messages import AssistantContent, ToolCall
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.event_log import EventLog
-from errand.engine.models.base import ModelRequest, ReplyEnd
 from errand.engine.storage.database import Database
 from errand.engine.tools.base import Access, GuardedTool, ToolError
-from errand.engine.tools.registry import ALIASES
 from errand.protocol.base import JsonObject
 
 T = TypeVar("T")
@@ -91,27 +86,6 @@ class TaskTools:
     def allow(self, pending: PendingCall, access: Access) -> None:
         """Permit the call exactly as described by `access`."""
         self._by_name[pending.call.name].allow(pending.call.id, access)
-
-
-class ToolAliases(Feature):
-    """Gives calls that use another agent's name for a tool the tool's own name, before anything sees the reply."""
-
-    def __init__(self, tools: TaskTools) -> None:
-        self._names = {tool.name for tool in tools.all}
-
-    async def after_reply(
-        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
-    ) -> ReplyEnd:
-        content = tuple(map(self._named, end.message.content))
-        return end if content == end.message.content else replace(end, message=replace(end.message, content=content))
-
-    def _named(self, block: AssistantContent) -> AssistantContent:
-        if not isinstance(block, ToolCall) or block.name in self._names:
-            return block
-        alias = ALIASES.get(block.name)
-        if alias is None or alias.tool not in self._names:
-            return block
-        return replace(block, name=alias.tool, arguments={**block.arguments, **alias.sets})
 
 
 def content_of(arguments: JsonObject) -> str:

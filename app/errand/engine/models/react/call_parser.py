@@ -1,16 +1,14 @@
 """Finds the end of one XML call while it streams and reads its name and arguments."""
 
 import html
-import json
 import re
 from dataclasses import dataclass
-from typing import Never
 
 import msgspec
 
+from errand.engine.core.lenient_json import read_object, read_strict_object
 from errand.engine.core.messages import UNREADABLE_CALL
-from errand.engine.models.reply.builder import parse_arguments
-from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject
 
 OPEN, CLOSE = "<tool_code>", "</tool_code>"
 
@@ -20,8 +18,8 @@ INVENTED = (OPEN, "<observation>")
 _ENDS = (CLOSE, *INVENTED)
 _OUTSIDE = re.compile(r'["<{]')
 _IN_STRING = re.compile(r'["\\]')
-# The form of names that every provider accepts, in case the conversation continues with another model.
-_TOOL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+# A tool's name, also with a namespace.
+_TOOL = re.compile(r"[A-Za-z0-9_.:/-]{1,64}")
 _FENCE = re.compile(r"```[\w+-]*")
 
 
@@ -102,7 +100,7 @@ def _name(text: str) -> str:
 
 
 def _with_arguments(name: str, raw: str) -> ToolCallText:
-    if parse_arguments(raw) is not None:
+    if not raw.strip() or read_strict_object(raw) is not None:
         return ToolCallText(name, raw)
     arguments = _object(raw)
     if arguments is None:
@@ -121,17 +119,6 @@ def _unwrapped(text: str) -> str:
 
 
 def _object(raw: str) -> JsonObject | None:
-    """Parse a JSON object, tolerating common mistakes: raw line breaks in strings, XML escapes."""
-    for text in (raw, html.unescape(raw)):
-        try:
-            value: JsonValue = json.loads(text, strict=False, parse_constant=_refuse)
-            msgspec.json.encode(value)  # lone surrogates could not be stored
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            return value
-    return None
-
-
-def _refuse(constant: str) -> Never:
-    raise ValueError(f"{constant} is not JSON")
+    """Parse a JSON object, tolerating common mistakes, also XML escapes."""
+    value = read_object(raw)
+    return read_object(html.unescape(raw)) if value is None else value

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-import msgspec
-
+from errand.engine.core.lenient_json import read_object, read_strict_object
 from errand.engine.core.messages import AssistantMessage, StopReason, ToolCall, Usage
 from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
 from errand.engine.models.failures import ABORTED
 from errand.engine.models.reply.content import REPLY_LIMITS, GrowingText, ReplyContent, ReplyLimits, ReplyTooLong
 from errand.engine.models.reply.split_characters import SplitCharacters, joined
-from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.base import JsonObject
 from errand.redaction import RedactedStream, Redactor
 
 _OPEN = "<think>"
@@ -134,7 +133,8 @@ class _CallDraft:
     def is_whole(self) -> bool:
         """True if the arguments are a complete JSON object."""
         self.parse_attempts += 1
-        return self.parse_attempts <= _MOST_PARSE_ATTEMPTS and self.arguments.length > 0 and self.call().invalid is None
+        may_parse = self.parse_attempts <= _MOST_PARSE_ATTEMPTS and self.arguments.length > 0
+        return may_parse and read_strict_object(self.arguments.whole) is not None
 
 
 class _CallDrafts:
@@ -168,16 +168,11 @@ class _CallDrafts:
 
 
 def parse_arguments(raw: str) -> JsonObject | None:
-    """A call's arguments, or None if they are not a JSON object. Empty text and `null` mean no arguments."""
-    if not raw.strip():
-        return {}
-    try:
-        value: JsonValue = msgspec.json.decode(raw)
-    except (ValueError, RecursionError):  # not JSON, lone surrogates, nested too deep
-        return None
-    if value is None:
-        return {}
-    return value if isinstance(value, dict) else None
+    """Return a call's arguments, or None if the text does not mean one JSON object beyond doubt.
+
+    Empty text and `null` mean no arguments.
+    """
+    return read_object(raw) if raw.strip() else {}
 
 
 class ReplyBuilder:

@@ -21,6 +21,7 @@ from errand.engine.tools.base import (
     ToolResult,
     decode,
     hidden,
+    renamed,
     schema_of,
     text_argument,
 )
@@ -119,10 +120,7 @@ class Browser:
         self._allowed: dict[str, Access] = {}
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
-        prepared: JsonObject = {key: value for key, value in arguments.items() if value is not None}
-        for other, ours in _OTHER_NAMES.items():
-            if other in prepared and ours not in prepared:
-                prepared[ours] = prepared.pop(other)
+        prepared = renamed({key: value for key, value in arguments.items() if value is not None}, _OTHER_NAMES)
         action = prepared.get("action")
         if isinstance(action, str):
             prepared["action"] = _OTHER_ACTIONS.get(action, action)

@@ -1,10 +1,11 @@
 """The arguments of the tool `code`, and what models send instead of them."""
 
-import json
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from errand.engine.core.lenient_json import read_container
+from errand.engine.tools.base import renamed
 from errand.protocol.base import JsonObject, JsonValue
 
 _MOST_EDITS = 200
@@ -12,12 +13,20 @@ _MOST_EDITS = 200
 _OTHER_NAMES = {
     "file_path": "path",
     "filename": "path",
+    "file": "path",
+    "filepath": "path",
+    "directory": "path",
+    "dir_path": "path",
+    "folder": "path",
     "old_string": "old",
     "old_text": "old",
     "new_string": "new",
     "new_text": "new",
     "text": "content",
+    "contents": "content",
     "query": "pattern",
+    "regex": "pattern",
+    "include": "glob",
 }
 
 
@@ -61,28 +70,19 @@ class CodeArguments(Struct, frozen=True):
 
 def repaired(arguments: JsonObject) -> JsonObject:
     """The arguments with the names of fields that this tool has."""
-    prepared = _renamed({key: value for key, value in arguments.items() if value is not None})
+    prepared = renamed({key: value for key, value in arguments.items() if value is not None}, _OTHER_NAMES)
+    if "action" not in prepared and ("edits" in prepared or {"old", "new"} <= prepared.keys()):
+        prepared["action"] = "edit" if "edits" in prepared else "patch"
     if prepared.get("action") == "list" and "glob" not in prepared and "pattern" in prepared:
         prepared["glob"] = prepared.pop("pattern")
     edits = prepared.get("edits")
     if isinstance(edits, str):
-        edits = _from_text(edits)
+        edits = read_container(edits)
     if isinstance(edits, list):
-        prepared["edits"] = [_renamed(edit) if isinstance(edit, dict) else edit for edit in edits]
+        prepared["edits"] = [_prepared_edit(edit) for edit in edits]
     return prepared
 
 
-def _renamed(fields: JsonObject) -> JsonObject:
-    renamed = dict(fields)
-    for other, ours in _OTHER_NAMES.items():
-        if other in renamed and ours not in renamed:
-            renamed[ours] = renamed.pop(other)
-    return renamed
-
-
-def _from_text(edits: str) -> JsonValue:
-    """A list that a model sent as text."""
-    try:
-        return json.loads(edits)
-    except (ValueError, RecursionError):
-        return edits
+def _prepared_edit(edit: JsonValue) -> JsonValue:
+    fields = read_container(edit) if isinstance(edit, str) else edit
+    return renamed(fields, _OTHER_NAMES) if isinstance(fields, dict) else edit

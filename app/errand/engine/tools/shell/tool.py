@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,6 +22,7 @@ from errand.engine.tools.base import (
     ToolError,
     ToolResult,
     decode,
+    renamed,
     schema_of,
     text_argument,
     text_result,
@@ -83,6 +85,19 @@ _READ_ONLY_SIGNS = ("Read-only file system", "Device or resource busy", "EROFS")
 _NO_NETWORK_SIGNS = ("name resolution", "resolve host", "EAI_AGAIN", "ENOTFOUND", "Network is unreachable")
 
 
+_OTHER_NAMES = {
+    "cmd": "command",
+    "command_line": "command",
+    "script": "command",
+    "cwd": "working_dir",
+    "workdir": "working_dir",
+    "working_directory": "working_dir",
+    "timeout_seconds": "timeout_secs",
+    "timeout_sec": "timeout_secs",
+    "is_background": "background",
+    "run_in_background": "background",
+}
+
 Action = Literal["run", "output", "input", "stop", "list"]
 
 
@@ -107,6 +122,16 @@ class ShellArguments(Struct, frozen=True):
     ] = 0
     text: Annotated[str, Meta(description="input: typed before the keys.")] = ""
     keys: Annotated[tuple[str, ...], Meta(description="input: enter, tab, escape, up, down, ctrl-c …")] = ()
+
+
+def _command_line(words: list[JsonValue]) -> JsonValue:
+    """The command line of a list of words, which other agents take; unchanged if it holds anything but texts."""
+    match words:
+        case ["bash" | "sh" | "/bin/bash" | "/bin/sh", "-c" | "-lc", str(line)]:
+            return line
+        case _:
+            texts = [word for word in words if isinstance(word, str)]
+            return shlex.join(texts) if len(texts) == len(words) else words
 
 
 class Shell:
@@ -136,7 +161,9 @@ class Shell:
         )
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
-        kept: JsonObject = {key: value for key, value in arguments.items() if value is not None}
+        kept = renamed({key: value for key, value in arguments.items() if value is not None}, _OTHER_NAMES)
+        if isinstance(command := kept.get("command"), list):
+            kept["command"] = _command_line(command)
         if kept.get("action", "run") != "run":
             return kept
         if not kept.get("command"):

@@ -24,6 +24,7 @@ from errand.engine.tools.base import (
     ToolResult,
     decode,
     hidden,
+    renamed,
     schema_of,
     text_argument,
 )
@@ -62,10 +63,7 @@ class WebFetch:
         self._context = context
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
-        prepared: JsonObject = {key: value for key, value in arguments.items() if value is not None}
-        for other, ours in _OTHER_NAMES.items():
-            if other in prepared and ours not in prepared:
-                prepared[ours] = prepared.pop(other)
+        prepared = renamed({key: value for key, value in arguments.items() if value is not None}, _OTHER_NAMES)
         if isinstance(url := prepared.get("url"), str):
             prepared["url"] = completed(url)
         return prepared

@@ -1,0 +1,95 @@
+"""Makes what a model calls out of what it wrote: names of tools in their own form; says what was not understood."""
+
+from dataclasses import replace
+
+from errand.engine.agent.loop.features import Feature
+from errand.engine.agent.run.task_context import TaskTools
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.messages import TASK_COMPLETE, UNREADABLE_CALL, AssistantContent, Text, ToolCall
+from errand.engine.models.base import ModelRequest, ReplyEnd
+from errand.engine.tools.base import GuardedTool, ToolError, ToolResult
+from errand.engine.tools.call_names import meanings, names_text
+from errand.engine.tools.mcp.definitions import is_service_tool
+from errand.protocol.base import JsonObject, JsonValue
+
+_MAX_LISTED_ARGUMENTS = 10
+_MAX_NAME_LENGTH = 60
+
+
+class CallRepair(Feature):
+    """Gives calls the tool's own name before anything sees the reply, and names unknown tools and arguments."""
+
+    def __init__(self, tools: TaskTools) -> None:
+        self._tools = tools
+
+    async def after_reply(
+        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ReplyEnd:
+        content = tuple(map(self._named, end.message.content))
+        return end if content == end.message.content else replace(end, message=replace(end.message, content=content))
+
+    async def complete_result(self, call: ToolCall, result: ToolResult) -> ToolResult:
+        """Name the tools if the call's tool is unknown, else the arguments that its tool does not know."""
+        remark = self._remark(call)
+        return replace(result, content=(*result.content, Text(f"\n\n{remark}"))) if remark else result
+
+    def _named(self, block: AssistantContent) -> AssistantContent:
+        if not isinstance(block, ToolCall) or block.name == UNREADABLE_CALL:
+            return block
+        fitting = meanings(block.name, self._names)
+        if len(fitting) != 1 or fitting[0].tool == block.name:
+            return block
+        return replace(block, name=fitting[0].tool, arguments={**block.arguments, **fitting[0].sets})
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(tool.name for tool in self._tools.all)
+
+    def _remark(self, call: ToolCall) -> str:
+        names = self._names
+        if call.name not in names:
+            return "" if call.name == UNREADABLE_CALL else names_text(call.name, names)
+        if is_service_tool(call.name) or call.name == TASK_COMPLETE or call.invalid is not None:
+            return ""  # a server gets all arguments and decides itself; what ends a task is not answered
+        tool = next(tool for tool in self._tools.all if tool.name == call.name)
+        unknown = list(dict.fromkeys(_unknown_arguments(_prepared(tool, call.arguments), tool.parameters)))
+        return _unknown_text(tool, unknown) if unknown else ""
+
+
+def _unknown_text(tool: GuardedTool, unknown: list[str]) -> str:
+    listed = ", ".join(f"`{path[:_MAX_NAME_LENGTH]}`" for path in unknown[:_MAX_LISTED_ARGUMENTS])
+    verb = "is not an argument" if len(unknown) == 1 else "are not arguments"
+    possible = ", ".join(_argument_paths(tool.parameters))
+    return f"[{listed} {verb} of {tool.name}, and had no effect. Its arguments are: {possible}.]"
+
+
+def _prepared(tool: GuardedTool, arguments: JsonObject) -> JsonObject:
+    """The arguments with the names that the tool gives to near ones."""
+    try:
+        return tool.prepare_arguments(arguments)
+    except ToolError:
+        return arguments
+
+
+def _unknown_arguments(value: JsonValue, schema: JsonValue, prefix: str = "") -> list[str]:
+    """The paths of the fields that a schema with declared fields does not declare, as in `items.state`."""
+    if not isinstance(schema, dict):
+        return []
+    if isinstance(value, list):
+        return [path for item in value for path in _unknown_arguments(item, schema.get("items"), prefix)]
+    properties = schema.get("properties")
+    if not isinstance(value, dict) or not isinstance(properties, dict) or "additionalProperties" in schema:
+        return []
+    unknown = [f"{prefix}{name}" for name in value if name not in properties]
+    for name in value.keys() & properties.keys():
+        unknown += _unknown_arguments(value[name], properties[name], f"{prefix}{name}.")
+    return unknown
+
+
+def _argument_paths(schema: JsonValue, prefix: str = "") -> list[str]:
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    paths: list[str] = []
+    for name, field in properties.items() if isinstance(properties, dict) else ():
+        items = field.get("items") if isinstance(field, dict) else None
+        paths += [f"{prefix}{name}", *_argument_paths(items, f"{prefix}{name}.")]
+    return paths
