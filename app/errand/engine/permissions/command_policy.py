@@ -25,6 +25,7 @@ from errand.engine.permissions.programs.git import git_call
 from errand.engine.permissions.programs.options import MoreThanLooking, Program, UnknownFlag, Usage
 from errand.engine.permissions.programs.risky_flags import risky_flag
 from errand.engine.permissions.programs.table import PROGRAMS
+from errand.engine.permissions.run_time.hidden_commands import hidden_command
 from errand.engine.permissions.searches import against_search
 from errand.engine.permissions.shell.expansion import expanded, start_of
 from errand.engine.permissions.shell.grammar import Loop, NotPlain, PlainCommand, check_text, parse
@@ -99,11 +100,13 @@ def judge_command(line: str, context: CommandContext, rules: Sequence[CommandRul
             if inner.verdict == "deny":
                 return CommandDecision(inner)
     if rule := _denied(rules, line, found, context):
-        shown = rule.command if rule.command is not None else " ".join(rule.argv)
-        return CommandDecision(deny("your deny rule", f"you denied `{shown}`"), is_complete=found.is_complete)
+        return CommandDecision(deny("your deny rule", f"you denied `{rule.shown}`"), is_complete=found.is_complete)
     if not found.is_complete:
         finding = ask("unchecked text", "the command is too long or too deeply nested to be checked", "high")
         return CommandDecision(finding, is_complete=False, can_be_granted=False)
+    if hidden := hidden_command(line, rules, context.folder):
+        finding = ask("your deny rule", f"{hidden.text}: it could be `{hidden.rule.shown}`, which you denied")
+        return CommandDecision(finding, can_be_granted=False)
     danger, is_granted = danger_in(found.commands), False
     granted = Finding("allow", "grant", "you allowed exactly this before")
     try:

@@ -60,6 +60,11 @@ class CommandRule:
     argv: tuple[str, ...] = ()
     command: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """The rule's words, for people."""
+        return self.command if self.command is not None else " ".join(self.argv)
+
 
 def denied_by(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundCommand]) -> CommandRule | None:
     """The first deny rule for the line or for a command in it at any depth."""

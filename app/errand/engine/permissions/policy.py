@@ -5,6 +5,7 @@ command is a convenience, not a security boundary.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -20,16 +21,20 @@ from errand.engine.permissions.grants import covers
 from errand.engine.permissions.paths import Places, closed_by_default
 from errand.engine.permissions.programs.installed import find_program
 from errand.engine.permissions.repository_trust import directs_no_program, names_no_program
+from errand.engine.permissions.run_time.hidden_commands import unfinished_command
 from errand.engine.permissions.shell.nested_code import FoundCommand, find_commands
 from errand.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny
 from errand.engine.tools.base import Access
 from errand.paths import Paths
-from errand.protocol.asks import GrantedCall, Risk
+from errand.protocol.asks import TYPED, GrantedCall, Risk
 from errand.protocol.tasks import ApproveMode
 
 PLAN_MODE = "plan mode: only reading is allowed; describe the change instead"
 # Builtins of bash that the policy allows.
 _BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "[", "true", "false"))
+# How keys stand in what is typed; these end a line.
+_ENTERED = re.compile(r"(?i)<(?:enter|return|ctrl-[cdjmu])>")
+_KEY = re.compile(r"<[\w-]+>")
 _NOT_SAFE = " in a folder that only you and the system can change"
 _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, AssertionError)
 
@@ -107,6 +112,8 @@ def _decide(access: Access, terms: _Terms) -> Decision:
         return Decision("deny", f"you denied what is in {folder}", "high", rule="your deny rule")
     if access.command is not None:
         return _of_command(access, access.command, terms)
+    if access.language == TYPED and (held := _typed_denied(access.code, terms)):
+        return held
     if is_of_call(access):
         finding, used = judge_call(access, terms.granted, terms.denied, terms.private)
         if finding.verdict == "allow":
@@ -141,7 +148,28 @@ def _of_command(access: Access, line: str, terms: _Terms) -> Decision:
     return replace(_of_judged(access, line, folder, decided, terms), parsed=decided)
 
 
+def _typed_denied(typed: str, terms: _Terms) -> Decision | None:
+    """What is typed into a program in the background may be a command for a shell, as a whole or its beginning.
+
+    Each call is looked at alone: what keys make of a line that was typed before is not known.
+    """
+    rules = tuple(rule for rule in _rules(terms, terms.places.workspace) if rule.decision == "deny")
+    lines = _ENTERED.sub("\n", typed)
+    complete, _, unfinished = lines.rpartition("\n")
+    context = CommandContext(terms.places, terms.places.workspace)
+    for text in filter(str.strip, (complete, unfinished) if rules else ()):
+        finding = judge_command(_KEY.sub("", text), context, rules).finding
+        if finding.rule == "your deny rule":
+            return _by_deny_rule(finding, terms.approve)
+    if hidden := unfinished_command(_KEY.sub("", unfinished), rules):
+        reason = f"{hidden.text}: it could be `{hidden.rule.shown}`, which you denied"
+        return _by_deny_rule(ask("your deny rule", reason), terms.approve)
+    return None
+
+
 def _of_judged(access: Access, line: str, folder: str, decided: CommandDecision, terms: _Terms) -> Decision:
+    if decided.finding.rule == "your deny rule":
+        return _by_deny_rule(decided.finding, terms.approve)
     if not decided.is_complete and decided.finding.verdict != "deny":
         return unchecked(terms.approve, decided.finding.reason)
     exact = GrantedCall(operation=access.operation, command=line, working_dir=folder)
@@ -156,6 +184,15 @@ def _of_judged(access: Access, line: str, folder: str, decided: CommandDecision,
         given = next((one for one in decided.findings if one.rule == "grant"), decided.finding)
         return Decision("allow", given.reason, decided.finding.risk, call, "grant", used=used)
     return _in_mode(decided.finding, terms.approve, call)
+
+
+def _by_deny_rule(finding: Finding, approve: ApproveMode) -> Decision:
+    """What could be denied is asked about; where nobody is asked, it is denied, also where all else is allowed."""
+    if finding.verdict == "deny":
+        return Decision("deny", finding.reason, finding.risk, rule=finding.rule)
+    if approve in ("ask", "edits"):
+        return Decision("ask", finding.reason, finding.risk, rule=finding.rule)
+    return Decision("deny", finding.reason, finding.risk, rule=finding.rule)
 
 
 def _is_covered(exact: GrantedCall, decided: CommandDecision, used: tuple[GrantedCall, ...]) -> bool:

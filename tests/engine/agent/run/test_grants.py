@@ -173,6 +173,16 @@ async def test_a_deny_rule_holds_in_a_task_that_may_do_everything(tmp_path: Path
         assert list(engine.workspace.iterdir()) == []
 
 
+async def test_a_deny_rule_holds_for_words_that_are_known_only_when_the_line_runs(tmp_path: Path) -> None:
+    turns = [shell("$(echo touch) a"), shell('run() { "$@"; }; run touch a'), shell('echo "$(date)"'), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        await add(engine, rule("deny", GrantedCall(operation="run", prefix=("touch",))))
+        await engine.watcher.end((await engine.start(approve="all")).id)
+        first, second, last, *_ = results(engine.watcher.nodes())
+        assert all("it could be `touch`, which you denied" in result.text for result in (first, second))
+        assert not last.is_error and list(engine.workspace.iterdir()) == []
+
+
 async def test_a_revoked_grant_is_asked_about_at_the_next_call(tmp_path: Path) -> None:
     turns = [shell("touch a"), shell("mkdir b"), shell("touch c"), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:

@@ -142,7 +142,7 @@ def parse(line: str, home: str) -> tuple[PlainCommand, ...]:
     return commands
 
 
-class _Node(Protocol):
+class SyntaxNode(Protocol):
     """What is used of a node of tree-sitter's syntax tree."""
 
     @property
@@ -158,11 +158,11 @@ class _Node(Protocol):
     @property
     def end_byte(self) -> int: ...
     @property
-    def children(self) -> "Sequence[_Node]": ...
+    def children(self) -> "Sequence[SyntaxNode]": ...
 
 
 @cache
-def load_grammar() -> Callable[[bytes], _Node]:
+def load_grammar() -> Callable[[bytes], SyntaxNode]:
     """Parses text to its root node. The grammar is loaded on first use; without it every command is asked about."""
     try:
         tree_sitter, tree_sitter_bash = import_module("tree_sitter"), import_module("tree_sitter_bash")
@@ -170,7 +170,7 @@ def load_grammar() -> Callable[[bytes], _Node]:
         raise NotPlain("the shell grammar is not installed") from error
     language = tree_sitter.Language(tree_sitter_bash.language())
 
-    def read(text: bytes) -> _Node:
+    def read(text: bytes) -> SyntaxNode:
         """With a parser of its own: Python calls from the parser let other threads run."""
         deadline = time.monotonic() + PARSE_TIMEOUT_S
 
@@ -201,9 +201,9 @@ class _Reader:
         self._loop: Loop | None = None
         self._is_after_loop = False
 
-    def read(self, root: _Node) -> Iterator[PlainCommand]:
+    def read(self, root: SyntaxNode) -> Iterator[PlainCommand]:
         # None stands for the end of a loop.
-        waiting: list[_Node | None] = [root]
+        waiting: list[SyntaxNode | None] = [root]
         while waiting:
             node = waiting.pop()
             if node is None:
@@ -237,7 +237,7 @@ class _Reader:
         elif self._redirects:
             raise NotPlain("a redirect stands without a command")
 
-    def _loop_body(self, node: _Node) -> list[_Node]:
+    def _loop_body(self, node: SyntaxNode) -> list[SyntaxNode]:
         """Starts the loop; returns the commands in it."""
         head, group = node.children[:-1], node.children[-1]
         kinds = [child.type for child in head[:3]]
@@ -252,7 +252,7 @@ class _Reader:
         self._loop = Loop(_text(head[1]), tuple(value for value, _ in values), patterns)
         return [child for child in group.children if child.is_named or child.type not in ("do", "done")]
 
-    def _command(self, node: _Node) -> Iterator[tuple[str, bool]]:
+    def _command(self, node: SyntaxNode) -> Iterator[tuple[str, bool]]:
         program = ""
         for child in node.children:
             if child.type == "file_redirect" and child.is_named:
@@ -268,7 +268,7 @@ class _Reader:
                 raise NotPlain("the exit code of a command is inserted")
             yield word.replace(EXIT_CODE, "$?"), is_pattern
 
-    def _test(self, node: _Node) -> Iterator[tuple[str, bool]]:
+    def _test(self, node: SyntaxNode) -> Iterator[tuple[str, bool]]:
         """`[ -f a ]` and `[ a = b ]`, as words."""
         waiting = list(reversed(node.children))
         if len(waiting) != 3 or (waiting[0].type, waiting[-1].type) != ("]", "["):
@@ -282,19 +282,19 @@ class _Reader:
             else:
                 yield self._literal(child), False
 
-    def _redirect(self, node: _Node) -> Redirect:
+    def _redirect(self, node: SyntaxNode) -> Redirect:
         children = [child for child in node.children if child.type != "file_descriptor"]
         if len(children) != 2 or children[0].type not in _REDIRECTS:
             raise NotPlain("a redirect is not plain")
         return Redirect(children[0].type, self._literal(children[1]))
 
-    def _literal(self, node: _Node) -> str:
+    def _literal(self, node: SyntaxNode) -> str:
         word, is_pattern = self._word(node)
         if is_pattern or any(letter in word for letter in (QUOTED_VALUE, BARE_VALUE, EXIT_CODE)):
             raise NotPlain("a file pattern or a variable stands where only plain text may")
         return word
 
-    def _word(self, node: _Node) -> tuple[str, bool]:
+    def _word(self, node: SyntaxNode) -> tuple[str, bool]:
         """A word as the program gets it, with marks for variables, and whether it is a file pattern."""
         assert node.text is not None
         text, waiting = node.text, [node]
@@ -313,7 +313,7 @@ class _Reader:
             text = text[:start] + mark.encode() + text[end:]
         return unquote(text.decode(), self._home)
 
-    def _mark(self, node: _Node) -> str:
+    def _mark(self, node: SyntaxNode) -> str:
         text = _text(node)
         if self._loop is not None and text in (f"${self._loop.variable}", f"${{{self._loop.variable}}}"):
             return QUOTED_VALUE
@@ -399,7 +399,7 @@ def _inserted(word: str, values: Sequence[str]) -> Iterator[str]:
     yield current
 
 
-def _text(node: _Node) -> str:
+def _text(node: SyntaxNode) -> str:
     assert node.text is not None
     return node.text.decode()
 
@@ -408,6 +408,6 @@ def _with_home(word: str, home: str) -> str:
     return home + word[1:] if word == "~" or word.startswith("~/") else word
 
 
-def _not_allowed(node: _Node) -> NotPlain:
+def _not_allowed(node: SyntaxNode) -> NotPlain:
     shown = _REASONS.get(node.type)
     return NotPlain(f"the line {shown}" if shown else f"the line has shell syntax that is not plain ({node.type})")
