@@ -6,9 +6,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
+from multiprocessing import get_context
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
@@ -21,6 +24,9 @@ from errand.protocol.base import JsonValue
 from errand.protocol.engine import ENGINE_SHUTDOWN, EngineShutdownParams
 from errand.protocol.events import EventRecord, TaskUpdate
 from errand.protocol.tasks import TASK_START, Task, TaskStartParams
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ModelProcess:
@@ -133,6 +139,12 @@ async def start(connection: Connection, url: str, workspace: Path) -> Task:
         ),
     )
     return started.task
+
+
+async def in_new_process(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Prepare something in a process that ends then, so that its memory is not counted as that of what is measured."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return await asyncio.wrap_future(pool.submit(work, *args, **kwargs))
 
 
 def p99(samples: Sequence[float]) -> float:

@@ -32,4 +32,5 @@ class Row:
         bound = "" if self.limit is None else f"{relation} {self.limit:g}{unit}"
         ratio = f"{self.value / self.floor:.1f} × {self.floor:.2f}" if self.floor else ""
         state = "" if self.limit is None else "yes" if self.holds else "**FAIL**"
-        return f"| {self.name} | {self.value:.2f} {self.unit} | {bound} | {ratio} | {place} | {state} |"
+        value = f"{self.value:.2f} {self.unit}".rstrip()
+        return f"| {self.name} | {value} | {bound} | {ratio} | {place} | {state} |"
