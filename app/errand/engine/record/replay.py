@@ -13,14 +13,13 @@ import msgspec
 from errand.arguments import Parser
 from errand.engine.agent.history.attachments import Attachments
 from errand.engine.agent.history.branch import BranchWriter
-from errand.engine.agent.history.conversion import recall_of, user_message, with_recalled
+from errand.engine.agent.history.conversion import user_message
 from errand.engine.agent.history.visible_history import visible_messages
 from errand.engine.agent.run.limits import DailyBudget
 from errand.engine.agent.run.pending_asks import PendingAsks
 from errand.engine.agent.run.task_builder import TaskBuilder
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.core.errors import EngineError, InvalidParams
-from errand.engine.core.messages import UserMessage
 from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
 from errand.engine.memory.facts import Facts
@@ -28,7 +27,13 @@ from errand.engine.permissions.grants import Grants
 from errand.engine.record.diff import compare, replies
 from errand.engine.record.format import TaskRecord, read
 from errand.engine.record.make_record import RecordContext, make_record, request_lines
-from errand.engine.record.replay_fakes import RecordedModel, RecordedPerson, RecordedTool, ServerTool
+from errand.engine.record.replay_fakes import (
+    RecordedMemory,
+    RecordedModel,
+    RecordedPerson,
+    RecordedTool,
+    ServerTool,
+)
 from errand.engine.record.replay_script import ReplayScript, begins_with_a_message
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import tasks, turns
@@ -94,6 +99,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             Redactor(),
             sessions,
             lambda tools: _recorded_tools(tools, stage),
+            memory=RecordedMemory(stage),
         )
         person = RecordedPerson(record, stage, asks)
         stack.callback(log.attach(person))
@@ -123,15 +129,13 @@ async def _play(record: TaskRecord, builder: TaskBuilder, script: ReplayScript, 
         message = user_message(record.nodes[0].blocks)
         for node in _before_the_first_reply(record.nodes):
             branch.append(branch.draft(node.role, node.author, node.blocks, task_id=task.id))
-            if (recalled := recall_of(node)) is not None:  # a replay has no memory
-                message = with_recalled(message, recalled)
     await branch.save()
     history = visible_messages(record.history, record.head.kept, tuple)
     personality = record.head.personality
     builder.database.journal.put(tasks.add(task.id, record.head.prompt or _role_prompt(personality)))
     _restore_request_size(record, task, builder)
     script.run = builder.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
-    await script.run.run(message if isinstance(message, UserMessage) else None)
+    await script.run.run(message)
 
 
 async def _restore_branch(record: TaskRecord, task: Task, builder: TaskBuilder) -> BranchWriter:
@@ -180,7 +184,7 @@ def _restore_request_size(record: TaskRecord, task: Task, builder: TaskBuilder) 
 def _before_the_first_reply(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """The message and the notices at the start of the task; notices of a call appear again in the replay."""
     first = next((index for index, node in enumerate(nodes) if node.role == "assistant"), 1)
-    return tuple(node for node in nodes[:first] if node.role == "user" or _is_info(node) or recall_of(node))
+    return tuple(node for node in nodes[:first] if node.role == "user" or _is_info(node))
 
 
 def _is_info(node: Node) -> bool:

@@ -1,8 +1,8 @@
-"""The recorded model, tools and person of a replay."""
+"""The recorded model, memory, tools and person of a replay."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +23,10 @@ from errand.engine.record.replay_script import ReplayScript
 from errand.engine.tools.base import Access, ExecutionMode, GuardedTool, OnUpdate, ParallelWhere, ToolError, ToolResult
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.base import JsonObject
-from errand.protocol.conversations import Node
+from errand.protocol.blocks import RecalledEntry
+from errand.protocol.conversations import Conversation, Node
 from errand.protocol.events import AskUpdate, Delta, EventRecord
+from errand.protocol.memory import MemoryItem, MemorySearchParams, MemorySearchResult
 
 AFTER_LAST_REPLY = "The record has no reply for this model call: the loop goes on today where it ended then."
 
@@ -201,6 +203,41 @@ class RecordedTool:
         if result is None:
             raise ToolError("The record has no result of this call.")
         return result_of(result)
+
+
+class RecordedMemory:
+    """A `MemorySource` that returns what was recalled in the record, before the same turns."""
+
+    def __init__(self, script: ReplayScript) -> None:
+        self._script = script
+
+    def may_recall(self, conversation: Conversation) -> bool:
+        return True
+
+    async def search(
+        self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]
+    ) -> MemorySearchResult:
+        raise AssertionError("the recorded tool has the results of searches")
+
+    async def recall(
+        self, message: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
+    ) -> tuple[MemoryItem, ...]:
+        return tuple(map(_item, self._script.recalled()))
+
+
+def _item(entry: RecalledEntry) -> MemoryItem:
+    return MemoryItem(
+        number=0,
+        node_id=entry.node_id,
+        conversation_id=entry.conversation_id,
+        conversation_title=entry.conversation_title,
+        role=entry.role,
+        speaker=entry.speaker,
+        at=entry.at,
+        text=entry.text,
+        length=len(entry.text),
+        score=entry.score,
+    )
 
 
 def _access(approval: Approval) -> Access:

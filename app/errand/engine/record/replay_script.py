@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
 
-from errand.engine.agent.history.conversion import user_message
+from errand.engine.agent.history.conversion import recall_of, user_message
 from errand.engine.agent.history.visible_history import summary_of
 from errand.engine.agent.prompt.system_prompt import remarks_of
 from errand.engine.agent.run.task_run import TaskRun
@@ -19,7 +19,7 @@ from errand.engine.core.messages import UserMessage, text_of
 from errand.engine.record.diff import is_timed
 from errand.engine.record.format import TaskRecord
 from errand.protocol.asks import Approval
-from errand.protocol.blocks import NoticeBlock, ToolCallBlock, ToolResultBlock
+from errand.protocol.blocks import NoticeBlock, RecalledEntry, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.notices import NoSummary, NoticeData, TaskFailed
 from errand.protocol.tasks import Queued
@@ -74,6 +74,7 @@ class ReplayScript:
         known_remarks = frozenset(remarks_of(record.head.prompt))
         self.turns = _turns(record.nodes, known_remarks)
         self._summaries = {node.turn: block.text for node in record.nodes if (block := summary_of(node)) is not None}
+        self._recalls = {node.turn: block for node in record.nodes if (block := recall_of(node)) is not None}
         self._answered = {turn.reply.turn for turn in self.turns} | set(self._summaries)
         self._failures = deque(_failures(record.nodes))
         self._last_call = task.step_count
@@ -129,6 +130,12 @@ class ReplayScript:
             self._failures.popleft()
         passes = is_last_try and not self._had_no_reply(number - 1)
         return FailedSummary(why, passes, ended=self._stops_in_a_step and number >= self._last_call)
+
+    def recalled(self) -> tuple[RecalledEntry, ...]:
+        """What was recalled before the coming turn."""
+        assert self.run is not None
+        block = self._recalls.get(self.run.task.step_count)
+        return block.entries if block is not None else ()
 
     def _had_no_reply(self, number: int) -> bool:
         return 0 < number <= self._last_call and number not in self._answered

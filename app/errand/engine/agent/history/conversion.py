@@ -91,8 +91,8 @@ def recall_of(node: Node) -> RecallBlock | None:
     return next((block for block in node.blocks if isinstance(block, RecallBlock)), None)
 
 
-def with_recalled(message: UserMessage, recall: RecallBlock) -> UserMessage:
-    """The message with what was recalled for it, below it."""
+def with_recalled(message: UserMessage | ToolResultMessage, recall: RecallBlock) -> UserMessage | ToolResultMessage:
+    """The message, or the result with a person's answer, with what was recalled for it, below it."""
     entries = "\n\n".join(recalled_text(entry) for entry in recall.entries)
     text = f"\n\n{prompt_text('recalled')}\n\n{in_tags(entries, 'recalled')}"
     return replace(message, content=(*message.content, Text(text)))
@@ -100,8 +100,8 @@ def with_recalled(message: UserMessage, recall: RecallBlock) -> UserMessage:
 
 def _add_recalled(messages: list[ModelMessage], recall: RecallBlock) -> None:
     """To the message that it was recalled for: some providers refuse two messages of a user in a row."""
-    if messages and isinstance(messages[-1], UserMessage):
-        messages[-1] = with_recalled(messages[-1], recall)
+    if messages and not isinstance(message := messages[-1], AssistantMessage):
+        messages[-1] = with_recalled(message, recall)
 
 
 def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResultMessage]:

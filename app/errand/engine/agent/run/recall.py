@@ -1,20 +1,24 @@
-"""What a task is given from memory: with its message, and when its agent searches."""
+"""What a task is given from memory: with each message of a person, and when its agent searches."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
 import msgspec
 
-from errand.engine.agent.history.conversion import with_recalled
+from errand.engine.agent.history.conversion import recall_of, with_recalled
+from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
-from errand.engine.core.messages import UserMessage, text_of
+from errand.engine.core.messages import AssistantMessage, ModelMessage, ToolResultMessage, UserMessage, text_of
+from errand.engine.models.base import ModelRequest
 from errand.engine.tools.base import ToolError
+from errand.engine.tools.control_tools import AskUser
 from errand.protocol.blocks import RecallBlock, RecalledEntry
 from errand.protocol.conversations import Conversation
 from errand.protocol.memory import MemoryItem, MemorySearchParams, MemorySearchResult
@@ -92,19 +96,30 @@ class RunningRecalls:
             self._changes += 1
 
 
-class TaskRecall:
-    """Without a `source` nothing is found. `is_summarised`: the agent reads a summary of the older messages.
+class TaskRecall(Feature):
+    """Gives the agent what bears on each message of a person that it reads. Without a `source` nothing is found.
 
-    `found` is what the agent's own searches found.
+    `history_length`: so many messages were there before the task. `is_summarised`: the agent reads a summary of the
+    older messages. `found` is what the agent's own searches found.
     """
 
     def __init__(
-        self, context: TaskContext, source: MemorySource | None, recalls: RunningRecalls, *, is_summarised: bool
+        self,
+        context: TaskContext,
+        source: MemorySource | None,
+        recalls: RunningRecalls,
+        *,
+        history_length: int,
+        is_summarised: bool,
     ) -> None:
         self._context = context
         self._source = source
         self._recalls = recalls
         self._is_summarised = is_summarised
+        # Of a sub-agent, the first message is its order: that says what it needs, and it can search.
+        self._looked_up = max(history_length, 1 if context.state.task.depth else 0)
+        self._blocks: dict[int, RecallBlock] = {}
+        self._recalled_ids: set[str] | None = None
         self.found: list[MemoryItem] = []
         recalls.add(self)
 
@@ -131,42 +146,73 @@ class TaskRecall:
         self.found += hits
         return msgspec.structs.replace(result, hits=hits)
 
-    async def add_to(self, message: UserMessage, cancel: CancelSignal) -> UserMessage:
-        """The message with what memory has on it, which is noted in the conversation below the message.
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+        """Look once for what bears on what people said since the last request.
 
-        Sub-agents get none: their task says what they need, and they can search.
+        It is noted in the conversation, below the last message, and is part of that message in all requests from now
+        on, so that the provider's cache holds.
         """
-        work = asyncio.create_task(self._recalled(message, cancel), name="recall")
+        new = request.messages[self._looked_up :]
+        self._looked_up = max(self._looked_up, len(request.messages))
+        text = "\n".join(_words_of_people(new))
+        if text and (block := await self._look(text, cancel)) is not None:
+            self._blocks[len(request.messages) - 1] = block
+            branch, task = self._context.branch, self._context.state.task
+            branch.append(branch.draft("system", "engine", (block,), task_id=task.id, turn=task.step_count))
+        return self._with_blocks(request)
+
+    def _with_blocks(self, request: ModelRequest) -> ModelRequest:
+        messages = list(request.messages)
+        for index, block in self._blocks.items():
+            message = messages[index]
+            assert not isinstance(message, AssistantMessage), "people spoke after it"
+            messages[index] = with_recalled(message, block)
+        return replace(request, messages=tuple(messages)) if self._blocks else request
+
+    async def _look(self, text: str, cancel: CancelSignal) -> RecallBlock | None:
+        work = asyncio.create_task(self._entries(text, cancel), name="recall")
         unsubscribe = cancel.subscribe(lambda: _cancel(work))
         try:
             entries = tuple(map(_recalled_entry, filter(self._recalls.may_give, await work)))
         except (EngineError, ToolError):
             _logger.warning("nothing was recalled for %s", self._context.state.task.id, exc_info=True)
-            return message
+            return None
         except asyncio.CancelledError:
             if not cancel.is_set:
                 raise
-            return message
+            return None
         finally:
             unsubscribe()
         if not entries or cancel.is_set:
-            return message
-        block = RecallBlock(entries=entries)
-        branch = self._context.branch
-        branch.append(branch.draft("system", "engine", (block,), task_id=self._context.state.task.id))
-        return with_recalled(message, block)
+            return None
+        assert self._recalled_ids is not None, "it was read for the search"
+        self._recalled_ids.update(entry.node_id for entry in entries)
+        return RecallBlock(entries=entries)
 
-    async def _recalled(self, message: UserMessage, cancel: CancelSignal) -> tuple[MemoryItem, ...]:
-        task = self._context.state.task
-        source = await self._allowed_source() if not task.depth else None
+    async def _entries(self, text: str, cancel: CancelSignal) -> tuple[MemoryItem, ...]:
+        """Without those that the branch has been given already."""
+        source = await self._allowed_source()
         if source is None:
             return ()
-        present = await self._present() if self._is_summarised else frozenset[str]()
-        without = () if self._is_summarised else (task.conversation_id,)
-        question = text_of(message)
+        is_summarised = self._is_summarised
+        present = await self._present() if is_summarised else frozenset[str]()
+        without = () if is_summarised else (self.conversation_id,)
+        recalled = await self._ids_recalled_before()
         return await self._recalls.look(
-            lambda: source.recall(question, cancel, without, lambda item: item.node_id in present)
+            lambda: source.recall(
+                text, cancel, without, lambda item: item.node_id in present or item.node_id in recalled
+            )
         )
+
+    async def _ids_recalled_before(self) -> set[str]:
+        """The entries that the branch has been given, by this task or earlier ones."""
+        if self._recalled_ids is None:
+            branch = self._context.branch
+            await branch.save(durable=False)
+            nodes = await self._context.database.nodes.recent_of_engine(branch.position.node_id or "")
+            blocks = filter(None, map(recall_of, nodes))
+            self._recalled_ids = {entry.node_id for block in blocks for entry in block.entries}
+        return self._recalled_ids
 
     async def _present(self) -> frozenset[str]:
         """The newest messages, which the agent reads whether they fit or not."""
@@ -179,6 +225,18 @@ class TaskRecall:
             return None
         conversation = await self._context.database.conversations.get(self._context.state.task.conversation_id)
         return self._source if conversation is not None and self._source.may_recall(conversation) else None
+
+
+def _words_of_people(messages: Sequence[ModelMessage]) -> Iterable[str]:
+    """What people wrote: messages and answers to questions."""
+    for message in messages:
+        match message:
+            case UserMessage(kind=None):
+                yield text_of(message)
+            case ToolResultMessage(tool_name=AskUser.name, is_error=False):
+                yield text_of(message)
+            case _:
+                pass
 
 
 def _cancel(work: "asyncio.Task[tuple[MemoryItem, ...]]") -> None:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from errand.engine.agent.history.conversion import UNKNOWN_OUTCOME, result_of
+from errand.engine.agent.history.conversion import UNKNOWN_OUTCOME, recall_of, result_of
 from errand.engine.agent.history.visible_history import summary_of
 from errand.engine.agent.loop.features import Feature, RepeatRequest
 from errand.engine.agent.loop.hooks import NOT_STARTED, PendingCall, ToolRefusal
@@ -96,10 +96,10 @@ class InterruptedTurn:
 
 
 def last_reply(path: Sequence[Node], task_id: str) -> int | None:
-    """Index of the reply the task was working on; None if a message or a summary follows it."""
+    """Index of the reply the task was working on; None if a message, a summary or what was recalled follows it."""
     for index in range(len(path) - 1, -1, -1):
         node = path[index]
-        if node.role == "user" or summary_of(node) is not None:
+        if node.role == "user" or summary_of(node) is not None or recall_of(node) is not None:
             return None
         if node.role == "assistant":
             return index if node.status == "complete" and node.task_id == task_id else None

@@ -133,7 +133,9 @@ class TaskBuilder:
             state, policy, self.daily_budget, self.database.journal, model, self.has_price, self.open_model, delegation
         )
         is_summarised = bool(history) and isinstance(history[0], SummaryMessage)
-        recall = TaskRecall(context, self.memory, self.recalls, is_summarised=is_summarised)
+        recall = TaskRecall(
+            context, self.memory, self.recalls, history_length=len(history), is_summarised=is_summarised
+        )
         tool_context = ToolContext(
             task.id,
             workspace,
@@ -176,6 +178,7 @@ class TaskBuilder:
             ModeDetector(state),
             policy,
             gate,
+            recall,
             window,
             Approvals(
                 context,
@@ -219,7 +222,6 @@ class TaskBuilder:
                 sandbox=sandbox,
                 delegation=delegation,
                 model=model,
-                recall=recall,
                 services=services,
             )
         )

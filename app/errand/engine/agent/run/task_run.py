@@ -13,7 +13,6 @@ from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_part
 from errand.engine.agent.run.delegation import Delegation
 from errand.engine.agent.run.pause_gate import PauseGate
 from errand.engine.agent.run.queued_messages import QueuedEntries
-from errand.engine.agent.run.recall import TaskRecall
 from errand.engine.agent.run.recorder import TaskRecorder
 from errand.engine.agent.run.resume import InterruptedTurn
 from errand.engine.agent.run.service_tools import ServiceTools
@@ -61,7 +60,6 @@ class TaskParts:
     sandbox: CommandSandbox | None
     delegation: Delegation | None
     model: ChatModel
-    recall: TaskRecall
     services: ServiceTools | None
 
 
@@ -232,7 +230,7 @@ class TaskRun:
                 self._summary_failure = await self._parts.window.summarise(self.task.model, self._cancel)
                 self._conclusion.has_replied = False
             elif isinstance(opening, UserMessage):
-                await self._agent.prompt(await self._parts.recall.add_to(opening, self._cancel), self._cancel)
+                await self._agent.prompt(opening, self._cancel)
             else:
                 await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
             while self._has_unread():

@@ -40,6 +40,7 @@ _walk = _walk.union_all(
     .where(_walk.c.depth < bindparam("limit"))
 )
 _BRANCH = select(nodes.c.body).join_from(_walk, nodes, nodes.c.id == _walk.c.id).order_by(_walk.c.depth.desc())
+_OF_ENGINE = _BRANCH.where(nodes.c.role == literal("system", literal_execute=True))
 _SIZES = (
     select(nodes.c.id, func.length(nodes.c.body).label("size"))
     .join_from(_walk, nodes, nodes.c.id == _walk.c.id)
@@ -144,6 +145,10 @@ class NodeStore:
             size += row.size
         found = [await self.several(group) for group in groups]
         return tuple(node for group in reversed(found) for node in reversed(group))
+
+    async def recent_of_engine(self, leaf_id: str) -> tuple[Node, ...]:
+        """Notices, summaries and what was recalled, in the part of the branch that a model may read."""
+        return await self._reader.structs(_OF_ENGINE, Node, {"leaf_id": leaf_id, "limit": _MOST_RECENT})
 
     async def on_path(self, leaf_id: str, node_ids: Collection[str]) -> tuple[Node, ...]:
         """Those of the given nodes that are on the branch to `leaf_id`, in branch order."""
