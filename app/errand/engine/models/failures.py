@@ -5,24 +5,20 @@ recovery/ decides what to do about a failure.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 
 import msgspec
 
 from errand.engine.core.messages import AssistantMessage
 from errand.engine.models.rate_limit_reset import asked_wait, seconds_to_reset
+from errand.engine.models.refusal_text import has_no_quota, is_too_long, refusal_text
 from errand.protocol.base import JsonValue
 from errand.redaction import redact
 
 ABORTED = "Request was aborted"
 
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-_TOO_LONG = re.compile(
-    r"context_length_exceeded|maximum context length|context window|context size|prompt is too long"
-    r"|too many tokens|input is too long|exceed.{0,40}(context|token limit)|reduce the length",
-    re.IGNORECASE,
-)
 _NO_PICTURES = re.compile(
     r"(does(n.t| not)|cannot|can.t|not) (support|accept|read|process|handle)s?.{0,40}(image|vision|multimodal)"
     r"|(image|vision|multimodal).{0,60}(not (currently )?(supported|available|allowed|enabled)|only supported)"
@@ -99,13 +95,16 @@ class FailureKind(StrEnum):
 class AttemptFailure:
     """`text` describes the failure and the remedy; `short` is a short form, for "retrying in 3 s: …".
 
-    `retry_after_s` is the wait that the provider asked for.
+    `retry_after_s` is the wait that the provider asked for; `status` the HTTP status of a refusal, 0 for none, and
+    `said` its text.
     """
 
     text: str
     short: str
     kind: FailureKind
     retry_after_s: float | None = None
+    status: int = 0
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +137,17 @@ def failure_from_response(
     title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = ""
 ) -> AttemptFailure:
     """Classify an HTTP status other than 200. `key_help` says where to set the key."""
+    said = redact(refusal_text(body))
+    return replace(_failure(title, status, headers, body, said, key_help), status=status, said=said)
+
+
+def _failure(
+    title: str, status: int, headers: Mapping[str, str], body: bytes, said: str, key_help: str
+) -> AttemptFailure:
     message = error_text(body)
     quoted = f": {message}{_full_stop(message)}" if message else "."
+    if is_too_long(status, said):
+        return too_long(message)
     if (failure := _request_failure(title, status, message, quoted)) is not None:
         return failure
     if status == 401 or (
@@ -160,6 +168,9 @@ def failure_from_response(
         advice = "Check the model's name and the base URL."
         text = f"{title} does not know this model or address ({status}){quoted} {advice}"
         return AttemptFailure(text, "not found", FailureKind.NOT_FOUND)
+    if status == 429 and has_no_quota(said):
+        text = f"{title} allows this account nothing of this model (429){quoted} Choose another model."
+        return AttemptFailure(text, "no quota", FailureKind.NOT_USABLE)
     if status == 429:
         return _rate_limited(title, wait, quoted, message)
     if 300 <= status < 400:
@@ -179,14 +190,18 @@ def _full_stop(message: str) -> str:
     return "" if message.endswith((".", "!", "?", "…")) else "."
 
 
+def too_long(message: str) -> AttemptFailure:
+    """The failure of a request beyond the context window; `message` is what the server said of it."""
+    quoted = f": {message}{_full_stop(message)}" if message else "."
+    text = (
+        f"The conversation is longer than this model can read{quoted} "
+        "Start a new conversation, or choose a model with a larger context window."
+    )
+    return AttemptFailure(text, "conversation too long", FailureKind.TOO_LONG)
+
+
 def _request_failure(title: str, status: int, message: str, quoted: str) -> AttemptFailure | None:
-    """Failures caused by a part of the request: its length, tools, images or temperature."""
-    if _TOO_LONG.search(message) or status == 413:
-        text = (
-            f"The conversation is longer than this model can read{quoted} "
-            "Start a new conversation, or choose a model with a larger context window."
-        )
-        return AttemptFailure(text, "conversation too long", FailureKind.TOO_LONG)
+    """Failures caused by a part of the request: its tools, images or temperature."""
     if status < 600 and _NO_TOOLS.search(message):
         text = f"This model of {title} does not call tools{quoted} Choose a model that does."
         return AttemptFailure(text, "no tool calls", FailureKind.NO_TOOLS)

@@ -23,7 +23,7 @@ from errand.engine.models.base import (
     Retry,
 )
 from errand.engine.models.catalog.providers import REACT
-from errand.engine.models.failures import ABORTED, AttemptFailure, FailedAttempt, FailureKind
+from errand.engine.models.failures import ABORTED, AttemptFailure, FailedAttempt, FailureKind, too_long
 from errand.engine.models.react.reply import ReActReply, with_text_tools
 from errand.engine.models.recovery.fallback import FallbackModels, all_failed, fallback_notice, request_to
 from errand.engine.models.recovery.request_adaptation import (
@@ -37,11 +37,13 @@ from errand.engine.models.recovery.request_adaptation import (
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.recovery.source import ModelSource
 from errand.engine.models.recovery.table import RECOVERY, RecoveryStep
+from errand.engine.models.refusal_text import is_too_long_by_numbers
 from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits
-from errand.engine.models.reply.usage import add_usage, usage_or_estimate, with_usage
+from errand.engine.models.reply.usage import add_usage, estimate, usage_or_estimate, with_usage
 from errand.protocol.notices import NoticeData
 
 _RETRY = RetryPolicy()
+_MAX_QUOTED = 300
 
 
 class RecoveringModel:
@@ -144,6 +146,7 @@ class _Recovery:
         """The events to show for one event of the attempt. A failure shows nothing yet."""
         match event:
             case FailedAttempt(failure, partial):
+                failure = self._with_size(failure)
                 partial = self._with_total_usage(partial)
                 text = f"{failure.text} (Tried {self._number} times.)" if self._number > 1 else failure.text
                 message = replace(partial, stop_reason="error", error=text)
@@ -296,6 +299,15 @@ class _Recovery:
         self._models.cooldown.failed(self._model_request.model, time.monotonic() - self._began)
         self._ends.append(end)
         return self.next_model()
+
+    def _with_size(self, failure: AttemptFailure) -> AttemptFailure:
+        """The failure, as "too long" if the numbers in it are those of the request, whatever the words."""
+        if failure.kind not in (FailureKind.REJECTED, FailureKind.RATE_LIMITED):
+            return failure
+        tokens = estimate(self.sent, ()).input_tokens
+        if not is_too_long_by_numbers(failure.status, failure.said, tokens):
+            return failure
+        return replace(too_long(failure.said[:_MAX_QUOTED]), status=failure.status, said=failure.said)
 
     def _with_total_usage(self, message: AssistantMessage) -> AssistantMessage:
         """The message with its own usage and that of all attempts before. An attempt that never began has none."""

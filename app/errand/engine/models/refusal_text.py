@@ -1,0 +1,154 @@
+"""What the text of a refusal says about the request: each server has words of its own for the same reasons."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from errand.protocol.base import JsonValue
+
+# Of a refusal, in characters. Servers may quote the whole request in it.
+_MAX_TEXT = 4_000
+_MAX_DEPTH = 5
+_TEXT_FIELDS = frozenset(
+    {
+        "code",
+        "detail",
+        "details",
+        "error",
+        "error_message",
+        "error_msg",
+        "errors",
+        "loc",
+        "message",
+        "metadata",
+        "msg",
+        "param",
+        "raw",
+        "reason",
+        "type",
+    }
+)
+# Statuses of refusals that are about who asks, or for what, whatever their words.
+_ABOUT_ACCESS = frozenset({401, 402, 403, 404, 405})
+_BY_SIZE = frozenset({400, 413, 422})
+
+_TOO_LONG = re.compile(
+    r"context_(length|window)_exceeded|string_above_max_length|prompt_too_long|request_too_large|input_too_long"
+    r"|max(imum)? (context|prompt|model|sequence|input)[ _]length|context (window|size|limit)|maximum context"
+    r"|context the overflows|context length of only|context overflow|exceeds? .{0,20}context"
+    r"|too many (input |prompt )?tokens|reduce the length|exceed.{0,40}(context|token limit|number of tokens)"
+    r"|(model|prompt|input|context)[ _]tokens? (limit|count|exceed)|range of input length|`?inputs?`? tokens \+"
+    r"|`?inputs?`? must have less than|max(imum)? (input|message) (characters|tokens)|(prompt|input)s? exceeds? max"
+    r"|(输入|上下文|prompt|长度|token).{0,20}(超长|过长|超过|超出)"
+    r"|max_tokens must be (at least|greater than|>=?) ?[01],? .{0,10}-\d",
+    re.IGNORECASE,
+)
+_LONG_STRING = re.compile(r"(?:string|array) too long.{0,60}?maximum length (\d+)", re.IGNORECASE)
+_SUBJECT = r"\b(prompt|input|request|conversation|messages?|payload|body|query|history|sequence|text|content|tokens?)\b"
+_TOO_LARGE = re.compile(rf"{_SUBJECT}.{{0,60}}\btoo (long|large|big|many)\b", re.IGNORECASE)
+_EXCEEDS = re.compile(
+    rf"{_SUBJECT}.{{0,80}}\b(exceed(s|ed|ing)?|(longer|larger|greater|more) than|over the|at most|max(imum)?|limit)\b",
+    re.IGNORECASE,
+)
+# What may be too large or too many beside the conversation.
+_OTHER_SIZE = re.compile(
+    r"\b(image|picture|photo|audio|video|file|pdf|document|attachment|pixel|width|height|resolution)s?\b"
+    r"|\b(tool|function|stop|logprob|schema|batch|embedding|temperature|top_p|penalty)(s|es)?\b"
+    r"|max_(completion_|output_|new_)?tokens|(output|completion|generated) tokens|input should be",
+    re.IGNORECASE,
+)
+_RATE = re.compile(
+    r"rate.?limit|\bper.?(second|minute|hour|day|week|month|min)\b|\b[TR]P[MDHS]\b|quota|try again|retry|wait\b"
+    r"|throttl|too many requests|requests per",
+    re.IGNORECASE,
+)
+_LIMIT_AND_REQUESTED = re.compile(r"limit\D{0,20}([\d,_]+)\D{1,60}requested\D{0,20}([\d,_]+)", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"\b(?:limit|max(?:imum)?|quota|at most)\b[^\d]{0,60}?(\d[\d,_]{3,})(?!.{0,20}\brequests?\b)", re.IGNORECASE
+)
+_NO_QUOTA = re.compile(r"\blimit: ?0\b(?![.,]?\d)|limit of 0\b(?![.,]?\d)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\w.-])\d[\d,_]*\b(?!\.\d)")
+_OF_SIZE = re.compile(r"token|length|context|size|long|large|character|byte|window", re.IGNORECASE)
+_MIN_SIZE = 1_000
+# Numbers of a refusal are those of the request if they are this near to an estimate, at four characters a token.
+_NEAR = 2.0
+_CHARACTERS_A_TOKEN = 4
+_SURELY_ABOVE = 1.2
+
+
+def refusal_text(body: bytes) -> str:
+    """All texts of a refusal that say what is wrong: gateways put those of their providers inside their own."""
+    try:
+        value: JsonValue = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict | list):
+        return body[:_MAX_TEXT].decode("utf-8", "replace")
+    return " ".join(" ".join(_texts(value, _MAX_DEPTH)).split())[:_MAX_TEXT]
+
+
+def _texts(value: JsonValue, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list) and depth:
+        for part in value[:50]:
+            yield from _texts(part, depth - 1)
+    elif isinstance(value, dict) and depth:
+        for name, part in value.items():
+            if name.lower() in _TEXT_FIELDS:
+                yield from _texts(part, depth - 1)
+
+
+def is_too_long(status: int, text: str) -> bool:
+    """True if the conversation does not fit, by the words alone."""
+    if status in _ABOUT_ACCESS:
+        return False
+    if _RATE.search(text):
+        return _can_never_pass(text) or (status != 429 and _TOO_LONG.search(text) is not None)
+    if status == 429 and not re.search(r"context|prompt", text, re.IGNORECASE):  # may be the tokens of many requests
+        return False
+    if _TOO_LONG.search(text):
+        return True
+    if long_string := _LONG_STRING.search(text):
+        return int(long_string[1]) >= _MIN_SIZE and not re.search(r"\btools?\b", text, re.IGNORECASE)
+    if _OTHER_SIZE.search(text):
+        return False
+    if status == 413:
+        return True
+    has_size = any(number >= _MIN_SIZE for number in _numbers(text))
+    return status < 500 and bool(_TOO_LARGE.search(text) or (has_size and _EXCEEDS.search(text)))
+
+
+def is_too_long_by_numbers(status: int, text: str, tokens: int) -> bool:
+    """True if the numbers of a refusal are those of the request, of about so many tokens, and of a limit below it."""
+    if status == 429:
+        limit = _LIMIT.search(text) if "token" in text.lower() else None
+        return limit is not None and tokens > _SURELY_ABOVE * _number(limit[1]) > 0
+    if status not in _BY_SIZE or _RATE.search(text) or _OTHER_SIZE.search(text) or not _OF_SIZE.search(text):
+        return False
+    numbers = [number for number in _numbers(text) if number >= _MIN_SIZE]
+    sizes = (tokens, tokens * _CHARACTERS_A_TOKEN)
+    return any(
+        size / _NEAR <= number <= size * _NEAR and any(limit < number for limit in numbers)
+        for number in numbers
+        for size in sizes
+    )
+
+
+def has_no_quota(text: str) -> bool:
+    """True if a rate limit is zero, so that no wait ends it."""
+    return _NO_QUOTA.search(text) is not None
+
+
+def _can_never_pass(text: str) -> bool:
+    sizes = _LIMIT_AND_REQUESTED.search(text)
+    return sizes is not None and 0 < _number(sizes[1]) < _number(sizes[2]) and "tokens" in text.lower()
+
+
+def _numbers(text: str) -> list[int]:
+    return [_number(number[0]) for number in _NUMBER.finditer(text)]
+
+
+def _number(digits: str) -> int:
+    return int(digits.replace(",", "").replace("_", "")[:18] or 0)
