@@ -25,6 +25,16 @@ def compile_pattern(text: str, flags: int = 0) -> "regex.Pattern[str]":
         raise ValueError(str(error)) from error
 
 
+def is_usable_pattern(text: str) -> bool:
+    """Return True if the checker of schemas can compile a pattern, which may be one of another language."""
+    try:
+        compile_pattern(text)
+        re.compile(text)
+    except (ValueError, RecursionError, OverflowError, re.error):
+        return False
+    return True
+
+
 def _copies(text: str) -> int:
     """About how many items the compiled expression has, counting each repetition that must be there."""
     sizes, last, at = [0], 0, 0  # of the open groups, and of the last item

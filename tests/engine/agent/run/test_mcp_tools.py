@@ -119,6 +119,18 @@ async def test_an_approval_of_a_server_displays_each_argument_on_one_line(tmp_pa
         await engine.watcher.end(task.id)
 
 
+async def test_a_server_that_dies_in_a_call_has_its_tools_for_the_rest_of_the_task(tmp_path: Path) -> None:
+    turns = [says("die"), says("again"), says("x", "test__eco"), says("there", "other__echo"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        has(engine, stored(), stored("other"))
+        task = await engine.start(approve="all")
+        await engine.watcher.end(task.id)
+        texts = [block.text for block in results(engine.watcher.nodes())]
+        assert "ended with exit code 3" in texts[0] and texts[1] == "again" and texts[3] == "there"
+        assert "test__echo" in texts[2] and "other__" not in texts[2]
+        assert all("test__echo" in offered(engine, request) for request in range(4))
+
+
 async def test_a_personality_has_the_servers_and_tools_it_lists(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="a"), Reply(text="b")])) as engine:
         has(engine, stored(), stored("other"))

@@ -10,7 +10,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Image
 from errand.engine.core.settings import McpServer as StoredServer
 from errand.engine.tools.base import ToolError, ToolResult
-from errand.engine.tools.mcp.definitions import checked_tools
+from errand.engine.tools.mcp.definitions import SchemaRoom, checked_tools
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.tool import McpResources
 from errand.protocol.base import JsonObject, JsonValue
@@ -57,7 +57,9 @@ async def test_a_tool_that_rules_cannot_name_is_left_out_and_nothing_is_hidden_i
     schema: JsonObject = {"type": "object", "properties": {"text": field}}
     names: tuple[JsonValue, ...] = ("*", "every*", "ok")
     listed = await checked_tools(
-        "one", [{"name": name, "description": f"Says.{hidden}", "inputSchema": schema} for name in names]
+        "one",
+        [{"name": name, "description": f"Says.{hidden}", "inputSchema": schema} for name in names],
+        SchemaRoom({}, "one"),
     )
     (tool,) = listed.tools
     assert (tool.own_name, tool.description, len(listed.notes)) == ("ok", "Says.", 2)
@@ -155,12 +157,13 @@ async def test_garbage_between_messages_is_logged_and_passed_over(tmp_path: Path
         assert "no message:" in server.log.text()
 
 
-async def test_tools_that_lie_about_their_schema_are_left_out_with_a_note(tmp_path: Path) -> None:
+async def test_tools_with_odd_schemas_are_kept_and_say_what_is_not_checked(tmp_path: Path) -> None:
     async with server_of(tmp_path, "lies") as server:
         tools = (await server.connected()).tools
     names = [tool.name for tool in tools.tools]
-    assert names[0] == "test__echo" and len(names) == 3
+    assert names[0] == "test__echo" and len(names) == 11
     assert all(len(name) <= 64 and name.isascii() for name in names), names
+    assert all(len(str(tool.parameters)) < 20_000 and len(tool.description) < 10_000 for tool in tools.tools)
     notes = "\n".join(tools.notes)
     for word in ("no schema", "a list", "broken", "recursive", "deep", "huge", "far", "long", "two tools"):
         assert word in notes, word

@@ -218,9 +218,16 @@ def _error(text: str) -> ToolResult:
 def _unknown(call: ToolCall, tools: Iterable[str]) -> ToolResult:
     if call.name == UNREADABLE_CALL:
         return _error("it could not be read")
-    near = get_close_matches(call.name[:_LONGEST_NAME], tools)
+    name = call.name[:_LONGEST_NAME]
+    near = get_close_matches(name, [tool for tool in tools if _server(tool) == _server(name)])
     result = _error(f"Tool {call.name} not found{f'. Did you mean {_or(near)}?' if near else ''}")
     return replace(result, summary="there is no such tool")
+
+
+def _server(tool: str) -> str:
+    """Return the server of a tool, whose namesake on another one does something else; empty for tools of our own."""
+    server, separator, _ = tool.partition("__")
+    return server if separator else ""
 
 
 def _or(names: list[str]) -> str:

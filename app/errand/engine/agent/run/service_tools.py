@@ -126,8 +126,11 @@ class ServiceTools(Feature):
                 self._recorder.remark(Remark(text=problem))
 
     def _bind(self) -> bool:
-        """Make the servers' present tools those of the task; False if they are what they were."""
-        ready = [(one, connection) for one in self._servers if (connection := one.connection) is not None]
+        """Make the servers' present tools those of the task; False if they are what they were.
+
+        A server that has ended keeps its tools: the next call starts it again.
+        """
+        ready = [(one, connection) for one in self._servers if (connection := one.listed) is not None]
         tools: list[GuardedTool] = [
             McpTool(tool, server, self._pool.known, self._tool_context)
             for server, connection in ready

@@ -14,7 +14,8 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.fair_share import Slice
 from errand.engine.core.outgoing import CERTIFICATE_HELP
-from errand.engine.models.base import AttemptEvent, ModelEvent, ModelRequest
+from errand.engine.core.schema_references import without_references
+from errand.engine.models.base import AttemptEvent, ModelEvent, ModelRequest, ToolDefinition
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.deadline import Aborted, Deadline, Stalled
@@ -145,7 +146,7 @@ class LiteLLMModel:
             "messages": messages,
         }
         optional: JsonObject = {
-            "tools": tool_definitions(request.tools) or None,
+            "tools": tool_definitions(tuple(map(_without_references, request.tools))) or None,
             "api_key": key,
             "api_base": self._endpoint.base_url or None,
             "temperature": options.temperature,
@@ -247,3 +248,8 @@ def _effort(request: ModelRequest) -> str | None:
     if level in ("minimal", "xhigh") and (known is None or level not in known.efforts):
         return "low" if level == "minimal" else "high"
     return level
+
+
+def _without_references(tool: ToolDefinition) -> ToolDefinition:
+    """Several of its providers take no references, and it writes out any number of copies itself."""
+    return replace(tool, parameters=without_references(tool.parameters))

@@ -5,8 +5,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 
+import msgspec
+
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.mcp.definitions import ToolList, checked_tools, names_of
+from errand.engine.tools.mcp.definitions import SchemaRoom, ToolList, checked_tools, names_of
 from errand.engine.tools.mcp.json_rpc import McpError, OnProgress, RpcPeer
 from errand.engine.tools.plain_text import clean_output
 from errand.protocol.base import JsonObject, JsonValue
@@ -17,6 +19,7 @@ _START_S = 60.0
 _LIST_S = 30.0
 _MOST_PAGES = 50
 _MOST_LISTED = 2_000
+_MAX_LIST_BYTES = 8 * 1024 * 1024
 _LONGEST_INSTRUCTIONS = 4_000
 
 
@@ -42,10 +45,10 @@ class McpConnection:
         self.facts = facts
         self.tools = ToolList()
 
-    async def load_tools(self) -> None:
+    async def load_tools(self, room: SchemaRoom) -> None:
         """Read the list of tools again."""
         if self.facts.has_tools:
-            self.tools = await checked_tools(self._server, await self._pages("tools/list", "tools"))
+            self.tools = await checked_tools(self._server, await self._pages("tools/list", "tools"), room)
 
     async def call(
         self, tool: str, arguments: JsonObject, timeout_s: float, cancel: CancelSignal, on_progress: OnProgress
@@ -75,16 +78,20 @@ class McpConnection:
         return names_of(await self._peer.request("prompts/get", params, timeout_s), "messages")
 
     async def _pages(self, method: str, key: str) -> list[JsonObject]:
-        found: list[JsonObject] = []
+        entries: list[JsonObject] = []
+        size = 0
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
             answer = await self._peer.request(method, {"cursor": cursor} if cursor else {}, _LIST_S)
-            found += names_of(answer, key)
+            size += len(msgspec.json.encode(answer))
+            entries += names_of(answer, key)
             following = answer.get("nextCursor")
-            if not isinstance(following, str) or not following or len(found) > _MOST_LISTED:
+            if not isinstance(following, str) or not following:
+                break
+            if size > _MAX_LIST_BYTES or len(entries) > _MOST_LISTED:  # what was read is enough
                 break
             cursor = following
-        return found[:_MOST_LISTED]
+        return entries[:_MOST_LISTED]
 
 
 async def shake_hands(server: str, peer: RpcPeer, use_version: Callable[[str], None]) -> McpConnection:
@@ -112,10 +119,15 @@ def _facts(answer: JsonObject, protocol: str) -> ServerFacts:
         version=_short(about.get("version")),
         protocol=protocol,
         instructions=_text(answer.get("instructions"))[:_LONGEST_INSTRUCTIONS],
-        has_tools=isinstance(can.get("tools"), dict),
-        has_resources=isinstance(can.get("resources"), dict),
-        has_prompts=isinstance(can.get("prompts"), dict),
+        has_tools=_has(can, "tools"),
+        has_resources=_has(can, "resources"),
+        has_prompts=_has(can, "prompts"),
     )
+
+
+def _has(capabilities: JsonObject, name: str) -> bool:
+    """Return True for a capability that is named, as an object or in another form."""
+    return capabilities.get(name) not in (None, False)
 
 
 def _short(value: JsonValue) -> str:

@@ -1,5 +1,6 @@
 """What a server offers, checked: names for models, descriptions of bounded size, schemas that can be used."""
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Iterable
@@ -9,18 +10,20 @@ from typing import cast
 import msgspec
 
 from errand.engine.core.errors import InvalidParams
-from errand.engine.tools.answer_schema import usable_schema
+from errand.engine.core.fair_share import short_switches
+from errand.engine.tools.mcp.schemas import NO_PARAMETERS, usable_parameters
 from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.protocol.base import JsonObject, JsonValue
 
 MOST_TOOLS = 300
+MAX_SCHEMA_BYTES = 2 * 1024 * 1024
+MAX_SCHEMA_BYTES_IN_ALL = 8 * 1024 * 1024
+_MAX_NOTES = 400
 _LONGEST_DESCRIPTION = 8_000
 _LONGEST_TOOL_NAME = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _HASH = 6
 SEPARATOR = "__"
-# Of a tool without parameters; some servers leave parts of it out.
-_NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
 # Keywords that say nothing about arguments, but name another draft than the checker knows.
 _LEFT_OUT = ("$schema", "$id", "$comment")
 
@@ -48,67 +51,93 @@ class ToolList:
     notes: tuple[str, ...] = ()
 
 
-async def checked_tools(server: str, raw: Iterable[JsonValue]) -> ToolList:
-    """The usable tools of a server's list, in its order."""
+class SchemaRoom:
+    """The memory that the parameters of a server's tools may take: `used` counts them for all servers, by owner."""
+
+    def __init__(self, used: dict[str, int], owner: str) -> None:
+        self._used = used
+        self._owner = owner
+
+    def clear(self) -> None:
+        """Count from the start, for a new list of tools or the end of the server."""
+        self._used.pop(self._owner, None)
+
+    def take(self, size: int) -> bool:
+        """Count the parameters of a tool; returns False if there is no room for them."""
+        own = self._used.get(self._owner, 0) + size
+        if own > MAX_SCHEMA_BYTES or sum(self._used.values()) + size > MAX_SCHEMA_BYTES_IN_ALL:
+            return False
+        self._used[self._owner] = own
+        return True
+
+
+async def checked_tools(server: str, raw: Iterable[JsonValue], room: SchemaRoom) -> ToolList:
+    """Return the usable tools of a server's list, in its order."""
     tools: dict[str, ServerTool] = {}
     notes: list[str] = []
-    seen: set[str] = set()
+    own_names: set[str] = set()
+    room.clear()
     for entry in raw:
         if len(tools) >= MOST_TOOLS:
             notes.append(f"It has more than {MOST_TOOLS} tools; the others are left out.")
             break
         try:
-            tool = await _checked(server, entry)
+            tool = await _checked(server, entry, room, notes)
         except InvalidParams as problem:
             notes.append(str(problem))
             continue
-        if tool.own_name in seen or tool.name in tools:
+        if tool.own_name in own_names or tool.name in tools:
             notes.append(f"{_shown(tool.own_name)}: there are two tools of this name; the second is left out.")
             continue
-        seen.add(tool.own_name)
+        own_names.add(tool.own_name)
         tools[tool.name] = tool
-    return ToolList(tuple(tools.values()), tuple(notes))
+    return ToolList(tuple(tools.values()), tuple(notes[:_MAX_NOTES]))
 
 
-async def _checked(server: str, entry: JsonValue) -> ServerTool:
+async def _checked(server: str, entry: JsonValue, room: SchemaRoom, notes: list[str]) -> ServerTool:
     if not isinstance(entry, dict):
         raise InvalidParams("A tool that is no object is left out.")
     name = entry.get("name")
     # In rules `*` stands for all tools of a server.
     if not isinstance(name, str) or not re.fullmatch(r"[^*]{1,200}", name) or not name.isprintable():
         raise InvalidParams("A tool without a usable name is left out.")
-    description, title = entry.get("description"), entry.get("title")
-    chosen = description if isinstance(description, str) and description.strip() else title
-    text = without_hidden(clean_output(chosen.encode("utf-8", "replace"))) if isinstance(chosen, str) else ""
+    text = _description(entry)
     if len(text) > _LONGEST_DESCRIPTION:
-        raise InvalidParams(f"{_shown(name)} is left out: its description has {len(text):,} characters.")
-    schema = entry.get("inputSchema")
-    parameters = _parameters(schema) if isinstance(schema, dict) else None
-    if parameters is None:
-        raise InvalidParams(f"{_shown(name)} is left out: its parameters are no JSON Schema of an object.")
-    fingerprint = _fingerprint(text, parameters)
+        notes.append(f"{_shown(name)}: its description has {len(text):,} characters; its beginning is used.")
+    with short_switches():
+        schema, size = await asyncio.to_thread(_clean_schema, entry.get("inputSchema"))
+    if not room.take(size):
+        raise InvalidParams(f"{_shown(name)} is left out: the parameters of all tools together are too large.")
     try:
-        parameters = await usable_schema(name, parameters)
+        parameters, is_whole = await usable_parameters(name, schema)
     except InvalidParams as problem:
         raise InvalidParams(f"{_shown(name)} is left out: {problem}") from problem
+    if not is_whole:
+        notes.append(f"{_shown(name)}: its parameters are not a plain JSON Schema, so the server alone checks them.")
     hints = entry.get("annotations")
     return ServerTool(
         tool_name(server, name),
         name,
-        text,
+        text[:_LONGEST_DESCRIPTION],
         parameters,
-        fingerprint,
+        _fingerprint(text, schema if isinstance(schema, dict) else NO_PARAMETERS),
         read_only=isinstance(hints, dict) and hints.get("readOnlyHint") is True,
     )
 
 
-def _parameters(schema: JsonObject) -> JsonObject | None:
-    if schema.get("type", "object") != "object":
-        return None
-    kept = {key: value for key, value in schema.items() if key not in _LEFT_OUT}
-    # The model reads the descriptions of the parameters too.
-    shown = without_hidden(msgspec.json.encode(kept).decode())
-    return {**_NO_PARAMETERS, **msgspec.json.decode(shown, type=JsonObject)}
+def _description(entry: JsonObject) -> str:
+    description, title = entry.get("description"), entry.get("title")
+    chosen = description if isinstance(description, str) and description.strip() else title
+    return without_hidden(clean_output(chosen.encode("utf-8", "replace"))) if isinstance(chosen, str) else ""
+
+
+def _clean_schema(schema: JsonValue) -> tuple[JsonValue, int]:
+    """Return a schema without hidden characters, since the model reads the descriptions in it, and its size."""
+    if not isinstance(schema, dict):
+        return schema, 0
+    plain = {name: value for name, value in schema.items() if name not in _LEFT_OUT}
+    encoded = without_hidden(msgspec.json.encode(plain).decode())
+    return {**NO_PARAMETERS, **msgspec.json.decode(encoded, type=JsonObject)}, len(encoded.encode())
 
 
 def _fingerprint(description: str, parameters: JsonObject) -> str:
@@ -147,6 +176,8 @@ def changed_text(before: str, tool: ServerTool) -> str:
 
 
 def names_of(content: JsonValue, key: str) -> tuple[JsonObject, ...]:
-    """The objects of a list in a result; anything else is left out."""
+    """The objects of a list in a result, or one that stands without a list; anything else is left out."""
     listed = content.get(key) if isinstance(content, dict) else None
+    if isinstance(listed, dict):
+        return (listed,)
     return tuple(cast(JsonObject, one) for one in listed if isinstance(one, dict)) if isinstance(listed, list) else ()

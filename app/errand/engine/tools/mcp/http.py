@@ -6,8 +6,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from errand.engine.core.errors import EngineError
+from errand.engine.core.foreign_json import size_text
 from errand.engine.core.outgoing import UnusableRoute, proxy_of, tls_context
-from errand.engine.tools.mcp.json_rpc import LARGEST_MESSAGE, McpError
+from errand.engine.tools.mcp.json_rpc import McpError, RpcPeer
+from errand.engine.tools.mcp.lines import MAX_MESSAGE_BYTES, EndlessLine, LineBuffer, LongLine
 from errand.engine.tools.mcp.login.discovery import Challenge, parse_challenge
 from errand.engine.tools.mcp.server_log import ServerLog
 from errand.engine.tools.web.download import cause_of
@@ -48,7 +50,6 @@ class HttpTransport:
         self,
         url: str,
         headers: Mapping[str, str],
-        receive: Callable[[bytes], bool],
         failed: Callable[[McpError, int | None], None],
         ended: Callable[[str], None],
         log: ServerLog,
@@ -61,7 +62,7 @@ class HttpTransport:
         # The newest one; the end of the session is told with it.
         self._token = ""
         self._headers = dict(headers)
-        self._receive = receive
+        self._peer: RpcPeer | None = None
         self._failed = failed
         self._ended = ended
         self._log = log
@@ -73,6 +74,10 @@ class HttpTransport:
         # A request must not overtake a notification.
         self._notice: asyncio.Task[None] | None = None
         self._is_over = False
+
+    def deliver_to(self, peer: RpcPeer) -> None:
+        """Must be called before `open`."""
+        self._peer = peer
 
     def open(self) -> None:
         """Must be called in the event loop, before the first message. Raises `McpError` if no request can leave."""
@@ -166,9 +171,9 @@ class HttpTransport:
         self._session_id = response.headers.get(_SESSION, "")[:500] or self._session_id
         if response.content_type == _EVENTS:
             async for event in _events(response):
-                self._take(event)
-        elif body := await _body(response, LARGEST_MESSAGE):
-            self._take(body)
+                await self._take(event)
+        elif body := await _body(response, MAX_MESSAGE_BYTES):
+            await self._take(body)
         if request_id is not None:  # an answer that came has settled it already
             self._failed(McpError("It ended its answer without the result."), request_id)
 
@@ -182,14 +187,18 @@ class HttpTransport:
                     if response.status != 200 or response.content_type != _EVENTS:
                         return
                     async for event in _events(response):
-                        self._take(event)
+                        await self._take(event)
             except (OSError, TimeoutError, ValueError, EngineError, *_client_errors()) as error:
                 self._log.note(f"the stream of its own messages was cut: {error or type(error).__name__}")
             await asyncio.sleep(_LISTEN_AGAIN_S)
 
-    def _take(self, data: bytes) -> None:
-        if not self._is_over and not self._receive(data):
-            self._log.note(f"no message: {data[:_LONGEST_SHOWN].decode('utf-8', 'replace')}")
+    async def _take(self, message: bytes | LongLine) -> None:
+        if self._is_over or self._peer is None:
+            return
+        if isinstance(message, LongLine):
+            self._peer.refuse(message.head, message.tail, size_text(MAX_MESSAGE_BYTES))
+        else:
+            await self._peer.receive(message)
 
     def _end(self, why: str) -> None:
         if not self._is_over:
@@ -231,26 +240,49 @@ async def _body(response: "aiohttp.ClientResponse", most: int) -> bytes:
     return bytes(body)
 
 
-async def _events(response: "aiohttp.ClientResponse") -> AsyncGenerator[bytes, None]:
-    """The data of each server-sent event."""
-    # A long line comes in many pieces, which are joined once.
-    parts, length = list[bytes](), 0
-    data, size = list[bytes](), 0
+async def _events(response: "aiohttp.ClientResponse") -> AsyncGenerator[bytes | LongLine]:
+    """Yield the data of each server-sent event."""
+    lines, event = LineBuffer(), _Event()
     while piece := await response.content.readany():
-        first, *others = piece.split(b"\n")
-        parts.append(first)
-        length += len(first)
-        if length > LARGEST_MESSAGE or size > LARGEST_MESSAGE:
-            raise McpError(f"It sent an event of more than {LARGEST_MESSAGE // 1_048_576} MB.")
-        if not others:
-            continue
-        lines = [b"".join(parts), *others[:-1]]
-        parts, length = [others[-1]], len(others[-1])
-        for line in lines:
-            text = line.rstrip(b"\r")
-            if text.startswith(b"data:"):
-                data.append(text[5:].removeprefix(b" "))
-                size += len(text)
-            elif not text and data:
-                yield b"\n".join(data)
-                data, size = [], 0
+        try:
+            for line in lines.feed(piece):
+                if (data := event.add(line)) is not None:
+                    yield data
+        except EndlessLine as problem:
+            raise McpError(f"{str(problem).capitalize()}.") from problem
+
+
+class _Event:
+    """Joins the lines of an event, within the bounds of a message."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._is_empty = True
+        self._long: LongLine | None = None
+
+    def add(self, line: bytes | LongLine) -> bytes | LongLine | None:
+        """Take a line; returns the data of the event that it ends."""
+        if isinstance(line, LongLine):
+            self._long = LongLine(_data_of(line.head), line.tail)
+            return None
+        text = line.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r")
+        if text.startswith(b"data:"):
+            self._put(_data_of(text))
+            return None
+        return None if text else self._completed()
+
+    def _put(self, data: bytes) -> None:
+        self._data += data if self._is_empty else b"\n" + data
+        self._is_empty = False
+        if len(self._data) > MAX_MESSAGE_BYTES:
+            self._long = self._long or LongLine(bytes(self._data[:_LONGEST_SHOWN]), b"")
+            self._data = bytearray()
+
+    def _completed(self) -> bytes | LongLine | None:
+        result = self._long or (None if self._is_empty else bytes(self._data))
+        self._data, self._is_empty, self._long = bytearray(), True, None
+        return result
+
+
+def _data_of(line: bytes) -> bytes:
+    return line.removeprefix(b"data:").removeprefix(b" ")

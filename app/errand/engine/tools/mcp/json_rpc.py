@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,13 +12,15 @@ import msgspec
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
-from errand.protocol.base import JsonObject, JsonValue
+from errand.engine.core.foreign_json import UnreadableJson, decode_foreign
+from errand.engine.tools.mcp.messages import Answer, Request, RpcFailure, answered_id, messages_in
+from errand.protocol.base import JsonObject
 
-LARGEST_MESSAGE = 32 * 1024 * 1024
 # Messages without a request of ours: more than this many in a second are a flood.
 _MOST_UNASKED = 2_000
 _METHOD_NOT_FOUND = -32601
-_LONGEST_ERROR = 4_000
+_MAX_LOGGED_BYTES = 200
+_DIGITS = re.compile(r"[0-9]{1,15}")
 
 OnProgress: TypeAlias = Callable[[float, float | None, str], None]
 
@@ -42,25 +45,6 @@ class ServerAnswer(McpError):
         self.number = number
 
 
-class RpcFailure(msgspec.Struct):
-    code: float = 0
-    message: str = ""
-    data: JsonValue = None
-
-
-class Message(msgspec.Struct):
-    """A message of a server; unknown fields are passed over."""
-
-    id: str | int | None = None
-    method: str | None = None
-    params: JsonObject | None = None
-    result: JsonObject | msgspec.UnsetType = msgspec.UNSET
-    error: RpcFailure | msgspec.UnsetType = msgspec.UNSET
-
-
-_DECODER = msgspec.json.Decoder(Message)
-
-
 class Transport(Protocol):
     """Carries messages to a server; what comes back goes to `RpcPeer.receive`, and its end to `RpcPeer.fail`."""
 
@@ -74,7 +58,7 @@ class Transport(Protocol):
 
 
 @dataclass(slots=True)
-class _Request:
+class _OpenRequest:
     answer: asyncio.Future[JsonObject]
     on_progress: OnProgress | None
     # Progress shows that the server works: the time limit starts again.
@@ -82,16 +66,24 @@ class _Request:
 
 
 class RpcPeer:
-    """Our side of one connection. `on_notice` gets the server's notifications except progress."""
+    """Our side of one connection. `on_notice` gets the server's notifications except progress.
+
+    `on_unreadable` gets a line for the log about each message that cannot be read.
+    """
 
     def __init__(
-        self, transport: Transport, on_notice: Callable[[str, JsonObject], None], on_flood: Callable[[str], None]
+        self,
+        transport: Transport,
+        on_notice: Callable[[str, JsonObject], None],
+        on_flood: Callable[[str], None],
+        on_unreadable: Callable[[str], None],
     ) -> None:
         self._transport = transport
         self._on_notice = on_notice
         self._on_flood = on_flood
+        self._on_unreadable = on_unreadable
         self._numbers = itertools.count(1)
-        self._open: dict[int, _Request] = {}
+        self._open: dict[int, _OpenRequest] = {}
         self._failure: McpError | None = None
         self._window = (0.0, 0)
 
@@ -112,7 +104,7 @@ class RpcPeer:
             raise self._failure
         number = next(self._numbers)
         answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
-        entry = self._open[number] = _Request(answer, on_progress, time.monotonic())
+        entry = self._open[number] = _OpenRequest(answer, on_progress, time.monotonic())
         if on_progress is not None:
             params = {**params, "_meta": {"progressToken": number}}
         unsubscribe = cancel.subscribe(lambda: _settle(answer, McpError("Operation aborted"))) if cancel else None
@@ -130,7 +122,7 @@ class RpcPeer:
             self._open.pop(number, None)
             self._transport.forget(number)
 
-    async def _awaited(self, entry: _Request, method: str, timeout_s: float) -> JsonObject:
+    async def _awaited(self, entry: _OpenRequest, method: str, timeout_s: float) -> JsonObject:
         while True:
             left = entry.last_sign + timeout_s - time.monotonic()
             await asyncio.wait((entry.answer,), timeout=max(left, 0))
@@ -143,30 +135,42 @@ class RpcPeer:
         if self._failure is None:
             self._transport.send(_encode({"method": method, **({"params": params} if params else {})}), None)
 
-    def receive(self, data: bytes) -> bool:
-        """Handle one message; False if it is none."""
+    async def receive(self, data: bytes) -> None:
+        """Handle one message. What cannot be read is an error of the server, which fails what it answers."""
         try:
-            message = _DECODER.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._count_unasked()
-            return False
-        if message.method is not None:
-            self._count_unasked()
-            self._of_server(message.method, message)
-            return True
-        request = self._open.get(message.id) if isinstance(message.id, int) else None
+            value = await decode_foreign(data)
+        except UnreadableJson as problem:
+            self.refuse(data[:_MAX_LOGGED_BYTES], data, str(problem))
+            return
+        messages = tuple(messages_in(value))
+        if not messages:
+            self.refuse(data[:_MAX_LOGGED_BYTES], b"", "it is not a message")
+        for message in messages:
+            match message:
+                case Answer():
+                    self._settle_with(message)
+                case Request():
+                    self._count_unasked()
+                    self._serve(message)
+
+    def refuse(self, head: bytes, tail: bytes, reason: str) -> None:
+        """Note that a message cannot be taken, by its ends, and fail the request that it answers."""
+        self._count_unasked()
+        self._on_unreadable(f"no message: {head[:_MAX_LOGGED_BYTES].decode('utf-8', 'replace')} ({reason})")
+        request_id = answered_id(head, tail)
+        if request_id is not None:
+            self.fail(McpError(f"Its answer cannot be read: {reason}."), request_id)
+
+    def _settle_with(self, message: Answer) -> None:
+        request = self._open.get(message.id) if message.id is not None else None
         if request is None:
             self._count_unasked()  # a late answer, or to nothing
-            return True
-        if isinstance(message.error, RpcFailure):
-            failure, text = message.error, message.error.message or "an error without a text"
-            _settle(request.answer, ServerAnswer(text[:_LONGEST_ERROR], int(failure.code)))
-        elif isinstance(message.result, dict):
-            if not request.answer.done():
-                request.answer.set_result(message.result)
-        else:
+        elif isinstance(message.outcome, RpcFailure):
+            _settle(request.answer, ServerAnswer(message.outcome.text, message.outcome.code))
+        elif message.outcome is None:
             _settle(request.answer, McpError("It sent an answer without a result."))
-        return True
+        elif not request.answer.done():
+            request.answer.set_result(message.outcome)
 
     def fail(self, failure: McpError, request_id: int | None = None) -> None:
         """The connection is over, or one request of it: nobody waits any more."""
@@ -178,22 +182,24 @@ class RpcPeer:
         for request in self._open.values():
             _settle(request.answer, failure)
 
-    def _of_server(self, method: str, message: Message) -> None:
+    def _serve(self, message: Request) -> None:
         if message.id is not None:
             answer: JsonObject = {"id": message.id}
-            if method == "ping":
+            if message.method == "ping":
                 answer["result"] = {}
             else:
-                answer["error"] = {"code": _METHOD_NOT_FOUND, "message": f"This client does not serve {method[:100]}."}
+                text = f"This client does not serve {message.method[:100]}."
+                answer["error"] = {"code": _METHOD_NOT_FOUND, "message": text}
             self._transport.send(_encode(answer), None)
-        elif method == "notifications/progress":
-            self._progress(message.params or {})
+        elif message.method == "notifications/progress":
+            self._progress(message.params)
         else:
-            self._on_notice(method, message.params or {})
+            self._on_notice(message.method, message.params)
 
     def _progress(self, params: JsonObject) -> None:
         token = params.get("progressToken")
-        request = self._open.get(token) if isinstance(token, int) and not isinstance(token, bool) else None
+        number = int(token) if isinstance(token, str) and _DIGITS.fullmatch(token) else token
+        request = self._open.get(number) if isinstance(number, int) and not isinstance(number, bool) else None
         if request is None or request.on_progress is None:
             return
         request.last_sign = time.monotonic()

@@ -18,6 +18,7 @@ from errand.engine.tools.mcp.configuration import (
     read_workspace,
     variables_in,
 )
+from errand.engine.tools.mcp.definitions import SchemaRoom
 from errand.engine.tools.mcp.known import KnownServers
 from errand.engine.tools.mcp.login.discovery import Challenge
 from errand.engine.tools.mcp.login.flow import LoginRequest
@@ -52,6 +53,7 @@ class McpPool:
         self._servers: dict[str, McpServer] = {}
         self._ends: set[asyncio.Task[None]] = set()
         self._is_closed = False
+        self._schema_bytes: dict[str, int] = {}
 
     async def servers(self, workspace: Path | None = None) -> tuple[McpServer, ...]:
         """The servers of the settings, and those that the files of a workspace name. Starts none."""
@@ -126,6 +128,7 @@ class McpPool:
         return ServerParts(
             *(self._values, self._sandbox, self.logins.token, self._keys.redactor, changed, self._note_tools),
             ca_file=lambda: self._settings.values.ca_file,
+            room=SchemaRoom(self._schema_bytes, new_id("mcp")),
         )
 
     def _on_login_changed(self, server_id: str) -> None:

@@ -6,7 +6,6 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import msgspec
 
@@ -24,6 +23,9 @@ _LARGEST_IMAGE = 5 * 1024 * 1024
 _MOST_IMAGE_BYTES = 12 * 1024 * 1024
 _PICTURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 _SUFFIXES = {"audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf", "image/svg+xml": ".svg"}
+_MAX_STRUCTURED_BYTES = 20_000
+_NO_CONTENT = frozenset({"content", "isError", "_meta"})
+_ALPHABET_OF_ADDRESSES = str.maketrans("-_", "+/")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -39,9 +41,9 @@ class ContentReader:
     _files: int = 0
 
     def add(self, block: JsonObject) -> None:
-        match block.get("type"):
+        match block.get("type") or _likely_type(block):
             case "text":
-                self.texts.append(_clean(block.get("text")))
+                self.texts.append(_text_of(block.get("text")))
             case "image":
                 self._picture(block)
             case "audio":
@@ -53,13 +55,13 @@ class ContentReader:
                 about = _clean(block.get("description"))
                 self.texts.append(f"[resource {_clean(block.get('uri'))[:2_000]}{f': {about}' if about else ''}]")
             case kind:
-                self.texts.append(f"[content of an unknown kind: {_word(kind)}]")
+                self.texts.append(f"[content of an unknown kind: {_word(kind)}]\n{_text_of(block)}")
 
     def resource(self, resource: JsonObject) -> None:
         """The content of a resource."""
         uri, kind = _clean(resource.get("uri"))[:2_000], _word(resource.get("mimeType"))
-        if isinstance(resource.get("text"), str):
-            self.texts.append(f"[{uri}]\n{_clean(resource.get('text'))}")
+        if resource.get("text") is not None:
+            self.texts.append(f"[{uri}]\n{_text_of(resource.get('text'))}")
         elif kind.startswith("image/"):
             self._picture({"data": resource.get("blob"), "mimeType": kind})
         else:
@@ -126,22 +128,52 @@ def _private(path: str, flags: int) -> int:
 
 def result_of(answer: JsonObject, reader: ContentReader) -> ToolResult:
     """The result of a call; works on files. An answer without content shows its structured content."""
-    raw = answer.get("content")
-    blocks = [cast(JsonObject, one) for one in raw if isinstance(one, dict)] if isinstance(raw, list) else []
+    blocks = _blocks(answer.get("content"))
     for block in blocks[:_MOST_BLOCKS]:
         reader.add(block)
     if len(blocks) > _MOST_BLOCKS:
         reader.texts.append(f"[{len(blocks) - _MOST_BLOCKS:,} more parts are left out]")
-    structured = answer.get("structuredContent")
-    if isinstance(structured, dict) and not any(reader.texts) and not reader.images:
-        reader.texts.append(without_hidden(msgspec.json.format(msgspec.json.encode(structured), indent=1).decode()))
+    if not any(reader.texts) and not reader.images:
+        reader.texts.append(_text_of(_structured(answer)))
     content = reader.content()
-    is_error = answer.get("isError") is True
+    is_error = answer.get("isError") in (True, "true", "True", 1)
     first = next((part.text for part in content if isinstance(part, Text)), "")
     summary = _line(first) if is_error else _summary(content)
     if content == (Text(""),):
         content = (Text("(no output)"),)
-    return ToolResult(content, None, summary, is_error)
+    return ToolResult(content, _details(answer), summary, is_error)
+
+
+def _blocks(content: JsonValue) -> list[JsonObject]:
+    """Return the parts of a result; a bare value stands for a text."""
+    parts = content if isinstance(content, list) else [content]
+    return [
+        part if isinstance(part, dict) and (part.get("type") or _likely_type(part)) else {"type": "text", "text": part}
+        for part in parts
+        if part is not None
+    ]
+
+
+def _likely_type(block: JsonObject) -> str:
+    """Return the type of a part that does not name it; empty if nothing tells."""
+    if "text" in block and "uri" not in block:
+        return "text"
+    if isinstance(block.get("resource"), dict):
+        return "resource"
+    return "image" if isinstance(block.get("data"), str) and _word(block.get("mimeType")).startswith("image/") else ""
+
+
+def _structured(answer: JsonObject) -> JsonValue:
+    """Return the structured content, or what else an answer without content has."""
+    if (structured := answer.get("structuredContent")) is not None:
+        return structured
+    return {name: value for name, value in answer.items() if name not in _NO_CONTENT} or None
+
+
+def _details(answer: JsonObject) -> JsonObject | None:
+    structured = answer.get("structuredContent")
+    is_short = isinstance(structured, dict) and len(msgspec.json.encode(structured)) < _MAX_STRUCTURED_BYTES
+    return {"structured": structured} if is_short else None
 
 
 def _summary(content: tuple[UserContent, ...]) -> str:
@@ -158,12 +190,24 @@ def _line(text: str) -> str:
 
 
 def _decoded(value: JsonValue) -> bytes | None:
+    """Return the bytes of a base64 text: with line breaks, as a data address, or in the alphabet of addresses too."""
     if not isinstance(value, str) or not value:
         return None
+    encoded = value.partition(",")[2] if value.startswith("data:") else value
+    encoded = "".join(encoded.split()).translate(_ALPHABET_OF_ADDRESSES).rstrip("=")
     try:
-        return base64.b64decode(value, validate=True)
+        return base64.b64decode(f"{encoded}{'=' * (-len(encoded) % 4)}", validate=True) or None
     except (binascii.Error, ValueError):
         return None
+
+
+def _text_of(value: JsonValue) -> str:
+    """Return a value as text for the model; anything but a text as JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return _clean(value)
+    return without_hidden(msgspec.json.format(msgspec.json.encode(value), indent=1).decode())
 
 
 def _clean(value: JsonValue) -> str:

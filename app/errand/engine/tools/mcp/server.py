@@ -12,6 +12,7 @@ from errand.engine.core.errors import ConfigurationError, EngineError, FolderNot
 from errand.engine.sandbox.launch import CommandSandbox, prepare_launch
 from errand.engine.tools.mcp.configuration import ServerSpec
 from errand.engine.tools.mcp.connection import McpConnection, shake_hands
+from errand.engine.tools.mcp.definitions import SchemaRoom
 from errand.engine.tools.mcp.http import HttpTransport, LoginNeeded
 from errand.engine.tools.mcp.json_rpc import McpError, RpcPeer
 from errand.engine.tools.mcp.login.discovery import Challenge
@@ -62,6 +63,7 @@ class ServerParts:
     changed: Callable[[], None]
     tools_listed: Callable[["McpServer"], None]
     ca_file: Callable[[], str]
+    room: SchemaRoom
 
 
 class McpServer:
@@ -79,6 +81,7 @@ class McpServer:
         self._owner = owner
         self._parts = parts
         self._connection: McpConnection | None = None
+        self._listed: McpConnection | None = None
         self._transport: StdioTransport | HttpTransport | None = None
         self._peer: RpcPeer | None = None
         self._sandbox: CommandSandbox | None = None
@@ -99,6 +102,11 @@ class McpServer:
     def connection(self) -> McpConnection | None:
         """The open connection, if there is one."""
         return self._connection
+
+    @property
+    def listed(self) -> McpConnection | None:
+        """The connection whose tools a task has: the open one, or the last one of a server that starts at a call."""
+        return self._listed
 
     @property
     def process_id(self) -> int | None:
@@ -134,6 +142,8 @@ class McpServer:
         """End it, with all its processes, and wait for that."""
         self._is_closed = True
         await self._end()
+        self._listed = None
+        self._parts.room.clear()
         self._set("idle", "")
 
     async def _wait_for_turn(self) -> None:
@@ -155,7 +165,7 @@ class McpServer:
         self._set("starting", "")
         try:
             connection = await self._connect()
-            await connection.load_tools()
+            await connection.load_tools(self._parts.room)
         except (EngineError, OSError) as error:
             await self._end_transport()
             if isinstance(error, LoginNeeded):
@@ -171,7 +181,8 @@ class McpServer:
             raise
         finally:
             self._starting = None
-        self._connection, self._ready_since = connection, time.monotonic()
+        self._connection = self._listed = connection
+        self._ready_since = time.monotonic()
         self.challenge = None
         facts = connection.facts
         self.log.note(f"ready: {facts.title} {facts.version}, {len(connection.tools.tools)} tools".replace("  ", " "))
@@ -192,9 +203,10 @@ class McpServer:
             launch = await prepare_launch([*values.command], folder, values.environment, sandbox, network=True)
         except FolderNotAnswering as error:
             raise ConfigurationError(f"It was not started: {error}") from error
-        transport = StdioTransport(self._owner, self._on_message, self._on_ended, self.log)
+        transport = StdioTransport(self._owner, self._on_ended, self.log)
         self._transport = transport
-        self._peer = RpcPeer(transport, self._on_notice, self._on_flood)
+        self._peer = RpcPeer(transport, self._on_notice, self._on_flood, self.log.note)
+        transport.deliver_to(self._peer)
         await transport.start(launch)
         return await shake_hands(spec.name, self._peer, lambda _: None)
 
@@ -202,14 +214,15 @@ class McpServer:
         spec = self.spec
         self.log.note(f"connecting: {escape_hidden(spec.url)}")
         transport = HttpTransport(
-            *(values.url, values.headers, self._on_message, self._on_failed, self._on_ended, self.log),
+            *(values.url, values.headers, self._on_failed, self._on_ended, self.log),
             token_of=_no_token
             if has_own_login(values.headers)
             else lambda refused: self._parts.token_of(spec, refused),
             ca_file=self._parts.ca_file(),
         )
         self._transport = transport
-        self._peer = RpcPeer(transport, self._on_notice, self._on_flood)
+        self._peer = RpcPeer(transport, self._on_notice, self._on_flood, self.log.note)
+        transport.deliver_to(self._peer)
         transport.open()
         return await shake_hands(spec.name, self._peer, transport.use_version)
 
@@ -228,15 +241,12 @@ class McpServer:
 
     def _lose_login(self, failure: LoginNeeded) -> None:
         """The server takes the sign-in no longer: nothing works until there is another one."""
-        peer, self._peer, self._connection = self._peer, None, None
+        peer, self._peer, self._connection, self._listed = self._peer, None, None, None
         if peer is not None:
             peer.fail(failure)
         self.log.note(str(failure))
         self._set("needs_login", str(failure))
         self._spawn(self._end_transport(), "end", self._ends)
-
-    def _on_message(self, data: bytes) -> bool:
-        return self._peer is None or self._peer.receive(data)
 
     def _on_flood(self, why: str) -> None:
         self._on_ended(why)
@@ -272,7 +282,7 @@ class McpServer:
             while self._needs_refresh and (connection := self._connection) is not None:
                 self._needs_refresh = False
                 try:
-                    await connection.load_tools()
+                    await connection.load_tools(self._parts.room)
                 except McpError as error:
                     self.log.note(f"its list of tools was not read again: {error}")
                     return

@@ -6,8 +6,11 @@ from collections import deque
 from collections.abc import Callable
 
 from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.fair_share import Slice
+from errand.engine.core.foreign_json import size_text
 from errand.engine.sandbox.launch import Launch
-from errand.engine.tools.mcp.json_rpc import LARGEST_MESSAGE, McpError
+from errand.engine.tools.mcp.json_rpc import McpError, RpcPeer
+from errand.engine.tools.mcp.lines import MAX_MESSAGE_BYTES, EndlessLine, LineBuffer, LongLine
 from errand.engine.tools.mcp.server_log import ServerLog
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
@@ -17,27 +20,33 @@ from errand.notice_text import exit_text
 _MOST_WAITING = 32 * 1024 * 1024
 # Time to end by itself once its input is closed, as the protocol asks.
 _ORDERLY_S = 0.2
-_LONGEST_SHOWN = 200
+# Messages that were read and wait to be decoded; the server waits while there are more.
+_MAX_UNDECODED_BYTES = 2 * MAX_MESSAGE_BYTES
 
 
 class StdioTransport:
     """One process and its descendants. `ended` is called once, when it ended or broke the protocol."""
 
-    def __init__(
-        self, owner: str, receive: Callable[[bytes], bool], ended: Callable[[str], None], log: ServerLog
-    ) -> None:
+    def __init__(self, owner: str, ended: Callable[[str], None], log: ServerLog) -> None:
         self._owner = owner
-        self._receive = receive
         self._ended = ended
         self._log = log
+        self._peer: RpcPeer | None = None
         self._child: spawn.Child | None = None
         self._input: int | None = None
         self._waiting: deque[memoryview] = deque()
         self._waiting_size = 0
         self._is_writing = False
-        self._line: list[bytes] = []
-        self._line_size = 0
+        self._lines = LineBuffer()
+        self._received: deque[bytes | LongLine] = deque()
+        self._received_bytes = 0
+        self._end_reason = ""
+        self._decoding: asyncio.Task[None] | None = None
         self._is_over = False
+
+    def deliver_to(self, peer: RpcPeer) -> None:
+        """Must be called before `start`."""
+        self._peer = peer
 
     async def start(self, launch: Launch) -> None:
         """Raises `ConfigurationError` if the system refuses."""
@@ -83,6 +92,9 @@ class StdioTransport:
         """Close its input, wait for its end for a moment, then end all that is left of it."""
         self._is_over = True
         self._close_input()
+        if self._decoding is not None:
+            self._decoding.cancel()
+            await asyncio.wait((self._decoding,))
         child = self._child
         if child is None:
             return
@@ -125,21 +137,44 @@ class StdioTransport:
         self._waiting.clear()
 
     def _on_output(self, data: bytes) -> None:
-        if self._is_over:
+        if self._is_over or self._end_reason:
             return
-        first, *others = data.split(b"\n")
-        self._line.append(first)
-        self._line_size += len(first)
-        if self._line_size > LARGEST_MESSAGE:
-            self._break(f"it sent a line of more than {LARGEST_MESSAGE // 1_048_576} MB")
+        try:
+            for line in self._lines.feed(data):
+                self._put(line)
+        except EndlessLine as problem:
+            self._end_after_messages(str(problem))
+
+    def _put(self, line: bytes | LongLine) -> None:
+        if isinstance(line, bytes) and not line.strip():
             return
-        if not others:
-            return
-        lines = [b"".join(self._line), *others[:-1]]
-        self._line, self._line_size = [others[-1]], len(others[-1])
-        for line in lines:
-            if line.strip() and not self._is_over and not self._receive(line):
-                self._log.note(f"no message: {line[:_LONGEST_SHOWN].decode('utf-8', 'replace')}")
+        self._received.append(line)
+        self._received_bytes += len(line) if isinstance(line, bytes) else 0
+        if self._received_bytes > _MAX_UNDECODED_BYTES and self._child is not None:
+            self._child.stdout.pause()
+        if self._decoding is None:
+            self._decoding = asyncio.get_running_loop().create_task(self._decode(), name=f"messages to {self._owner}")
+
+    async def _decode(self) -> None:
+        """Handle what was read, in order, until nothing is left."""
+        assert self._peer is not None
+        piece = Slice()
+        try:
+            while self._received and not self._is_over:
+                line = self._received.popleft()
+                if isinstance(line, LongLine):
+                    self._peer.refuse(line.head, line.tail, size_text(MAX_MESSAGE_BYTES))
+                else:
+                    await self._peer.receive(line)
+                    self._received_bytes -= len(line)
+                if self._received_bytes <= _MAX_UNDECODED_BYTES and self._child is not None:
+                    self._child.stdout.resume()
+                if piece.is_over:
+                    await piece.renew()
+        finally:
+            self._decoding = None
+        if self._end_reason:
+            self._break(self._end_reason)
 
     def _on_exit(self, exit_code: asyncio.Future[int]) -> None:
         if self._is_over or exit_code.cancelled():
@@ -148,7 +183,13 @@ class StdioTransport:
         self._child.stdout.read_available()
         self._child.stderr.read_available()
         code = exit_code.result()
-        self._break(f"it ended with exit code {code}" if code >= 0 else f"it was {exit_text(code)}")
+        self._end_after_messages(f"it ended with exit code {code}" if code >= 0 else f"it was {exit_text(code)}")
+
+    def _end_after_messages(self, reason: str) -> None:
+        """The connection is over once what was read is handled."""
+        self._end_reason = self._end_reason or reason
+        if self._decoding is None:
+            self._break(self._end_reason)
 
     def _break(self, why: str) -> None:
         if not self._is_over:

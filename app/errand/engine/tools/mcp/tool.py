@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
+from errand.engine.core.messages import UserContent
 from errand.engine.tools.base import (
     Access,
     ExecutionMode,
@@ -109,10 +110,7 @@ class McpTool:
         reader = ContentReader(self._context.output_dir, call_id)
         result = await asyncio.to_thread(result_of, answer, reader)
         details: JsonObject = {"duration_ms": round((time.monotonic() - started) * 1000), "server": server.spec.name}
-        structured = answer.get("structuredContent")
-        if isinstance(structured, dict) and len(msgspec.json.encode(structured)) < _LONGEST_PREVIEW:
-            details["structured"] = structured
-        return hidden(replace(result, details=details), self._context.redactor)
+        return hidden(replace(result, details={**details, **(result.details or {})}), self._context.redactor)
 
 
 class ResourceArguments(Struct, frozen=True):
@@ -171,9 +169,7 @@ class McpResources:
         except EngineError as error:
             raise _failure(error, server, cancel) from error
         reader = ContentReader(self._context.output_dir, call_id)
-        for one in contents:
-            reader.resource(one)
-        content = await asyncio.to_thread(reader.content)
+        content = await asyncio.to_thread(_read, contents, reader)
         return hidden(ToolResult(content, None, f"{len(contents)} read"), self._context.redactor)
 
     async def _list(self, name: str) -> ToolResult:
@@ -199,6 +195,12 @@ class McpResources:
             names = ", ".join(self._servers) or "none"
             raise ToolError(f"There is no server {name[:80]!r} with resources. There are: {names}.")
         return server
+
+
+def _read(contents: Sequence[JsonObject], reader: ContentReader) -> tuple[UserContent, ...]:
+    for resource in contents:
+        reader.resource(resource)
+    return reader.content()
 
 
 class _Progress:

@@ -33,8 +33,20 @@ class Pipe:
         self._descriptor = descriptor
         self._on_data = on_data
         self.ended: asyncio.Future[None] = self._loop.create_future()
+        self._is_paused = False
         os.set_blocking(descriptor, False)
         self._loop.add_reader(descriptor, self._on_readable)
+
+    def pause(self) -> None:
+        """Read no more until `resume`, so that the writer waits."""
+        if not self._is_paused and not self.ended.done():
+            self._is_paused = True
+            self._loop.remove_reader(self._descriptor)
+
+    def resume(self) -> None:
+        if self._is_paused and not self.ended.done():
+            self._is_paused = False
+            self._loop.add_reader(self._descriptor, self._on_readable)
 
     def read_available(self, chunks: int = 256) -> None:
         """Deliver the current content of the pipe without waiting for more."""

@@ -1,0 +1,93 @@
+"""Servers whose messages are too large, too many or odd: an error of theirs, in little memory; the next call works."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from errand.engine.core.foreign_json import TOO_DEEP, JsonBounds, UnreadableJson, decode_bounded, decode_foreign
+from errand.protocol.base import JsonValue
+
+_REPOSITORY = Path(__file__).parents[4]
+_MAX_GROWTH_MB = 100
+
+
+class Outcome(msgspec.Struct):
+    """What the process of the client saw."""
+
+    hostile: str
+    after: str
+    growth_mb: float
+
+
+async def outcome_of(folder: Path, transport: str, kind: str) -> Outcome:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.support.mcp_hostile_client", str(folder), transport, kind),
+        cwd=_REPOSITORY,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate()
+    return msgspec.json.decode(output, type=Outcome)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "json", "sse"])
+@pytest.mark.parametrize("kind", ["lists", "values", "members", "text"])
+async def test_an_answer_beyond_the_bounds_fails_its_call_alone(tmp_path: Path, transport: str, kind: str) -> None:
+    outcome = await outcome_of(tmp_path, transport, kind)
+    assert outcome.hostile.startswith("error: It") and "more than" in outcome.hostile
+    assert outcome.after == "hello" and outcome.growth_mb < _MAX_GROWTH_MB
+
+
+@pytest.mark.parametrize("transport", ["stdio", "sse"])
+@pytest.mark.parametrize("kind", ["digits", "unasked"])
+async def test_a_bad_message_does_not_cost_the_rest_of_what_was_read(tmp_path: Path, transport: str, kind: str) -> None:
+    outcome = await outcome_of(tmp_path, transport, kind)
+    assert (outcome.hostile, outcome.after) == ("hello", "hello") and outcome.growth_mb < _MAX_GROWTH_MB
+
+
+@pytest.mark.parametrize("kind", ["schemas", "pages"])
+async def test_large_lists_of_tools_take_little_memory_and_leave_the_tools(tmp_path: Path, kind: str) -> None:
+    outcome = await outcome_of(tmp_path, "stdio", kind)
+    assert (outcome.hostile, outcome.after) == ("hello", "hello") and outcome.growth_mb < _MAX_GROWTH_MB
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
+        (b'{"a": NaN, "b": -Infinity}', {"a": None, "b": None}),
+        (b'{"a": "1\n2\x01"}', {"a": "1\n2\x01"}),
+        (b'{"a": "\xff"}', {"a": "\ufffd"}),
+        (b'{"a": "\\ud83d"}', {"a": "?"}),
+        (b'{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
+        (b'{"a": 1' + b"0" * 30 + b"}", {"a": 1e30}),
+        (b'{"a": ' + b"9" * 400 + b"}", {"a": "9" * 400}),
+        (b'{"a": ' + b"9" * 5_000 + b"}", {"a": "9" * 5_000}),
+        (b'{"a": 1e400}', {"a": None}),
+        (b"[" * 3 + b"[[1],2]" + b"]" * 3, [[[[TOO_DEEP, 2]]]]),
+        (b'[[[[{"a": "]}"}, "[[[["]]]]', [[[[TOO_DEEP, "[[[["]]]]),
+    ],
+)
+def test_what_programs_write_in_error_is_read(text: bytes, value: JsonValue) -> None:
+    decoded = decode_bounded(text, JsonBounds(max_depth=4))
+    assert decoded == value
+    msgspec.json.encode(decoded)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"Listening", b'{"a": 1', b'{"a"}', b"[" * 100, b"]" * 100, b"[]" * 100, b'"' * 9]
+)
+async def test_what_is_not_json_is_refused(text: bytes) -> None:
+    with pytest.raises(UnreadableJson):
+        await decode_foreign(text)
+
+
+async def test_bounds_hold_for_short_and_long_texts() -> None:
+    numbers = msgspec.json.encode(list(range(1_000)))
+    for bounds in (JsonBounds(max_values=900), JsonBounds(max_bytes=1_000)):
+        for text in (numbers, numbers + b" " * 100_000):
+            with pytest.raises(UnreadableJson, match="it has"):
+                await decode_foreign(text, bounds)
+    assert await decode_foreign(msgspec.json.encode([",[{" * 1_000] * 100), JsonBounds(max_values=200))
