@@ -5,7 +5,7 @@ from dataclasses import replace
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.run.task_context import TaskTools
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.messages import TASK_COMPLETE, UNREADABLE_CALL, AssistantContent, Text, ToolCall
+from errand.engine.core.messages import TASK_COMPLETE, UNREADABLE_CALL, AssistantContent, Text, ToolCall, UserContent
 from errand.engine.models.base import ModelRequest, ReplyEnd
 from errand.engine.tools.base import GuardedTool, ToolError, ToolResult
 from errand.engine.tools.call_names import meanings, names_text
@@ -31,7 +31,7 @@ class CallRepair(Feature):
     async def complete_result(self, call: ToolCall, result: ToolResult) -> ToolResult:
         """Name the tools if the call's tool is unknown, else the arguments that its tool does not know."""
         remark = self._remark(call)
-        return replace(result, content=(*result.content, Text(f"\n\n{remark}"))) if remark else result
+        return replace(result, content=_with_text(result.content, f"\n\n{remark}")) if remark else result
 
     def _named(self, block: AssistantContent) -> AssistantContent:
         if not isinstance(block, ToolCall) or block.name == UNREADABLE_CALL:
@@ -54,6 +54,14 @@ class CallRepair(Feature):
         tool = next(tool for tool in self._tools.all if tool.name == call.name)
         unknown = list(dict.fromkeys(_unknown_arguments(_prepared(tool, call.arguments), tool.parameters)))
         return _unknown_text(tool, unknown) if unknown else ""
+
+
+def _with_text(content: tuple[UserContent, ...], text: str) -> tuple[UserContent, ...]:
+    match content:
+        case (*before, Text(text=last)):
+            return (*before, Text(last + text))
+        case _:
+            return (*content, Text(text))
 
 
 def _unknown_text(tool: GuardedTool, unknown: list[str]) -> str:
