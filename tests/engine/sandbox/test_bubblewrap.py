@@ -11,7 +11,7 @@ import pytest
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.sandbox.launch import CommandSandbox
-from errand.engine.sandbox.profile import DeniedFolders, sockets_below
+from errand.engine.sandbox.profile import DeniedFolders
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.processes import termination
 from errand.protocol.base import JsonObject
@@ -228,7 +228,6 @@ async def test_sockets_of_services_cannot_be_reached(sandboxed: ToolContext, tmp
     with socket.socket(socket.AF_UNIX) as service:
         service.bind(str(place / "s"))
         service.listen()
-        assert sockets_below(tmp_path / "home" / ".docker") == [place / "s"]
         connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{place}/s')"
         said = await run_shell(sandboxed, f'python3 -c "{connect}" && echo reached')
     assert "reached" not in said and "FileNotFoundError" in said

@@ -5,11 +5,12 @@ Linux only. https://github.com/containers/bubblewrap
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from errand.engine.sandbox import unix_sockets
 from errand.engine.sandbox.profile import SandboxProfile
 from errand.engine.sandbox.protected_files import PinnedPath
 
@@ -20,8 +21,8 @@ _PROBE_S = 5.0
 # As process 1 `true` leaves no process of bubblewrap behind, which nobody would reap.
 _PROBED = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net", "--as-pid-1")
 _LIMITS = ("--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL")
-# Folders of /proc with settings of the whole machine. As root bubblewrap 0.8 leaves most of them open to changes.
-_MACHINE_SETTINGS = frozenset(("sys", "irq", "bus", "fs", "acpi", "scsi", "driver", "pressure", "asound"))
+# Folders of /proc that bubblewrap mounts read-only itself.
+_READ_ONLY_IN_PROC = frozenset(("irq", "bus"))
 # It lists the keys of the kernel's keyring.
 _KEYS = Path("/proc/keys")
 # The only way out of it is the engine's proxy.
@@ -69,6 +70,7 @@ def bubblewrapped(
     folder: Path,
     profile: SandboxProfile,
     pinned: list[PinnedPath],
+    environment: Mapping[str, str],
     joining: Joining | None,
     call_filter: int | None,
     *,
@@ -76,13 +78,16 @@ def bubblewrapped(
 ) -> list[str]:
     """The command line that runs `arguments` in `folder` within the profile. Call it in a thread.
 
-    The process needs the descriptors of `pinned` and that of the `call_filter`, which bubblewrap closes.
-    `by_descriptor`: mount these open files, not what is at their paths. It gets a network of its own if it is not
-    `joining` one.
+    The `environment` may name sockets of services. The process needs the descriptors of `pinned` and that of the
+    `call_filter`, which bubblewrap closes. `by_descriptor`: mount these open files, not what is at their paths. It gets
+    a network of its own if it is not `joining` one.
     """
-    closed, unchanged = profile.closed(), profile.unchanged()
+    closed, unchanged, writable = profile.closed(), profile.unchanged(), profile.writable()
     hidden = tuple(dict.fromkeys((*profile.hidden(), *closed)))
     folders = tuple(path for path in hidden if path.is_dir())
+    for path in unix_sockets.services((*writable, profile.output_dir), folders, profile.homes, environment):
+        hidden = (*hidden, path)
+        folders = (*folders, path) if path.is_dir() else folders
     denied = (*unchanged, *closed)
     temporary = str(profile.temporary)
     mounts = [
@@ -94,8 +99,9 @@ def bubblewrapped(
         (Path("/tmp"), ["--bind", temporary]),
         (Path("/var/tmp"), ["--bind", temporary]),
         *((path, ["--tmpfs"] if path in folders else ["--ro-bind", "/dev/null"]) for path in hidden),
-        *((path, ["--bind", str(path)]) for path in profile.writable()),
+        *((path, ["--bind", str(path)]) for path in writable),
         *((path, ["--ro-bind", str(path)]) for path in profile.readable()),
+        *((path, ["--symlink", target]) for path, target in profile.links().items()),
         *((one.path, _mount(one, by_descriptor)) for one in pinned if not any(map(one.path.is_relative_to, denied))),
         *((path, ["--ro-bind", str(path)]) for path in unchanged),
     ]
@@ -111,16 +117,23 @@ def bubblewrapped(
 
 @cache
 def _settings_of_the_machine() -> tuple[Path, ...]:
-    """What root can change in /proc though it belongs to no process. Nobody else can."""
+    """What root can change in /proc though it belongs to no process. Nobody else can.
+
+    bubblewrap 0.8 leaves out what `access` takes for closed, as the folder /proc/sys, whose files are open.
+    """
     if os.geteuid() != 0:
         return ()
     with os.scandir("/proc") as entries:
-        return tuple(
-            Path(entry.path)
-            for entry in entries
-            if entry.name in _MACHINE_SETTINGS
-            or (entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mode & 0o222)
-        )
+        names = {entry.name for entry in entries if not (entry.name.isdecimal() or entry.is_symlink())}
+    return tuple(path for name in names - _READ_ONLY_IN_PROC if _is_open_to_root(path := Path("/proc", name)))
+
+
+def _is_open_to_root(path: Path) -> bool:
+    """True for a file that its owner may write, and for a folder that has one."""
+    if not path.is_dir():
+        return bool(os.lstat(path).st_mode & 0o222)
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    return any(os.lstat(file).st_mode & 0o222 for file in files)
 
 
 def _mount(one: PinnedPath, by_descriptor: bool) -> list[str]:

@@ -105,6 +105,7 @@ class CommandSandbox:
             folder,
             profile,
             files,
+            environment,
             joining,
             call_filter,
             by_descriptor=sandbox.binds_descriptors,

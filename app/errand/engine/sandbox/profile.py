@@ -1,7 +1,6 @@
 """What the commands of a task may reach."""
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from errand.engine.core.file_names import SECRETS_AT_HOME, is_secret_name
 from errand.paths import USER_SKILLS
 from errand.protocol.engine import SandboxMode
 
-# Keys of the system, sockets of services that start programs outside the sandbox, and boot files.
+# Keys of the system, what runs (sockets of services, their secrets), and boot files.
+_RUN = Path("/run")
 _OF_THE_SYSTEM = (
     "/boot",
     "/etc/shadow",
@@ -19,19 +19,34 @@ _OF_THE_SYSTEM = (
     "/etc/gshadow",
     "/etc/gshadow-",
     "/etc/ssl/private",
-    "/run/user",
-    "/run/dbus",
-    "/run/docker.sock",
-    "/run/containerd",
-    "/run/podman",
-    "/run/systemd/private",
-    "/run/tmux",
-    "/run/screen",
+    str(_RUN),
 )
-# Of services that run programs for whoever connects.
+# Below it: the system itself on NixOS and Guix, names of hosts, disks of the person, what is plugged in.
+_OPEN_IN_RUN = (
+    "current-system",
+    "booted-system",
+    "opengl-driver",
+    "opengl-driver-32",
+    "systemd/resolve/resolv.conf",
+    "systemd/resolve/stub-resolv.conf",
+    "NetworkManager/resolv.conf",
+    "resolvconf/resolv.conf",
+    "media",
+    "udev/data",
+    "utmp",
+    ".containerenv",
+)
+# Where services bind sockets, also later.
 _SOCKETS = ("/var/snap/lxd/common/lxd/unix.socket", "/var/lib/lxd/unix.socket", "/var/lib/incus/unix.socket")
-_SOCKETS_AT_HOME = (".docker/run", ".docker/desktop", ".colima", ".rd")
-_RUN, _DEEPEST, _MOST_ENTRIES = Path("/run"), 3, 2_000
+_SOCKETS_AT_HOME = (
+    ".docker/run",
+    ".docker/desktop",
+    ".colima",
+    ".rd",
+    ".lima",
+    ".orbstack/run",
+    ".local/share/containers/podman/machine",
+)
 # Their caches lie in the home directory, which a sandboxed command cannot write.
 _CACHES = {
     "XDG_CACHE_HOME": "",
@@ -86,7 +101,7 @@ class SandboxProfile:
     def hidden(self) -> tuple[Path, ...]:
         """What looks empty: the app's own data, keys and sessions, sockets of services, and what the person denied."""
         secrets = (path for home in dict.fromkeys(self.homes) for path in _secrets(home))
-        candidates = (self.private, *secrets, *_OF_THE_SYSTEM, *_SOCKETS, *sockets_below(_RUN), *self.closed())
+        candidates = (self.private, *secrets, *_OF_THE_SYSTEM, *_SOCKETS, *self.closed())
         return tuple(_outermost(real for path in candidates if (real := _existing(path)) is not None))
 
     def writable(self) -> tuple[Path, ...]:
@@ -94,7 +109,12 @@ class SandboxProfile:
         granted = [real for path in self.granted if (real := _existing(path)) is not None]
         hidden = self.hidden() if granted else ()
         # A link may have been put where the person meant a folder.
-        return (*own, *(real for real in granted if not any(_overlap(real, one) for one in hidden)))
+        opened = (real for real in granted if not any(_overlap(real, one) for one in hidden) or self._is_service(real))
+        return (*own, *opened)
+
+    def _is_service(self, path: Path) -> bool:
+        """True for a socket in /run, which is hidden as a whole: the person opened this one."""
+        return path.is_socket() and path.is_relative_to(_RUN)
 
     def closed(self) -> tuple[Path, ...]:
         """What the person denied, which looks empty also inside the workspace."""
@@ -111,7 +131,12 @@ class SandboxProfile:
         shut = (self.private, *self.closed())
         skills = [real for path in self._skills() if (real := _existing(path)) is not None]
         open_skills = [real for real in skills if not any(real.is_relative_to(one) for one in shut)]
-        return (*(real for path in (self.output_dir,) if (real := _existing(path)) is not None), *open_skills)
+        own = (self.output_dir, *(path for path in _existing_in_run() if not os.path.islink(path)))
+        return (*(real for path in own if (real := _existing(path)) is not None), *open_skills)
+
+    def links(self) -> dict[Path, str]:
+        """What links that can be read lead to, although they lie in something hidden."""
+        return {Path(path): os.readlink(path) for path in _existing_in_run() if os.path.islink(path)}
 
     def _skills(self) -> tuple[Path, ...]:
         return tuple(home / place for home in dict.fromkeys(self.homes) for place in USER_SKILLS)
@@ -130,21 +155,8 @@ def _secrets(home: Path) -> list[str]:
     return [os.path.join(home, name) for name in names]
 
 
-def sockets_below(folder: Path) -> list[Path]:
-    """Sockets of services: whoever reads the file system may connect, also where nothing can be written."""
-    found: list[Path] = []
-    rest, count = [(str(folder), 1)], 0
-    for one, depth in rest:
-        with suppress(OSError), os.scandir(one) as entries:
-            for entry in entries:
-                count += 1
-                if count > _MOST_ENTRIES:
-                    return found
-                if entry.is_dir(follow_symlinks=False):
-                    rest += [(entry.path, depth + 1)] if depth < _DEEPEST else []
-                elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
-                    found.append(Path(entry.path))
-    return found
+def _existing_in_run() -> list[str]:
+    return [path for name in _OPEN_IN_RUN if os.path.lexists(path := f"{_RUN}/{name}")]
 
 
 def _existing(path: str | Path) -> Path | None:
