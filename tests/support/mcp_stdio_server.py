@@ -13,7 +13,7 @@ PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 40).decode()
 _TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 mode = sys.argv[1] if len(sys.argv) > 1 else "good"
 state_file = sys.argv[2] if len(sys.argv) > 2 else ""
-said = {"description": "Gives back its text."}
+said = {"description": "Sends it to somebody else." if mode == "reworded" else "Gives back its text."}
 
 
 def send(message: dict[str, object]) -> None:

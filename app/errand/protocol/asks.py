@@ -35,7 +35,8 @@ class GrantedCall(Wire, frozen=True, kw_only=True):
     - `folder`: `operation` on everything in the folder and below: `edit`, or for denials `read` (and write), `write`.
     - `host`: addresses of this host: a name, `*.name` for the names below it, or either with `:port`.
     - `service`: the tool `server/tool` of another program; `server/*` is each tool of that server. With `content`, a
-      fingerprint of a call's arguments, it is this call alone.
+      fingerprint of a call's arguments, it is this call alone. `fingerprints` are those of the tools that an allowance
+      covers, as their server described them; an allowance without them gets those of its first use.
     - the operation `code` alone: any code that this tool runs in the sandbox; with `content`, this code.
     - none of these: each call of the tool, for denials only.
     """
@@ -49,6 +50,7 @@ class GrantedCall(Wire, frozen=True, kw_only=True):
     content: str | None = None
     host: str | None = None
     service: str | None = None
+    fingerprints: tuple[str, ...] = ()
 
 
 class Grant(Wire, frozen=True, kw_only=True):

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from errand.engine.permissions.addresses import DEFAULT_ALLOWED, AddressRules, judge_address
-from errand.engine.permissions.call_rules import allows_call, denies_call
+from errand.engine.permissions.call_rules import allows_call, bound_call, denies_call
 from errand.engine.permissions.network import own_port
 from errand.engine.permissions.verdict import Finding, ask, deny
 from errand.engine.tools.base import Access
@@ -28,6 +30,7 @@ def judge_call(
         return _judge_address(access.address, tuple(granted), tuple(denied), private)
     if access.is_changed:
         return ask("tool", "what its server says about this tool has changed, so that rules do not hold", "high"), ()
+    granted = tuple(granted)
     used = tuple(call for call in granted if allows_call(call, access))
     if used:
         return Finding("allow", "grant", "you allowed this before"), used
@@ -36,6 +39,9 @@ def judge_call(
         what = "what is typed may run as a command" if access.language == TYPED else f"it runs {access.language} code"
         return ask("tool", f"{what} {bounds}", "medium" if access.operation else "high"), ()
     server, _, tool = access.service.partition("/")
+    if any(allows_call(msgspec.structs.replace(call, fingerprints=()), access) for call in granted):
+        reason = f"the server {server} has added {tool}, or describes it otherwise, since you allowed it"
+        return ask("tool", reason, "high"), ()
     return ask("tool", f"the server {server} is another program: what its tool {tool} does cannot be checked"), ()
 
 
@@ -43,7 +49,8 @@ def grantable_call(access: Access) -> GrantedCall | None:
     """This very call, as a grant; an address has none, since its host is granted."""
     if not access.operation or access.address:
         return None
-    return GrantedCall(operation=access.operation, service=access.service or None, content=access.content)
+    call = GrantedCall(operation=access.operation, service=access.service or None, content=access.content)
+    return bound_call(call, access)
 
 
 def _judge_address(

@@ -2,6 +2,8 @@
 
 import re
 
+import msgspec
+
 from errand.engine.permissions.addresses import Malformed, host_of, parse_address
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall
@@ -51,13 +53,37 @@ def allows_call(call: GrantedCall, access: Access) -> bool:
     if access.service and call.service is not None:
         server = access.service.partition("/")[0]
         is_named = call.service in (access.service, f"{server}/{ANY_TOOL}")
-        return is_named and call.content in (None, access.content)
+        return is_named and call.content in (None, access.content) and _is_as_then(call, access)
     is_code = bool(access.code) and access.operation == call.operation == CODE
     return is_code and call in (GrantedCall(operation=CODE), GrantedCall(operation=CODE, content=access.content))
 
 
+def _is_as_then(call: GrantedCall, access: Access) -> bool:
+    """True if the program describes the tool as when it was allowed. Recorded calls have no basis."""
+    return not call.fingerprints or not access.basis or access.basis in call.fingerprints
+
+
+def bound_call(call: GrantedCall, access: Access) -> GrantedCall:
+    """The allowance with what the program says now about the tools that it covers, if it has none of that yet."""
+    if call.service is None or call.fingerprints:
+        return call
+    is_any = call.service.endswith(f"/{ANY_TOOL}")
+    present = access.service_tools if is_any else (access.basis,) if access.basis else ()
+    return msgspec.structs.replace(call, fingerprints=present)
+
+
+def rebound_call(call: GrantedCall, service: str, basis: str) -> GrantedCall:
+    """The allowance with one more tool, whose change a person has accepted; as it is if it does not name that tool."""
+    server, _, tool = service.partition("/")
+    if not call.fingerprints or call.service not in (service, f"{server}/{ANY_TOOL}") or basis in call.fingerprints:
+        return call
+    is_among = any(fingerprint.rpartition(":")[0] == tool for fingerprint in call.fingerprints)
+    return msgspec.structs.replace(call, fingerprints=(*call.fingerprints, basis)) if is_among else call
+
+
 def denies_call(call: GrantedCall, access: Access) -> bool:
     """Like `allows_call`; a denial of code also covers code outside the sandbox and on a page."""
+    call = msgspec.structs.replace(call, fingerprints=())
     if access.code and call.operation == CODE and call.service is None:
         return call.content in (None, access.content)
     return allows_call(call, access)

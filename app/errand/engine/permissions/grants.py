@@ -4,7 +4,15 @@ import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from errand.engine.permissions.call_rules import ANY_TOOL, call_problem, holds_for_every_tool, is_about_calls
+import msgspec
+
+from errand.engine.permissions.call_rules import (
+    ANY_TOOL,
+    call_problem,
+    holds_for_every_tool,
+    is_about_calls,
+    rebound_call,
+)
 from errand.engine.permissions.command_rules import can_be_prefix, is_one_command, prefix_problem
 from errand.engine.tools.base import Access
 from errand.protocol.asks import Grant, GrantDecision, GrantDraft, GrantedCall
@@ -67,6 +75,12 @@ class Grants:
             and not is_expired(grant, now)
         )
 
+    def accepting(self, service: str, basis: str) -> tuple[Grant, ...]:
+        """The grants for a tool of another program with its change accepted, for the caller to store."""
+        calls = [(grant, grant.call) for grant in self._by_id.values() if grant.call is not None]
+        rebound = [(grant, call, rebound_call(call, service, basis)) for grant, call in calls]
+        return tuple(msgspec.structs.replace(grant, call=now) for grant, call, now in rebound if now != call)
+
     def granted(self, tool: str, conversation_id: str, workspace: str) -> frozenset[GrantedCall]:
         """What is allowed, for `policy.decide`."""
         grants = self.matching(tool, conversation_id, workspace)
@@ -117,7 +131,9 @@ def describe(call: GrantedCall) -> str:
         return f"addresses of {call.host}"
     if call.service is not None:
         server, _, tool = call.service.partition("/")
-        named = f"any tool of the server {server}" if tool == ANY_TOOL else f"the tool {call.service}"
+        named = f"the tool {call.service}"
+        if tool == ANY_TOOL:
+            named = f"any tool of the server {server}" + (", as they were then" if call.fingerprints else "")
         return named + (", with the arguments that were shown" if call.content is not None else "")
     if call.operation == "code":
         return "the code that was shown" if call.content is not None else "any code, in the sandbox"

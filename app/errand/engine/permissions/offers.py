@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from errand.engine.permissions.addresses import host_of, is_by_number
 from errand.engine.permissions.call_policy import is_of_call
-from errand.engine.permissions.call_rules import ANY_TOOL, CODE
+from errand.engine.permissions.call_rules import ANY_TOOL, CODE, bound_call
 from errand.engine.permissions.command_rules import inner_words
 from errand.engine.permissions.policy import Decision
 from errand.engine.permissions.programs.prefixes import other_call, other_command, proposed_prefix
@@ -130,17 +130,17 @@ def _of_call(access: Access, decision: Decision) -> Iterator[GrantOffer]:
         server, _, tool = access.service.partition("/")
         yield GrantOffer(
             kind="tool",
-            calls=(GrantedCall(operation=access.operation, service=access.service),),
+            calls=(bound_call(GrantedCall(operation=access.operation, service=access.service), access),),
             scopes=(*_HERE, "user"),
-            covers=f"Any call of {tool} of the server {server}, whatever its arguments.",
+            covers=f"Any call of {tool} of the server {server}, whatever its arguments, until the server changes it.",
             not_covered=f"any other tool of {server}",
         )
         yield GrantOffer(
             kind="server",
-            calls=(GrantedCall(operation=access.operation, service=f"{server}/{ANY_TOOL}"),),
+            calls=(bound_call(GrantedCall(operation=access.operation, service=f"{server}/{ANY_TOOL}"), access),),
             scopes=(*_HERE, "user"),
-            covers=f"Any call of any tool of the server {server}.",
-            not_covered="tools of other servers",
+            covers=f"Any call of the tools that the server {server} has now, until it changes them.",
+            not_covered=f"tools that {server} adds later, tools of other servers",
         )
     if access.code and not access.address:
         yield GrantOffer(

@@ -106,8 +106,9 @@ class Access:
     A call of another kind sets one of these: `address` is the URL that it opens or, with a higher tier than `read`, the
     page that it acts on; `code` is source code that it runs in the sandbox or, with an `address`, in that page, in
     `language`; `service` is `server/tool`, a tool of another program; `is_changed` if that program describes it
-    otherwise than when a person last saw it, so that no rule allows it. Without a sandbox, code has no `operation`, so
-    that no rule can allow it.
+    otherwise than when a person last saw it, so that no rule allows it. Its `basis` is a fingerprint of the
+    tool, `service_tools` are those of all tools that the program has now. Without a sandbox, code has no `operation`,
+    so that no rule can allow it.
 
     The policy sets the next three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
     the system and then `program_folders`, and `argv` if it is one program that needs no shell. `network` is
@@ -130,6 +131,7 @@ class Access:
     language: str = ""
     service: str = ""
     is_changed: bool = False
+    service_tools: tuple[str, ...] = ()
     only_looks: bool = False
     argv: tuple[str, ...] = ()
     network: CommandNetwork = "none"

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from errand.engine.agent.tasks.grant_rules import made_grants
 from errand.engine.core.errors import Conflict
 from errand.engine.core.settings import McpServer
 from errand.protocol.agents import Personality
-from errand.protocol.asks import AskAnswerParams
-from errand.protocol.events import McpUpdate, PersonalityUpdate
+from errand.protocol.asks import AskAnswerParams, GrantDraft, GrantedCall, Remember
+from errand.protocol.events import GrantUpdate, McpUpdate, PersonalityUpdate
 from errand.protocol.servers import McpTrustParams
 from errand.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
@@ -31,12 +32,14 @@ def offered(engine: EngineParts, request: int = 0) -> list[str]:
     return engine.model.requests[request].offered
 
 
-async def answered(engine: EngineParts, task: Task, *, allow: bool = True, kind: str = "") -> None:
+async def answered(
+    engine: EngineParts, task: Task, *, allow: bool = True, kind: str = "", remember: Remember = "conversation"
+) -> None:
     ask = await engine.watcher.ask(task.id)
     assert ask.approval is not None
     kinds: list[str] = [one.kind for one in ask.approval.offers]
     offer = kinds.index(kind) if kind else 0
-    params = AskAnswerParams(ask_id=ask.id, allow=allow, remember="conversation" if kind else "once", offer=offer)
+    params = AskAnswerParams(ask_id=ask.id, allow=allow, remember=remember if kind else "once", offer=offer)
     await engine.services.asks.answer(params, "me")
 
 
@@ -68,6 +71,66 @@ async def test_a_tool_whose_description_changed_is_asked_about_in_spite_of_rules
         assert "Sends everything to somebody else." in ask.approval.preview
         await answered(engine, task)
         await engine.watcher.end(task.id)  # the rule holds for `three`, since the person has seen the change
+
+
+@pytest.mark.parametrize("kind", ["tool", "server"])
+async def test_a_rule_does_not_hold_for_a_tool_with_another_text_when_what_was_seen_is_lost(
+    tmp_path: Path, kind: str
+) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[says("one"), DONE])) as engine:
+        has(engine, stored())
+        task = await engine.start(approve="ask")
+        await answered(engine, task, kind=kind, remember="user")
+        await engine.watcher.end(task.id)
+    (tmp_path / "data" / "mcp.json").unlink()
+    async with engine_parts(tmp_path, ModelServer(turns=[says("two"), DONE])) as engine:
+        has(engine, stored("test", "reworded"))
+        again = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(again.id)
+        assert ask.approval is not None and "describes it otherwise" in ask.approval.rule
+        await answered(engine, again)
+        await engine.watcher.end(again.id)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+async def test_a_rule_for_a_server_covers_the_tools_that_it_had_and_none_that_come_later(
+    tmp_path: Path, is_written: bool
+) -> None:
+    turns = [says("one"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        has(engine, stored())
+        if is_written:
+            rule = GrantDraft(decision="allow", call=GrantedCall(service="test/*"), scope="user")
+            for grant in await made_grants((rule,), "me", engine.services.grants, engine.services.database):
+                engine.services.grants.add(grant)
+                engine.services.log.publish(GrantUpdate(grant=grant))
+        task = await engine.start(approve="ask")
+        if not is_written:
+            await answered(engine, task, kind="server", remember="user")
+        await engine.watcher.end(task.id)
+    later = Reply(calls=(Call("test__second", {}),))
+    async with engine_parts(tmp_path, ModelServer(turns=[says("two"), later, DONE])) as engine:
+        has(engine, stored("test", "pages"))
+        again = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(again.id)
+        assert ask.text == "Call second of the server test"
+        await answered(engine, again)
+        await engine.watcher.end(again.id)
+
+
+async def test_an_accepted_change_makes_the_rule_hold_again(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[says("one"), DONE])) as engine:
+        has(engine, stored())
+        task = await engine.start(approve="ask")
+        await answered(engine, task, kind="tool", remember="user")
+        await engine.watcher.end(task.id)
+    async with engine_parts(tmp_path, ModelServer(turns=[says("two"), says("three"), DONE])) as engine:
+        has(engine, stored("test", "reworded"))
+        again = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(again.id)
+        assert ask.approval is not None and "has changed" in ask.approval.rule
+        await answered(engine, again)
+        await engine.watcher.end(again.id)
 
 
 async def test_a_server_of_the_workspace_starts_only_when_a_person_trusts_exactly_it(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from errand.engine.core.errors import FolderNotAnswering
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, ToolCall
 from errand.engine.core.workspace_threads import in_workspace
-from errand.engine.permissions.call_rules import holds_for_every_tool
+from errand.engine.permissions.call_rules import bound_call, holds_for_every_tool
 from errand.engine.permissions.explain import explanation
 from errand.engine.permissions.grants import Grants, describe
 from errand.engine.permissions.network import needs_network
@@ -81,7 +81,7 @@ class Approvals(Feature):
         while True:
             match decision.verdict:
                 case "allow":
-                    self._note_use(call.name, decision.used)
+                    self._note_use(call.name, decision.used, access)
                     looks, folders = decision.only_looks, decision.program_folders
                     network = self._network(access, by_person=bool(decision.used))
                     return replace(
@@ -111,7 +111,9 @@ class Approvals(Feature):
                 return _denied(decision)
             if decision.verdict == "ask" and settled.settled_by != "person":
                 continue  # the rule or the mode that allowed it was taken back
-            self._note_use(call.name, decision.used)
+            self._note_use(call.name, decision.used, access)
+            if access.is_changed and settled.settled_by == "person":
+                self._accept_change(access)
             self._remember(settled, call.name, offers)
             by_person = settled.settled_by == "person" or bool(decision.used)
             is_changed = access.is_changed and settled.settled_by != "person"
@@ -232,17 +234,26 @@ class Approvals(Feature):
                 expires_at=now + timedelta(seconds=ask.expires_s) if ask.expires_s is not None else None,
                 owner=ask.owner,
             )
-            self._grants.add(grant)
-            self._context.log.publish(GrantUpdate(grant=grant))
+            self._publish(grant)
 
-    def _note_use(self, tool: str, used: tuple[GrantedCall, ...]) -> None:
-        """Record when a grant was last used, at most once a minute."""
+    def _note_use(self, tool: str, used: tuple[GrantedCall, ...], access: Access) -> None:
+        """Record when a grant was last used, at most once a minute, and bind it to the tools of its first use."""
         task, now = self._state.task, datetime.now(UTC)
         for grant in self._grants.matching(tool, task.conversation_id, task.workspace) if used else ():
-            if grant.call in used and (grant.last_used_at is None or now - grant.last_used_at >= _USE_NOTED_EVERY):
-                noted = msgspec.structs.replace(grant, last_used_at=now)
-                self._grants.add(noted)
-                self._context.log.publish(GrantUpdate(grant=noted))
+            if grant.call is None or grant.call not in used:
+                continue
+            call = bound_call(grant.call, access)
+            if call != grant.call or grant.last_used_at is None or now - grant.last_used_at >= _USE_NOTED_EVERY:
+                self._publish(msgspec.structs.replace(grant, call=call, exact=describe(call), last_used_at=now))
+
+    def _accept_change(self, access: Access) -> None:
+        """A person saw what the tool says now: the grants for it hold again."""
+        for grant in self._grants.accepting(access.service, access.basis):
+            self._publish(grant)
+
+    def _publish(self, grant: Grant) -> None:
+        self._grants.add(grant)
+        self._context.log.publish(GrantUpdate(grant=grant))
 
 
 def _denied(decision: Decision) -> ToolRefusal:

@@ -12,7 +12,7 @@ from errand.engine.server.session import ClientSession
 from errand.engine.tools.registry import NAMES, SERVER_PREFIX, SERVICES, TIERS, TOOLS, is_tool_name, uses_tool
 from errand.protocol.agents import Personality
 from errand.protocol.base import EmptyResult
-from errand.protocol.events import PersonalityUpdate
+from errand.protocol.events import GrantUpdate, PersonalityUpdate
 from errand.protocol.servers import (
     MCP_ACCEPT_TOOL,
     MCP_CANCEL_LOGIN,
@@ -124,7 +124,12 @@ async def prompt(services: Services, session: ClientSession, params: McpPromptPa
 
 
 async def accept_tool(services: Services, session: ClientSession, params: McpAcceptParams) -> McpServerResult:
-    return McpServerResult(server=await services.mcp.accept_tool(params))
+    """Grants that were given for the tool hold again."""
+    accepted = await services.mcp.accept_tool(params)
+    for grant in services.grants.accepting(accepted.service, accepted.identity):
+        services.grants.add(grant)
+        services.log.publish(GrantUpdate(grant=grant))
+    return McpServerResult(server=accepted.server)
 
 
 async def list_tools(services: Services, session: ClientSession, params: McpListParams) -> ToolListResult:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,15 @@ _MOST = 100
 _LONGEST_PROMPT = 200_000
 _MOST_LISTED = 500
 _PROMPTS_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedTool:
+    """A tool whose change a person accepted: its server, its name in rules and what rules are bound to."""
+
+    server: protocol.McpServer
+    service: str
+    identity: str
 
 
 class ServerAdministration:
@@ -189,7 +199,7 @@ class ServerAdministration:
             raise InvalidParams(f"{server.spec.name} refers to no variable {params.variable[:80]!r}. It has: {named}.")
         return await self._keys.set(key_name(server.spec, params.variable), params.value)
 
-    async def accept_tool(self, params: protocol.McpAcceptParams) -> protocol.McpServer:
+    async def accept_tool(self, params: protocol.McpAcceptParams) -> AcceptedTool:
         server = await self.find(params.name, params.workspace)
         tools = server.connection.tools.tools if server.connection is not None else ()
         tool = next((one for one in tools if params.tool in (one.name, one.own_name)), None)
@@ -197,7 +207,7 @@ class ServerAdministration:
             raise NotFound(f"{server.spec.name} has no tool {params.tool[:80]!r} now. Start it: errand mcp show.")
         self._pool.known.accept_tool(server.spec.id, tool)
         self._pool.changed(server)
-        return await self.info(server)
+        return AcceptedTool(await self.info(server), f"{server.spec.id}/{tool.own_name}", tool.identity)
 
     async def info(self, server: McpServer) -> protocol.McpServer:
         spec, connection, logins = server.spec, server.connection, self._pool.logins

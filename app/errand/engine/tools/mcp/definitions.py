@@ -42,6 +42,11 @@ class ServerTool:
     fingerprint: str
     read_only: bool = False
 
+    @property
+    def identity(self) -> str:
+        """Its own name with the fingerprint: what a rule for it is bound to."""
+        return f"{self.own_name}:{self.fingerprint}"
+
 
 @dataclass(frozen=True, slots=True)
 class ToolList:

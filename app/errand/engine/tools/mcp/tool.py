@@ -79,8 +79,9 @@ class McpTool:
             is_partial=len(preview) > _LONGEST_PREVIEW,
             operation=CALL,
             service=f"{server.id}/{tool.own_name}",
-            basis=tool.fingerprint,
+            basis=tool.identity,
             is_changed=is_changed,
+            service_tools=_identities(self._server),
         )
 
     def allow(self, call_id: str, access: Access) -> None:
@@ -151,7 +152,15 @@ class McpResources:
             return Access("free", "List the resources of servers")
         server = self._server(wanted.server)
         text = f"Read {wanted.uri[:500]} from the server {server.spec.name}"
-        return Access("run", text, operation=CALL, service=f"{server.spec.id}/{RESOURCES}", preview=wanted.uri)
+        return Access(
+            "run",
+            text,
+            operation=CALL,
+            service=f"{server.spec.id}/{RESOURCES}",
+            preview=wanted.uri,
+            basis=RESOURCES,
+            service_tools=_identities(server),
+        )
 
     def allow(self, call_id: str, access: Access) -> None:
         pass
@@ -218,6 +227,12 @@ class _Progress:
         share = f"{done:g} of {total:g}" if total is not None else f"{done:g}"
         line = f"{share}: {text[:2_000]}" if text else share
         self._on_update(text_result(line, line[:120]))
+
+
+def _identities(server: McpServer) -> tuple[str, ...]:
+    """What a rule for all tools of the server is bound to: those that it has now, and the reading of its resources."""
+    tools = server.connection.tools.tools if server.connection is not None else ()
+    return (*(tool.identity for tool in tools), RESOURCES) if tools else ()
 
 
 def _failure(error: EngineError, server: McpServer, cancel: CancelSignal) -> ToolError:
