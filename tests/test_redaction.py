@@ -2,6 +2,7 @@
 
 import json
 import time
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -25,12 +26,21 @@ FORMS: dict[str, Callable[[str], str]] = {
     "a page": lambda key: "".join(f"&#{ord(one)};" for one in key),
     "a page in hexadecimal": lambda key: "".join(f"&#x{ord(one):x};" for one in key),
 }
+# Forms of the key as a text, not of each of its characters.
+ENCODED: dict[str, Callable[[str], str]] = {
+    "base64": lambda key: b64encode(key.encode()).decode(),
+    "base64 for addresses": lambda key: urlsafe_b64encode(key.encode()).decode(),
+    "base64 in JSON": lambda key: b64encode(key.encode()).decode().replace("/", "\\/").replace("+", "\\u002b"),
+    "base64 in an address": lambda key: quote(b64encode(key.encode()).decode(), safe=""),
+    "hexadecimal digits": lambda key: key.encode().hex(),
+    "upper hexadecimal digits": lambda key: key.encode().hex().upper(),
+}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMS | ENCODED)
 def test_a_secret_is_found_in_every_form(form: str) -> None:
     redactor = Redactor("another-secret-0123", KEY)
-    written = FORMS[form](KEY)
+    written = (FORMS | ENCODED)[form](KEY)
     assert redactor.hide(f"before {written} after {written}") == f"before {REMOVED} after {REMOVED}"
     assert redactor.hide_bytes(b"\xff" + written.encode()) == b"\xff" + REMOVED.encode()
 
@@ -45,7 +55,7 @@ def test_a_secret_is_found_whichever_of_its_characters_are_escaped(form: str, es
 
 
 @given(
-    form=st.sampled_from(sorted(FORMS)),
+    form=st.sampled_from(sorted(FORMS | ENCODED)),
     around=st.tuples(st.text(alphabet="s k-\\%&u0a/", max_size=12), st.text(alphabet="s k-\\%&u0a/", max_size=12)),
     cuts=st.lists(st.integers(0, 300), max_size=12),
 )
@@ -53,13 +63,13 @@ def test_a_stream_gives_what_the_whole_gives_wherever_it_is_cut(
     form: str, around: tuple[str, str], cuts: list[int]
 ) -> None:
     redactor = Redactor(KEY, "s k-u0a/s k-u0a/")
-    whole = around[0] + FORMS[form](KEY) + around[1]
+    whole = around[0] + (FORMS | ENCODED)[form](KEY) + around[1]
     stream, at, told = RedactedStream(redactor), 0, ""
     for cut in sorted(cuts):
         told += stream.feed(whole[at:cut])
         at = max(at, cut)
     told += stream.feed(whole[at:]) + stream.finish()
-    assert KEY not in told and FORMS[form](KEY) not in told
+    assert KEY not in told and (FORMS | ENCODED)[form](KEY) not in told
     assert told.replace(REMOVED, "") in whole.replace(KEY, "") or REMOVED in told
 
 
@@ -70,6 +80,60 @@ def test_a_text_without_a_secret_comes_out_as_it_was(text: str, cuts: list[int])
         told += stream.feed(text[at:cut])
         at = max(at, cut)
     assert told + stream.feed(text[at:]) + stream.finish() == text
+
+
+_OF_OTHERS = ("ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7", "sk-proj-a1b2c3d4e5f6g7h8", "glpat-Ab3dEf6hIj9kLm2nOp5q")
+
+
+def _wrapped(text: str, width: int, ending: str = "\n") -> str:
+    return ending.join(text[at : at + width] for at in range(0, len(text), width))
+
+
+@pytest.mark.parametrize("key", [KEY, *_OF_OTHERS])
+@pytest.mark.parametrize("before", ["", "a", "ab", "user:", '{"auths": "' + "x" * 70])
+def test_a_key_within_an_encoded_text_is_found(key: str, before: str) -> None:
+    redactor = Redactor(KEY)
+    data = f'{before} {key}", "end": 1'.encode()
+    encoded = b64encode(data).decode()
+    for blob in (
+        encoded,
+        f"data:text/plain;base64,{encoded}",
+        _wrapped(encoded, 64),
+        _wrapped(encoded, 76, "\r\n"),
+        _wrapped(encoded, 40, "\\n"),
+        urlsafe_b64encode(data).decode().rstrip("="),
+        data.hex(),
+        _wrapped(data.hex(), 60),
+        data.hex(" "),
+        data.hex(" ", 2).upper(),
+    ):
+        text = f"before {blob} after"
+        hidden = redactor(text)
+        assert REMOVED in hidden and hidden.startswith("before ") and hidden.endswith(" after"), blob
+        digits = "".join(filter(str.isalnum, hidden.replace(REMOVED, "")))
+        assert key.encode().hex()[2:-2] not in digits.lower()
+        assert not any(b64encode(bytes(n) + key.encode()).decode()[4:-4].replace("/", "") in digits for n in range(3))
+
+
+def test_an_encoded_text_without_a_key_stays() -> None:
+    blob = b64encode(bytes(range(256)) * 40).decode()
+    text = "\n".join((blob, "0123456789abcdef" * 40, "app/errand/engine/memory/passages.py"))
+    assert Redactor(KEY)(text) == text
+
+
+@pytest.mark.parametrize("length", range(len(KEY) // 2, len(KEY)))
+def test_of_a_short_text_that_was_cut_within_a_secret_both_parts_go(length: int) -> None:
+    redactor = Redactor(KEY)
+    for ending in ("", "…", " [… 3 characters left out …]"):
+        assert redactor(f"It is {KEY[:length]}{ending}") == f"It is {REMOVED}{ending}"
+    assert redactor(f"… {KEY[-length:]} it is") == f"… {REMOVED} it is"
+
+
+@pytest.mark.parametrize("key", _OF_OTHERS)
+@pytest.mark.parametrize("ending", ["", "…", "...", " …", " [… 3 characters left out …]", '…"'])
+def test_the_beginning_of_a_key_that_was_cut_is_a_key(key: str, ending: str) -> None:
+    for length in range(key.rindex("-" if "-" in key else "_") + 6, len(key) + 1):
+        assert redact(f"It is {key[:length]}{ending}").rstrip(".") == f"It is {REMOVED}{ending}".rstrip("."), length
 
 
 def test_of_a_text_that_was_cut_within_a_secret_the_beginning_goes_too() -> None:
@@ -165,6 +229,10 @@ def test_a_key_is_found_wherever_it_stands_in_a_long_text(shown: str, line: str,
         "git@github.com:errand/errand.git, see https://docs.python.org/3.11/library/secrets.html",
         "token=$TOKEN password=${PASSWORD} secret=<your secret> key_file=/home/u/id1",
         "c4ca4238a0b923820dcc509a6f75849b",
+        "change npm_config",
+        "learn sk-learn",
+        "mend the gh_pages…",
+        "the server at http://localhost:8080",
     ],
 )
 def test_ordinary_text_is_left_as_it_is(text: str) -> None:
@@ -198,6 +266,7 @@ HOSTILE = (
     ),
     *("passwordpassword", "SG.aaaaaaaaaaaaaaaaaa.", '"', "'", "-----BEGIN ", "keykey", "authorization: ", "a_", "api_"),
     *("-eyJ", "eyJaaaaaaaaaa.eyJ-", "_sk-", "key: ", "-token ", "\N{KELVIN SIGN}ey="),
+    *("c2st", "c2stYTFiMmMzZDRlNWY2Zzdo\n", "736b2d", "73 6b 2d ", "a1B2c3D4…", "sk-a1b2...", "a" * 25 + "\\n", "…"),
 )
 
 

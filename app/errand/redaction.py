@@ -1,95 +1,28 @@
-"""Redacts keys in text: by the format of known kinds of keys, by their names, and by the values of the keys in use.
+"""Redacts keys in text: those in use by their values, all others by their format or their name (`key_formats.py`).
 
-Finds a value literally, and with characters escaped as in JSON, URLs and HTML (`\\/`, `\\u0073`, `%73`, `&#115;`).
+Finds a value literally, with characters escaped as in JSON, URLs and HTML (`\\/`, `\\u0073`, `%73`, `&#115;`), and
+in base64 and hexadecimal digits (`encoded_keys.py`).
 """
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
-REMOVED = "[key removed]"
+from errand.encoded_keys import encoded_forms, without_encoded_keys
+from errand.key_formats import KEY_FORMAT as KEY_FORMAT
+from errand.key_formats import REMOVED as REMOVED
+from errand.key_formats import find_all
+from errand.key_formats import redact as redact
 
-_AFTER_HEADER = r"\.eyJ[\w-]{10,}\.[\w-]{10,}"
-# Known formats of keys, by the documentation of those who give them out and the rules of gitleaks. Each row is how
-# they begin, and the rest, which is bounded where a hostile text could repeat the beginning.
-_KNOWN: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("sk-",), r"(?=[\w-]{0,64}\d)[\w-]{8,}"),  # OpenAI, Anthropic, DeepSeek, OpenRouter …
-    (("sk_", "rk_"), r"(?:live|test|prod)_\w{10,}"),  # Stripe
-    (("whsec_",), r"[\w+/=]{16,}"),
-    (("AIza",), r"[\w-]{20,}"),  # Google
-    (("ya29.",), r"[\w-]{20,}"),
-    (("GOCSPX-",), r"[\w-]{20,}"),
-    (  # other models
-        ("gsk_", "xai-", "pplx-", "nvapi-", "r8_", "fw_", "tgp_v1_", "csk-", "hf_", "tvly-", "jina_"),
-        r"(?=[\w-]{0,64}\d)[\w-]{16,}",
-    ),
-    (("gsk_", "xai-"), r"\w{8,}"),
-    (("AKIA", "ASIA", "ABIA", "ACCA"), r"[A-Z2-7]{16}"),  # AWS
-    (("gh",), r"[opsur]_\w{20,}"),  # GitHub
-    (("github_pat_",), r"\w{20,}"),
-    (("gl",), r"(?:pat|dt|ft|rt|cbt|ptt|soat|agent|imt|oas)-[\w.-]{16,}"),  # GitLab
-    (("xox",), r"[abeoprs]-[\w-]{10,}"),  # Slack
-    (("xapp-",), r"[\w-]{16,}"),
-    (("hooks.slack.com/services/",), r"[\w/]{20,}"),
-    (("npm_",), r"\w{30,}"),
-    (("pypi-",), r"[\w-]{40,}"),
-    (("dckr_pat_",), r"[\w-]{20,}"),
-    (("doo_v1_", "dop_v1_", "dor_v1_"), r"[a-f0-9]{40,}"),  # DigitalOcean
-    (("SG.",), r"[\w-]{16,}\.[\w-]{16,}"),  # SendGrid
-    (("shp",), r"(?:at|ca|pa|ss)_[a-f0-9]{32}"),  # Shopify
-    (("lin_api_", "figd_", "sntrys_", "sntryu_", "tskey-", "ATATT3", "ATCTT3", "dapi", "hvs.", "hvb."), r"[\w-]{20,}"),
-    (("dp.pt.", "PMAK-", "EAAC"), r"[\w-]{20,}"),
-    (("AGE-SECRET-KEY-1",), r"[A-Z0-9]{40,}"),
-    (("eyJ",), r"[\w-]{10,}" + _AFTER_HEADER),  # JSON Web Token
-)
-_TELEGRAM = r"\d{8,10}:AA[\w-]{32,}"
-_PRIVATE_KEY = (
-    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}+"
-    r"(?:-----END[A-Z0-9 ]{0,40}-----)?"
-)
-_BEARER = r"(?i:bearer)\s{1,8}(?:(?=[^\s\"']{0,200}\d)[^\s\"']{8,}|[^\s\"']{20,})"
-# What follows these is a key; they stay, so that the text says what was removed.
-_AFTER = (
-    r"(?i:authorization)[\"']?\s{0,4}:\s{0,4}[\"']?(?i:basic|bearer|token|apikey|digest)\s{1,8}(?![$<{])",
-    r"://[^\s/:@\"'<>]{0,128}:(?=[^\s/@\"'<>]{1,256}@)",
-    r"--?(?i:user|u)[ =][\"']?[^\s:\"'$]{1,64}:(?!//)",
-)
-# A name of a key and what it is set to: in code, settings, headers and addresses, and as an option of a command.
-_NAMED = re.compile(
-    r"((?i:(?<![a-z])(?P<key>keys?)|(?:api|auth|access|account|secret|private)[_-]?key|token|secret|passw(?:or)?d|passphrase|pwd"
-    r"|credentials?)[\"'\]]{0,2}[ \t]{0,4}(?:=>|:=|==?|:)[ \t]{0,4}(?:[brf]?[\"'])?"
-    r"|(?<![\w-])--?[\w-]{0,30}(?i:key|token|secret|password|passwd|passphrase)[ \t]{1,4}[\"']?)"
-    r"([^\s\"'&;,<>(){}\[\]$`|\\]{8,512})"
-)
-KEY_FORMAT = "|".join((*(f"(?:{'|'.join(map(re.escape, begins))}){rest}" for begins, rest in _KNOWN), _TELEGRAM))
-_SHAPES = re.compile(
-    rf"{_PRIVATE_KEY}|{_BEARER}|(?<![A-Za-z0-9])(?:{KEY_FORMAT})|({'|'.join(_AFTER)})[^\s\"'@]{{4,512}}"
-)
-_HEADER, _REST = re.compile(r"[\w-]+"), re.compile(_AFTER_HEADER)
-# Python tries an expression at each character of a text, for 300 ns each, and holds the interpreter meanwhile. So what
-# it can begin with is searched for first: fixed texts, in ASCII, for less than a nanosecond a character each.
-_BEGINNINGS = tuple(dict.fromkeys(begin for begins, _ in _KNOWN for begin in begins))
-_NAMES = ("key", "token", "secret", "passw", "passphrase", "pwd", "credential")
-_NAME = r"(?:keys?|token|secret|passw(?:or)?d|passphrase|pwd|credentials?)"
-_NAME_SET = re.compile(_NAME + r"[\"'\]]{0,2}[ \t]{0,4}[=:]")
-_NAME_OF_OPTION = re.compile(_NAME + r"[ \t]")
-_BEFORE_KEY = re.compile(r"(?:api|auth|access|account|secret|private)[_-]?\Z")
-_LONGEST_OPTION = 32
-_FOLDED = (("\u0130", "i"), ("\u0131", "i"), ("\u017f", "s"), ("\u212a", "k"))
-_SHORT = 40  # characters, for which the search takes longer than the expressions
-# A text is searched in pieces, so that other threads get their turn, each with what decides about its last character.
-_PIECE = 32_768
-_AHEAD = 64
-# What `key = …` is set to is mostly a name, which is shorter.
-_LONGEST_NAME = 16
-# Without a digit a shorter word is a name in a program.
-_LONG_WORD = 20
 # Shorter values are placeholders such as `none`, which would be redacted in every text.
 _SHORTEST = 8
 # The oldest is dropped.
 _MOST = 500
-# The minimum share of a secret at the end of a text that counts as a truncated secret.
+# The minimum share of a secret at a cut that counts as a truncated secret.
 _SHARE = 0.5
+# Characters of a longer secret that count as that secret.
+_SUFFICIENT_LENGTH = 24
+# A text of at most this length may be a field, whose beginning or end was cut.
+_MAX_FIELD_LENGTH = 2_000
 
 _ESCAPE = re.compile(
     r"\\{1,8}(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^ux\\]))"
@@ -103,133 +36,16 @@ _BEFORE_ESCAPE = "\\%&"
 _SIGN = re.compile(r"[\\%&]")
 
 
-def redact(text: str) -> str:
-    """Replace everything in the text that looks like a key, of whomever. Takes time in proportion to the text."""
-    if len(text) <= _SHORT:
-        return _NAMED.sub(_without_value, _SHAPES.sub(_without_key, text))
-    text = _replace(_ShapeMatcher(text).match, _shape_starts, _without_key, text)
-    return _replace(partial(_NAMED.match, text), _name_starts, _without_value, text)
-
-
-def _replace(
-    match: Callable[[int], re.Match[str] | None],
-    find_starts: Callable[[str], set[int]],
-    replacement: Callable[[re.Match[str]], str],
-    text: str,
-) -> str:
-    """What `sub` of a pattern does: `match` tries it at a place, `find_starts` names those of a piece to try."""
-    parts: list[str] = []
-    kept = 0
-    for at in range(0, len(text), _PIECE):
-        before = max(at - 1, 0)
-        starts = find_starts(text[before : at + _PIECE + _AHEAD])
-        for start in sorted(before + start for start in starts):
-            if start < max(at, kept) or start >= at + _PIECE:
-                continue
-            if (found := match(start)) is not None:
-                parts += (text[kept:start], replacement(found))
-                kept = found.end()
-    return "".join((*parts, text[kept:])) if parts else text
-
-
-class _ShapeMatcher:
-    """Tries `_SHAPES`. Reads a run of what headers of web tokens are made of once, not for each that begins in it."""
-
-    __slots__ = ("_run_ends_at", "_runs_on", "_text")
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._run_ends_at = 0
-        self._runs_on = False
-
-    def match(self, start: int) -> re.Match[str] | None:
-        if self._text.startswith("eyJ", start):
-            if start >= self._run_ends_at and (run := _HEADER.match(self._text, start)) is not None:
-                self._run_ends_at = run.end()
-                self._runs_on = _REST.match(self._text, run.end()) is not None
-            if not self._runs_on:
-                return None
-        return _SHAPES.match(self._text, start)
-
-
-def _shape_starts(text: str) -> set[int]:
-    """Where `_SHAPES` may match."""
-    plain, lower = _in_ascii(text), _lower(text)
-    starts = [at for begin in _BEGINNINGS if begin in plain for at in _places(begin, plain)]
-    starts = [at for at in starts if not plain[max(at - 1, 0) : at].isalnum()]
-    starts += [start for at in _places(":AA", plain) for start in range(max(at - 10, 0), at - 7)]
-    starts += [start for at in _places("-u", lower) for start in range(max(at - 1, 0), at + 1)]
-    for begin in ("-----begin ", "bearer", "authorization", "://"):
-        starts += _places(begin, lower)
-    return set(starts)
-
-
-def _name_starts(text: str) -> set[int]:
-    """Where `_NAMED` may match."""
-    lower = _lower(text)
-    starts: set[int] = set()
-    for name in [name for name in _NAMES if name in lower]:
-        for at in _places(name, lower):
-            if _NAME_SET.match(lower, at) is not None:
-                starts.add(at)
-                if (before := _BEFORE_KEY.search(lower, max(at - 8, 0), at)) is not None:
-                    starts.add(before.start())
-            if _NAME_OF_OPTION.match(lower, at) is not None:
-                starts.update(_places("-", lower, max(at - _LONGEST_OPTION, 0), at))
-    return starts
-
-
-def _in_ascii(text: str) -> str:
-    """With `?` for each character that is not in ASCII."""
-    return text if text.isascii() else text.encode("ascii", "replace").decode()
-
-
-def _lower(text: str) -> str:
-    """In ASCII, with its letters for the others that a pattern takes for them if it ignores case."""
-    if not text.isascii():
-        for other, letter in _FOLDED:
-            text = text.replace(other, letter)
-    return _in_ascii(text).lower()
-
-
-def _places(wanted: str, text: str, start: int = 0, end: int | None = None) -> list[int]:
-    places: list[int] = []
-    at = text.find(wanted, start, end)
-    while at >= 0:
-        places.append(at)
-        at = text.find(wanted, at + 1, end)
-    return places
-
-
-def _without_key(found: re.Match[str]) -> str:
-    return f"{found[1] or ''}{REMOVED}"
-
-
-def _without_value(found: re.Match[str]) -> str:
-    name, bare, value = found.groups()
-    is_key = _is_random(value) and (bare is None or len(value) >= _LONGEST_NAME)
-    return f"{name}{REMOVED}" if is_key else found[0]
-
-
-def _is_random(value: str) -> bool:
-    """True for a value that is no word, path or name: with digits among its letters, or long and in mixed case."""
-    if value.startswith(REMOVED[:4]) or "://" in value or value.startswith(("/", "./", "~", "%", "*", "-")):
-        return False
-    letters = sum(character.isalpha() for character in value)
-    digits = sum(character.isdigit() for character in value)
-    if not letters:
-        return digits >= _SHORTEST and digits == len(value)
-    return digits > 0 or (len(value) >= _LONG_WORD and not (value.islower() or value.isupper()) and value.isalnum())
-
-
 class Redactor:
     """The secrets in use. Calling it with a text redacts them and everything else that looks like a key.
 
-    `encoded` are the secrets in UTF-8.
+    `encoded` are the secrets in all forms, in UTF-8.
     """
 
     def __init__(self, *secrets: str) -> None:
         self._secrets: tuple[str, ...] = ()
+        self._forms: tuple[str, ...] = ()
+        self._fragments: dict[int, frozenset[str]] = {}
         self._heads: tuple[str, ...] = ()
         self._beginnings: frozenset[str] = frozenset()
         # Where in heads each of their characters stands.
@@ -250,23 +66,49 @@ class Redactor:
 
     def _set(self, secrets: tuple[str, ...]) -> None:
         self._secrets = secrets
+        self._fragments = _fragments_of(secrets)
+        self._forms = forms = tuple(
+            dict.fromkeys(form for secret in secrets for form in (secret, *encoded_forms(secret)))
+        )
         # The longer first: one may begin with another.
-        self.encoded = tuple(sorted((secret.encode() for secret in secrets), key=len, reverse=True))
-        self._heads = tuple(dict.fromkeys(secret[:_SHORTEST] for secret in secrets))
+        self.encoded = tuple(sorted((form.encode() for form in forms), key=len, reverse=True))
+        self._heads = tuple(dict.fromkeys(form[:_SHORTEST] for form in forms))
         self._beginnings = frozenset(head[:length] for head in self._heads for length in range(1, _SHORTEST + 1))
-        characters = {character for head in self._heads for character in head}
-        self._offsets = {
-            character: tuple(at for at in range(_SHORTEST) if any(head[at] == character for head in self._heads))
-            for character in characters
-        }
+        offsets: dict[str, set[int]] = {}
+        for head in self._heads:
+            for at, character in enumerate(head):
+                offsets.setdefault(character, set()).add(at)
+        self._offsets = {character: tuple(sorted(places)) for character, places in offsets.items()}
 
     def __call__(self, text: str) -> str:
-        return redact(self.hide(text))
+        return redact(self._without_fragments(self.hide(text)))
+
+    def _without_fragments(self, text: str) -> str:
+        """A title, an excerpt or another short text without parts of secrets, which were cut at either end."""
+        if len(text) > _MAX_FIELD_LENGTH:
+            return text
+        ranges = sorted(
+            (at, at + length)
+            for length, fragments in self._fragments.items()
+            for at in range(len(text) - length + 1)
+            if text[at : at + length] in fragments
+        )
+        parts: list[str] = []
+        kept = 0
+        for start, end in ranges:
+            if start >= kept:
+                parts += (text[kept:start], REMOVED) if start > kept or not parts else ()
+            kept = max(kept, end)
+        return "".join((*parts, text[kept:])) if parts else text
 
     def hide(self, text: str) -> str:
         """Redact the secrets, and a truncated secret at the end of the text."""
         hidden, _ = self.split(text, is_end=True)
-        return hidden
+        return without_encoded_keys(hidden, self._secret_starts, REMOVED) if self._secrets else hidden
+
+    def _secret_starts(self, text: str) -> Iterable[int]:
+        """Where secrets begin in a text that was decoded: those in lines of base64 have a form of no secret."""
+        return [start for secret in self._secrets if secret in text for start in find_all(secret, text)]
 
     def hide_bytes(self, data: bytes) -> bytes:
         """`hide` for UTF-8; other bytes stay unchanged."""
@@ -292,7 +134,7 @@ class Redactor:
 
     def _starts(self, text: str) -> list[int]:
         """Where a secret may begin: with its head, with an escape within its head, or cut off by the text's end."""
-        starts = [start for head in self._heads if head in text for start in _places(head, text)]
+        starts = [start for head in self._heads if head in text for start in find_all(head, text)]
         tail = max(len(text) - _SHORTEST, 0)
         starts += [start for start in range(tail, len(text)) if text[start:] in self._beginnings]
         if "\\" in text or "%" in text or "&" in text:
@@ -330,7 +172,7 @@ class Redactor:
         """
         end: int | None = None
         share = 0.0
-        ways: list[tuple[int, int, Sequence[str]]] = [(start, 0, self._secrets)]
+        ways: list[tuple[int, int, Sequence[str]]] = [(start, 0, self._forms)]
         while ways:
             at, count, secrets = ways.pop()
             longer = [secret for secret in secrets if len(secret) > count]
@@ -401,6 +243,16 @@ class RedactedBytes:
         """Returns the rest."""
         held, self._held = self._held, b""
         return self._redactor.hide_bytes(held) if held else b""
+
+
+def _fragments_of(secrets: Iterable[str]) -> dict[int, frozenset[str]]:
+    """The parts of secrets that count as a cut secret, by their length: half of it, or `_SUFFICIENT_LENGTH`."""
+    fragments: dict[int, set[str]] = {}
+    for secret in secrets:
+        length = min(max(len(secret) // 2, _SHORTEST), _SUFFICIENT_LENGTH)
+        parts = (secret[at : at + length] for at in range(len(secret) - length + 1))
+        fragments.setdefault(length, set()).update(parts)
+    return {length: frozenset(parts) for length, parts in fragments.items()}
 
 
 def _begun_length(data: bytes, secret: bytes) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -132,12 +133,13 @@ async def test_no_process_shows_a_key_to_those_who_list_processes(own_errand: Er
 
 
 def _shown_by(pid: int) -> list[bytes]:
-    """Command lines and environments of a process and all below it."""
+    """Command lines and environments of a process and all below it. A process may end meanwhile."""
     found: list[bytes] = []
-    for name in ("cmdline", "environ"):
-        found.append(Path(f"/proc/{pid}/{name}").read_bytes())
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        found += _shown_by(int(child))
+    with suppress(ProcessLookupError, FileNotFoundError):
+        for name in ("cmdline", "environ"):
+            found.append(Path(f"/proc/{pid}/{name}").read_bytes())
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            found += _shown_by(int(child))
     return found
 
 

@@ -224,7 +224,8 @@ async def open_services(
     """Build an engine on a data directory; `stack` closes it. Everything except lock, signals and socket."""
     settings = Settings(paths.settings)
     probed = asyncio.get_running_loop().run_in_executor(None, find_sandbox)  # while the database is opened
-    database = await Database.open(settings.values.database_url or sqlite_url(paths.database), paths.copies)
+    url = settings.values.database_url or sqlite_url(paths.database)
+    database = await Database.open(url, paths.copies, keys.redactor)
     stack.push_async_callback(database.close)
     _, head = await database.events.bounds()
     newest = NewestEventNote(None if settings.values.database_url else paths.database, database.epoch)

@@ -12,6 +12,7 @@ from errand.client.safe_text import escape_hidden as escape_hidden
 from errand.client.safe_text import escape_hidden_line as escape_hidden_line
 from errand.client.safe_text import plain as plain
 from errand.protocol.tasks import Task
+from errand.redaction import redact
 from errand.translation import tr
 
 _COUNTED = re.compile(r"(?<=[0-9a-f]{8})_\d{1,2}$")  # the id of a task beside the first of a comparison
@@ -21,8 +22,8 @@ _DEEPEST_INDENT = 8
 
 
 def one_line(text: str, width: int) -> str:
-    """The text on one line, truncated with an ellipsis to `width` columns."""
-    return cut(" ".join(plain(text).split()), width)
+    """The text on one line, truncated with an ellipsis to `width` columns. Keys are redacted before that."""
+    return cut(redact(" ".join(plain(text).split())), width)
 
 
 def indent(depth: int) -> str:

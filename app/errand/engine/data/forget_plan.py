@@ -106,7 +106,7 @@ async def forget_plan(database: Database, paths: Paths, requested: Sequence[Node
     chosen = await _Selection(database, tasks).select(requested)
     _check_ended((*chosen.whole.values(), *chosen.replies.values()), tasks)
     forgotten = await _with_summaries(database, chosen.forgotten(conversation_ids))
-    scrubber = Scrubber(forgotten)
+    scrubber = Scrubber(forgotten, database.redact)
     asks = await database.forgets.asks([task.id for task in tasks])
     asked = {ask.id for ask in asks if any((ask.task_id, one) in forgotten.asked for one in calls_of(ask))}
     executions = await _executions(database, chosen)

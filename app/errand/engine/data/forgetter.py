@@ -6,7 +6,7 @@ them, rules that a person made from a call, exports, other machines and the mode
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Protocol
@@ -92,7 +92,7 @@ class Forgetter:
         plan = await forget_plan(self._database, self._paths, requested)
         shown = [node for node in plan.nodes if not is_forgotten(node)][:_MOST_LISTED]
         titles = {one.id: one.title for one in plan.conversations}
-        listed = tuple(_listed(node, titles[node.conversation_id]) for node in shown)
+        listed = tuple(_listed(node, titles[node.conversation_id], self._database.redact) for node in shown)
         return MemoryPreviewForgetResult(nodes=listed, removes=await self._result(plan, entries=0))
 
     async def forget(self, node_ids: Sequence[str], by: str) -> MemoryForgetResult:
@@ -305,14 +305,14 @@ def _is_aside(name: str) -> bool:
 _ROLES: dict[Role, MemoryRole] = {"user": "user", "assistant": "agent", "tool_result": "tool", "system": "task"}
 
 
-def _listed(node: Node, title: str) -> ForgettableNode:
+def _listed(node: Node, title: str, redact: Callable[[str], str]) -> ForgettableNode:
     return ForgettableNode(
         node_id=node.id,
         conversation_id=node.conversation_id,
         conversation_title=title,
         role=_ROLES[node.role],
         at=node.created_at,
-        text=first_words(to_json(node)),
+        text=first_words(to_json(node), redact),
     )
 
 

@@ -24,6 +24,7 @@ from errand.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node, TurnTaking
 from errand.protocol.tasks import ApproveMode, Task
 from errand.protocol.usage import Usage
+from errand.redaction import redact
 
 # Ids name folders, so this excludes `..`.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -146,6 +147,7 @@ def _normalized_conversation(bundle: Bundle) -> Conversation:
     shortened = msgspec.structs.replace(turns, limit=min(turns.limit, TurnTaking().limit))
     return msgspec.structs.replace(
         conversation,
+        title=redact(conversation.title),
         updated_at=min(conversation.updated_at, datetime.now(UTC)),
         turn_taking=shortened if is_fitting else TurnTaking(),
         kept=tuple(node_id for node_id in conversation.kept if node_id in node_ids)[:_MOST_KEPT],

@@ -196,7 +196,8 @@ class _Pages:
     async def _names(self, conversation: Conversation) -> dict[str, str]:
         """The names of all agents, including deleted ones."""
         agents = await self._database.agents.list(conversation.id)
-        return {agent.id: agent.name for agent in (*conversation.former, *agents)}
+        everyone = map(self._redaction.record, (*conversation.former, *agents))
+        return {agent.id: agent.name for agent in everyone}
 
     async def _calls(self, conversation: Conversation, names: Mapping[str, str]) -> dict[str, SubAgentCall]:
         """The calls of sub-agents, by the first node of each sub-agent."""

@@ -4,7 +4,7 @@ Pure. What stands where by its structure (a block of a node, the arguments of a 
 derived from a text, such as the summary of a task, are compared with it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, assert_never, cast
 
@@ -83,14 +83,14 @@ class Forgotten:
 class Scrubber:
     """Each method returns the same object if it has nothing that is forgotten."""
 
-    def __init__(self, forgotten: Forgotten) -> None:
+    def __init__(self, forgotten: Forgotten, redact: Callable[[str], str]) -> None:
         self._forgotten = forgotten
         # A word alone, such as the path of a file, stands in other texts for itself.
         long = (text for text in forgotten.arguments if len(text.split()) > 1)
         texts = tuple(dict.fromkeys(text.strip() for text in (*forgotten.texts, *long) if text.strip()))
         self._lines = tuple(" ".join(text.split()) for text in texts)
         self._whole = frozenset((*texts, *self._lines, *forgotten.arguments))
-        self._titles = frozenset(title_of(text) for text in texts)
+        self._titles = frozenset(title_of(text, redact) for text in texts)
         self._telling = tuple(sorted((text for text in texts if len(text) >= _TELLING), key=len, reverse=True))
         self._openings = frozenset(line[:_OPENING] for line in self._lines if len(line) >= _TELLING)
         self._quoted = forgotten.quoted

@@ -44,7 +44,16 @@ def entry_of(
     clean = redact(text.replace("\0", " ").encode("utf-8", "replace").decode()).strip()
     if not clean:
         return None
-    return MemoryEntry(number, node.id, node.conversation_id, speaker, role, node.created_at, _shortened(clean), folder)
+    return MemoryEntry(
+        number,
+        node.id,
+        node.conversation_id,
+        redact(speaker),
+        role,
+        node.created_at,
+        _shortened(clean),
+        redact(folder),
+    )
 
 
 def _role_speaker_text(node: Node, names: Mapping[str, str]) -> tuple[MemoryRole, str, str]:

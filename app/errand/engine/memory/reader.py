@@ -72,7 +72,7 @@ class MemoryReader:
         question = read_question(params.text)
         remark = self._why_words_alone()
         found = await self._search.find(
-            question, params.limit + _SPARE, cancel, vector_filter(params.where), by_meaning=not remark
+            question, params.limit + _SPARE, cancel, vector_filter(params.where, self._redact), by_meaning=not remark
         )
         hits = await self._hits(found, question, params.limit, skip)
         return MemorySearchResult(hits=hits, remark=remark or found.remark)
@@ -108,7 +108,7 @@ class MemoryReader:
                 await self._search.find(read_question(""), 1, CancelSignal())
 
     async def page(self, params: MemoryListParams) -> MemoryListResult:
-        condition, values = sql_condition(vector_filter(params.where))
+        condition, values = sql_condition(vector_filter(params.where, self._redact))
         if params.before_number is not None:
             condition = f"{condition} AND number < ?" if condition else "number < ?"
             values = [*values, params.before_number]
@@ -168,9 +168,15 @@ class MemoryReader:
                 shown.append((item, one.entry))
 
         def complete() -> tuple[MemoryItem, ...]:
-            return tuple(msgspec.structs.replace(item, text=self._redact(show(entry))) for item, entry in shown)
+            return tuple(self._with_text(item, entry, show) for item, entry in shown)
 
         return await asyncio.to_thread(complete) if shown else ()
+
+    def _with_text(self, item: MemoryItem, entry: MemoryEntry, show: Callable[[MemoryEntry], str]) -> MemoryItem:
+        """The item without keys. Of a text they are removed before it is cut: part of a key has no format."""
+        text = show(replace(entry, text=self._redact(entry.text)))
+        speaker, folder = self._redact(item.speaker), self._redact(item.folder)
+        return msgspec.structs.replace(item, text=text, speaker=speaker, folder=folder)
 
     async def _titles(self, conversation_ids: Collection[str]) -> dict[str, str]:
         """Of those that are remembered."""
@@ -178,12 +184,13 @@ class MemoryReader:
         return {one.id: one.title for one in found if self._rules.remembers(one)}
 
 
-def vector_filter(where: MemoryFilter) -> VectorFilter | None:
+def vector_filter(where: MemoryFilter, redact: Callable[[str], str]) -> VectorFilter | None:
+    """The filter with the names of folders as `entry_of` stores them, without keys."""
     if where == MemoryFilter():
         return None
     return VectorFilter(
         conversations=where.conversation_ids,
-        folders=where.folders,
+        folders=tuple(map(redact, where.folders)),
         kinds=where.roles,
         after=where.after.timestamp() if where.after is not None else None,
         before=where.before.timestamp() if where.before is not None else None,

@@ -1,5 +1,6 @@
 """The database: opening it, its single writer, and one store for each kind of record."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -42,6 +43,7 @@ from errand.engine.storage.sql.tables import meta
 from errand.engine.storage.sql.writer import Writer
 from errand.engine.storage.sqlite.engines import open_engine, path_of
 from errand.engine.storage.sqlite.remains import clear_remains, mark_secure
+from errand.redaction import redact
 
 _ADD_META = upsert(meta, ["name"])
 _SIZE_ON_SERVER = text("SELECT pg_database_size(current_database()) AS size")
@@ -56,12 +58,23 @@ class ServerDatabase:
 
 
 class Database:
-    """Stores read; `journal` writes. `epoch` identifies the event log in this database."""
+    """Stores read; `journal` writes. `epoch` identifies the event log in this database.
 
-    def __init__(self, engine: AsyncEngine, journal: Journal, reads: Reads, epoch: str) -> None:
+    Stores `redact` keys in titles and in beginnings of texts. The texts themselves are read as they were written.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        journal: Journal,
+        reads: Reads,
+        epoch: str,
+        redact: Callable[[str], str] = redact,
+    ) -> None:
         self._engine = engine
         self._reads = reads
-        self._reader = reader = Reader(reads, journal, name_of(engine))
+        self._reader = reader = Reader(reads, journal, name_of(engine), redact)
+        self.redact = redact
         self.journal = journal
         self.health = journal.health
         self.epoch = epoch
@@ -91,7 +104,7 @@ class Database:
         self.search = FullTextSearch(reader, self.titles, Fts5Index() if self._is_file else TextVectorIndex())
 
     @classmethod
-    async def open(cls, url: str, copies: Path) -> Self:
+    async def open(cls, url: str, copies: Path, redact: Callable[[str], str] = redact) -> Self:
         """Open the database at an SQLAlchemy URL of SQLite or PostgreSQL; creates or migrates it as needed.
 
         Before a migration a copy of a SQLite file goes into `copies`. Raises `ConfigurationError` for an unusable URL,
@@ -108,7 +121,7 @@ class Database:
                 f"The database cannot be used. {error} Nothing was changed. If it is damaged: "
                 "errand doctor --repair, or put a copy from the copies folder in its place: errand restore FILE"
             ) from error
-        return cls(engine, journal, reads, epoch)
+        return cls(engine, journal, reads, epoch, redact)
 
     async def on_server(self) -> ServerDatabase | None:
         """None if the database is a file."""

@@ -13,9 +13,11 @@ from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import Block, CallDisplay, ResultFacts, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import Event, TaskMessage
+from errand.redaction import redact
 
 # A line shows less; the arguments have all of it.
 _LONGEST_TARGET = 1_000
+_MAX_READ = 2_000
 
 _DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
     tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS, McpResources)
@@ -31,17 +33,21 @@ _UNREADABLE = CallDisplay(running="reading a call", done="read a call")
 
 
 def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
-    """How a call of `tool` is shown; an unknown tool, for example of an imported conversation, under its name."""
+    """How a call of `tool` is shown; an unknown tool, for example of an imported conversation, under its name.
+
+    What it works on is shown without keys: the line stands in lists and in what other agents read.
+    """
     if tool == UNREADABLE_CALL:
         return _UNREADABLE
     display = _DISPLAYS.get(tool)
     if display is None and is_service_tool(tool):
         server, _, own_name = tool.partition(SEPARATOR)
-        return CallDisplay(running="calling", done="called", target=f"{own_name} of {server}")
+        return CallDisplay(running="calling", done="called", target=redact(f"{own_name} of {server}"))
     shown = display(arguments) if display is not None else _foreign(tool, arguments)
-    if len(shown.target) <= _LONGEST_TARGET:
-        return shown
-    return msgspec.structs.replace(shown, target=f"{shown.target[:_LONGEST_TARGET]}…")
+    target = redact(shown.target[:_MAX_READ])
+    if len(shown.target) > _LONGEST_TARGET:
+        target = f"{target[:_LONGEST_TARGET]}…"
+    return shown if target == shown.target else msgspec.structs.replace(shown, target=target)
 
 
 def _foreign(tool: str, arguments: JsonObject) -> CallDisplay:

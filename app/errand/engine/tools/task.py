@@ -22,6 +22,7 @@ from errand.engine.tools.base import (
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
 from errand.protocol.tasks import Task, TaskStopReason
+from errand.redaction import redact
 
 DEEPEST = 3
 MOST_AT_ONCE = 20
@@ -106,7 +107,8 @@ class TaskTool:
 
 
 def one_line_title(text: str) -> str:
-    line = " ".join(text.split())
+    """The text as a short line, without keys, which are recognized before the line is cut."""
+    line = redact(" ".join(text.split()))
     return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"
 
 

@@ -181,7 +181,7 @@ def _truncated(body: str) -> str:
 
 
 def _short(title: str) -> str:
-    line = " ".join(plain(title).split())
+    line = redact(" ".join(plain(title).split()))
     return line if len(line) <= _MAX_TITLE else f"{line[:_MAX_TITLE]}…"
 
 

@@ -7,6 +7,7 @@ from PySide6.QtGui import QResizeEvent, QTextDocument
 from PySide6.QtWidgets import QLabel
 
 from errand.client.safe_text import output_text
+from errand.redaction import redact
 from errand.window.theme.style import Tone, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 
@@ -104,8 +105,8 @@ class ElidedLabel(TextLabel):
 
 
 def one_line(text: str, max_length: int) -> str:
-    """At most `max_length` characters, with an ellipsis if the text was truncated."""
-    line = " ".join(output_text(text[: max_length * 4]).split())
+    """At most `max_length` characters, with an ellipsis if the text was truncated. Keys are redacted before that."""
+    line = redact(" ".join(output_text(text[: max_length * 4]).split()))
     return line if len(line) <= max_length else line[: max_length - 1].rstrip() + "…"
 
 

@@ -15,10 +15,12 @@ from errand.engine.tools.call_display import display_of
 from errand.protocol.agents import Agent, Personality
 from errand.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import FormerAgent, Node, TurnTaking
+from errand.redaction import redact
 
 _LONGEST_NAME = 60
 
 _LONGEST_LINE = 200
+_MAX_READ = 2_000
 
 
 def unused_name(wanted: str, taken: Iterable[str]) -> str:
@@ -34,7 +36,7 @@ def checked_name(given: str) -> str:
     name = unicodedata.normalize("NFC", " ".join(given.split()))
     if not 1 <= len(name) <= _LONGEST_NAME or "@" in name or not name.isprintable():
         raise InvalidParams(f"name: 1 to {_LONGEST_NAME} characters in one line, without @.")
-    return name
+    return redact(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,9 @@ class Participants:
     def __init__(self, agent: Agent, agents: Sequence[Agent], former: Sequence[FormerAgent]) -> None:
         self._agent = agent
         own = {one.id for one in agents if _root(one) == _root(agent)}
-        self._others = tuple(one.name for one in agents if one.beside is None and one.id not in own)
-        self._names = {one.id: one.name for one in (*former, *agents) if one.id not in own and one.id != agent.id}
+        self._others = tuple(redact(one.name) for one in agents if one.beside is None and one.id not in own)
+        others = (one for one in (*former, *agents) if one.id not in own and one.id != agent.id)
+        self._names = {one.id: redact(one.name) for one in others}
 
     def with_introduction(self, personality: Personality) -> Personality:
         """The personality with the agent's name and the names of the others added to its prompt."""
@@ -172,7 +175,7 @@ def _call_line(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
 
 
 def _shorten(given: str) -> str:
-    line = " ".join(given.split())
+    line = redact(" ".join(given[:_MAX_READ].split()))
     return line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + "…"
 
 

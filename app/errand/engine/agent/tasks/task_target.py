@@ -27,6 +27,8 @@ from errand.protocol.tasks import TaskStartParams
 # Title of a conversation without messages.
 NO_TITLE = "New conversation"
 _TITLE_LENGTH = 60
+# What is redacted of a line: a key that begins within the title ends before it, or is recognized by its beginning.
+_MAX_READ = 4_000
 # Number of newest tasks searched for the last speaker.
 _LAST_TASKS = 20
 
@@ -57,10 +59,10 @@ async def find_target(params: TaskStartParams, database: Database, paths: Paths)
     """The target named in `params`, or a new conversation with a new agent. Nothing is stored yet."""
     is_new, choose = params.conversation_id is None, _unchanged
     if params.conversation_id is None:
-        conversation = await _new_conversation(params, paths)
+        conversation = await _new_conversation(params, paths, database.redact)
     else:
         stored = await _stored_conversation(params.conversation_id, params, database)
-        choose = await _choice(params)
+        choose = await _choice(params, database.redact)
         conversation = choose(stored)
     agent = await _agent(params, conversation, database)
     personality = await personality_of(params.personality_id, agent, database)
@@ -120,12 +122,12 @@ async def _stored_conversation(conversation_id: str, params: TaskStartParams, da
     return found
 
 
-async def _choice(params: TaskStartParams) -> Callable[[Conversation], Conversation]:
+async def _choice(params: TaskStartParams, redact: Callable[[str], str]) -> Callable[[Conversation], Conversation]:
     """What the person chose for a stored conversation together with the task."""
     folder = None if params.workspace is None else await workspace_folder(params.workspace)
 
     def choose(conversation: Conversation) -> Conversation:
-        title = _title(params) if conversation.title == NO_TITLE else conversation.title
+        title = _title(params, redact) if conversation.title == NO_TITLE else conversation.title
         network = params.network or conversation.network
         chosen = msgspec.structs.replace(conversation, title=title, network=network)
         return chosen if folder is None else with_workspace(chosen, folder)
@@ -133,8 +135,8 @@ async def _choice(params: TaskStartParams) -> Callable[[Conversation], Conversat
     return choose
 
 
-async def _new_conversation(params: TaskStartParams, paths: Paths) -> Conversation:
-    conversation = await new_conversation(_title(params), params.workspace, paths)
+async def _new_conversation(params: TaskStartParams, paths: Paths, redact: Callable[[str], str]) -> Conversation:
+    conversation = await new_conversation(_title(params, redact), params.workspace, paths)
     if params.network is not None:
         conversation = msgspec.structs.replace(conversation, network=params.network)
     if params.approve in (None, "never"):  # `never` holds for the task alone
@@ -222,14 +224,15 @@ async def _check_workspace(conversation: Conversation) -> None:
         )
 
 
-def _title(params: TaskStartParams) -> str:
+def _title(params: TaskStartParams, redact: Callable[[str], str]) -> str:
     """From the prompt, or from the first attachment if the prompt is empty."""
-    return title_of(params.prompt if params.prompt.strip() else Path(params.attachments[0]).name)
+    return title_of(params.prompt if params.prompt.strip() else Path(params.attachments[0]).name, redact)
 
 
-def title_of(prompt: str) -> str:
-    """The first line of a prompt, shortened at a word."""
+def title_of(prompt: str, redact: Callable[[str], str]) -> str:
+    """The first line of a prompt, shortened at a word, without keys: titles are shown in more places than texts."""
     line = next((line.strip() for line in prompt.splitlines() if line.strip()), NO_TITLE)
+    line = redact(line[:_MAX_READ])
     if len(line) <= _TITLE_LENGTH:
         return line
     return line[:_TITLE_LENGTH].rsplit(" ", 1)[0].rstrip(",;:.") + "…"

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -93,7 +94,7 @@ class ConversationTitles:
             return None
         every = [task for task in await self._database.tasks.of_conversation(conversation_id) if task.parent_id is None]
         first = min(every, key=lambda task: task.started_at, default=None)
-        if first is None or title_of(first.prompt) != conversation.title:
+        if first is None or title_of(first.prompt, self._database.redact) != conversation.title:
             return None
         return _Unnamed(conversation.title, first.prompt)
 
@@ -113,9 +114,10 @@ class ConversationTitles:
     async def _ask(self, name: str, found: _Unnamed, ended: Task) -> str:
         """The title; empty if the model gave none."""
         model = self._models.open_alone(name)
-        outline = f"# First message\n\n{shorten(found.prompt, _LONGEST_PROMPT)}"
+        redact = self._database.redact
+        outline = f"# First message\n\n{shorten(redact(found.prompt), _LONGEST_PROMPT)}"
         if ended.summary:
-            outline += f"\n\n# How the work ended\n\n{shorten(ended.summary, _LONGEST_SUMMARY)}"
+            outline += f"\n\n# How the work ended\n\n{shorten(redact(ended.summary), _LONGEST_SUMMARY)}"
         options = ModelOptions(max_tokens=_MOST_TOKENS)
         request = ModelRequest(name, prompt_text("title"), (user_text(outline),), options=options, purpose="title")
         number = turns.FIRST_OF_TOOLS + random.getrandbits(_BITS)
@@ -136,7 +138,7 @@ class ConversationTitles:
         if reply.error is not None or reply.stop_reason != "stop":
             _logger.info("no title from %s: %s", name, reply.error or reply.stop_reason)
             return ""
-        return _title_in(reply.text)
+        return _title_in(reply.text, self._database.redact)
 
     def _count(self, task_id: str, number: int, name: str, reply: AssistantMessage, seconds: float) -> None:
         """The call counts in the usage of its conversation and of its day, not in its task, which has ended."""
@@ -153,8 +155,8 @@ class ConversationTitles:
         self._database.journal.put(turns.finished(task_id, number, outcome, usage, datetime.now(UTC)))
 
 
-def _title_in(reply: str) -> str:
+def _title_in(reply: str, redact: Callable[[str], str]) -> str:
     """The first line with words, without quotes, markup and full stop; empty if that is no title."""
     lines = (" ".join(line.split()).lstrip(_BEFORE).rstrip(_AFTER) for line in reply.splitlines())
     line = next((line for line in lines if any(map(str.isalnum, line))), "")
-    return title_of(line) if line else ""
+    return title_of(line, redact) if line else ""

@@ -18,11 +18,13 @@ from errand.protocol.agents import Agent
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, NoticeBlock, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node, NodeStatus, Role
+from errand.redaction import redact
 
 # Larger numbers are milliseconds: in seconds this is the year 5138.
 _LARGEST_S = 100_000_000_000
 
 _LONGEST_TITLE = 80
+_MAX_READ = 2_000
 _LONGEST_ERROR = 2_000
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -198,7 +200,7 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
     return Bundle(
         conversation=Conversation(
             id=own_id,
-            title=" ".join(foreign.title.split())[:500] or first_text(foreign)[:_LONGEST_TITLE] or program,
+            title=_title(foreign) or program,
             created_at=began,
             updated_at=foreign.updated_at or (times[-1] if times else began),
             workspace=str(default_workspace(paths, own_id)),
@@ -281,6 +283,13 @@ def _author(node: ForeignNode, agent_id: str) -> str:
             return agent_id
         case _:
             return "engine"
+
+
+def _title(foreign: ForeignConversation) -> str:
+    """The title without keys, which are recognized before a line is cut."""
+    texts = (block.text for node in foreign.nodes for block in node.blocks if isinstance(block, TextBlock))
+    given = redact(" ".join(foreign.title[:_MAX_READ].split()))[:500]
+    return given or redact(" ".join(next(texts, "")[:_MAX_READ].split()))[:_LONGEST_TITLE]
 
 
 def first_text(foreign: ForeignConversation) -> str:

@@ -133,7 +133,7 @@ async def change(
         archived = old.archived if params.archived is None else params.archived
         return msgspec.structs.replace(
             old if folder is None else with_workspace(old, folder),
-            title=old.title if params.title is None else params.title.strip(),
+            title=old.title if params.title is None else services.keys.redactor(params.title.strip()),
             # Renaming or pinning keeps the position in the list; archiving restarts the count of days.
             updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),
             archived=archived,

@@ -1,7 +1,7 @@
 """The shape of a conversation: forks, newest leaf, outline."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -119,12 +119,12 @@ class TreeStore:
         if conversation_id is not None:
             query = query.where(nodes.c.conversation_id == conversation_id)
         rows = await self._reader.rows(query)
-        found = await asyncio.to_thread(lambda: tuple(map(_found, rows[:limit])))
+        found = await asyncio.to_thread(lambda: tuple(_found(row, self._reader.redact) for row in rows[:limit]))
         return ConversationFindNodesResult(nodes=found, has_more=len(rows) > limit)
 
     async def outline(self, conversation_id: str, tasks: Iterable[Task] = ()) -> Outline:
         """`tasks` are those of the conversation; without them nothing is known of calls of sub-agents."""
-        drawn, after = _OutlineBuilder(tasks), 0
+        drawn, after = _OutlineBuilder(tasks, self._reader.redact), 0
         while True:
             rows = await self._reader.rows(_PAGE, {"conversation_id": conversation_id, "after": after})
             await asyncio.to_thread(drawn.add, rows)
@@ -136,7 +136,8 @@ class TreeStore:
 class _OutlineBuilder:
     """Builds an outline from batches of rows."""
 
-    def __init__(self, tasks: Iterable[Task]) -> None:
+    def __init__(self, tasks: Iterable[Task], redact: Callable[[str], str]) -> None:
+        self._redact = redact
         self.nearest: dict[str, str | None] = {}
         self.written: list[TreeNode] = []
         self._calls = {task.id: (task.parent_id, task.call_turn) for task in tasks if task.parent_id is not None}
@@ -161,34 +162,34 @@ class _OutlineBuilder:
                     role=sketch.role,
                     status=sketch.status,
                     created_at=sketch.created_at,
-                    text=_beginning(sketch.blocks) or sketch.error or "",
+                    text=_beginning(sketch.blocks, self._redact) or sketch.error or "",
                     task_id=sketch.task_id,
                     task_from=sketch.task_from,
                 )
             )
 
 
-def _found(row: Sequence[Any]) -> FoundNode:
+def _found(row: Sequence[Any], redact: Callable[[str], str]) -> FoundNode:
     node_id, conversation_id, role, created_at, body = row
-    text = first_words(body) if body is not None else ""
+    text = first_words(body, redact) if body is not None else ""
     at = datetime.fromisoformat(created_at)
     return FoundNode(id=node_id, conversation_id=conversation_id, role=role, created_at=at, text=text)
 
 
-def first_words(body: str) -> str:
-    """The beginning of a stored node in one line: its first text, else its tool calls or results."""
+def first_words(body: str, redact: Callable[[str], str]) -> str:
+    """The beginning of a stored node in one line: its first text, else its tool calls or results. Keys are redacted."""
     blocks = from_json(body, _NodeOutline).blocks
     shown = (msgspec.structs.replace(block, type="text") if block.type == "toolResult" else block for block in blocks)
-    return _beginning(shown)
+    return _beginning(shown, redact)
 
 
-def _beginning(blocks: Iterable[_Block]) -> str:
+def _beginning(blocks: Iterable[_Block], redact: Callable[[str], str]) -> str:
     """The first text, else the names of the called tools."""
     calls: list[str] = []
     for block in blocks:
         if block.type == "toolCall":
             calls.append(block.tool)
         if block.type == "text" and (text := block.text.lstrip()):
-            line = " ".join(text[:_MOST_READ].split())
+            line = redact(" ".join(text[:_MOST_READ].split()))
             return line if len(line) <= _LONGEST_TEXT else line[:_LONGEST_TEXT].rstrip() + "…"
     return ", ".join(calls)

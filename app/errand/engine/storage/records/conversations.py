@@ -1,12 +1,14 @@
 """Conversations: the rows of the list."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 
+import msgspec
 from sqlalchemy import bindparam, select, tuple_
+from sqlalchemy.sql.expression import Executable
 
 from errand.engine.storage.sql.reader import Reader, cursor_at, parse_cursor
-from errand.engine.storage.sql.statements import Write, from_json, is_one_of, to_json, to_text, upsert
+from errand.engine.storage.sql.statements import Value, Write, from_json, is_one_of, to_json, to_text, upsert
 from errand.engine.storage.sql.tables import conversations, removals
 from errand.protocol.conversations import Conversation, ConversationListResult
 
@@ -36,17 +38,31 @@ def save(conversation: Conversation) -> Write:
     )
 
 
+async def conversations_read(
+    reader: Reader, statement: Executable, parameters: Mapping[str, Value] | None = None
+) -> tuple[Conversation, ...]:
+    """The conversations in the statement's first column. Titles are the beginnings of messages: keys are redacted."""
+    stored = await reader.structs(statement, Conversation, parameters)
+    return tuple(_with_redacted_title(conversation, reader.redact) for conversation in stored)
+
+
+def _with_redacted_title(conversation: Conversation, redact: Callable[[str], str]) -> Conversation:
+    title = redact(conversation.title)
+    return conversation if title == conversation.title else msgspec.structs.replace(conversation, title=title)
+
+
 class ConversationStore:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     async def get(self, conversation_id: str) -> Conversation | None:
-        return await self._reader.struct(_ONE, Conversation, {"id": conversation_id})
+        conversations = await conversations_read(self._reader, _ONE, {"id": conversation_id})
+        return conversations[0] if conversations else None
 
     async def named(self, conversation_ids: Collection[str]) -> tuple[Conversation, ...]:
         """Those of these ids (some hundreds at most) that exist."""
         query = select(conversations.c.body).where(is_one_of(conversations.c.id, conversation_ids), _IS_WHOLE)
-        return await self._reader.structs(query, Conversation) if conversation_ids else ()
+        return await conversations_read(self._reader, query) if conversation_ids else ()
 
     async def changes(self) -> list[tuple[str, datetime]]:
         """The ids of all conversations, and when each was changed."""
@@ -88,7 +104,7 @@ class ConversationStore:
             query = query.where(tuple_(conversations.c.updated_at, conversations.c.id) < parse_cursor(cursor))
         rows = await self._reader.rows(query)
         shown = rows[:limit]
-        found = (from_json(row.body, Conversation) for row in shown)
+        found = [_with_redacted_title(from_json(row.body, Conversation), self._reader.redact) for row in shown]
         return ConversationListResult(
             conversations=tuple(one for one in found if workspace in (None, one.workspace)),
             next_cursor=cursor_at(shown[-1].updated_at, shown[-1].id) if len(rows) > limit else None,

@@ -82,7 +82,9 @@ class UsageStore:
         )
         query = select(sums, conversations.c.title).join(conversations, conversations.c.id == sums.c.conversation_id)
         rows = await self._reader.rows(query)
-        return _most_expensive_first(_summed("conversation", row.conversation_id, row.title, (row,)) for row in rows)
+        return _most_expensive_first(
+            _summed("conversation", row.conversation_id, self._reader.redact(row.title), (row,)) for row in rows
+        )
 
 
 def _period(params: UsageReportParams) -> Iterator[ColumnElement[bool]]:

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, literal, text
 from sqlalchemy.sql.expression import Executable
 
+from errand.engine.storage.records.conversations import conversations_read
 from errand.engine.storage.search.full_text import COLUMNS
 from errand.engine.storage.search.hits import MARK, UNMARK
 from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_words
@@ -102,4 +103,4 @@ class Fts5Titles:
             return ()
         quoted = " AND ".join(f'"{phrase}"' for phrase in words.phrases)
         query = f"title : ({quoted}{'*' if words.is_open else ''})"
-        return await self._reader.structs(_TITLES, Conversation, {"query": query, "limit": limit})
+        return await conversations_read(self._reader, _TITLES, {"query": query, "limit": limit})

@@ -1,6 +1,7 @@
 """Search hits with their context."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,9 @@ from errand.engine.storage.records.conversation_tree import first_words
 from errand.engine.storage.search.query import SearchQuery
 from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import to_text
+from errand.key_formats import looks_random
 from errand.protocol.conversations import SearchHit
+from errand.redaction import REMOVED
 
 # What surrounds each hit, in one statement: each waits for its thread on a busy machine. Nodes of a conversation are
 # counted once, from hit to hit, in the index only; `after` is the count after the last hit.
@@ -41,6 +44,8 @@ _AROUND = text(
 ).bindparams(bindparam("numbers", expanding=True))
 
 MARK, UNMARK = "\u2068", "\u2069"
+# The word behind the ellipsis at the beginning, and that before the one at the end.
+_CUT_WORD = re.compile(r"(?<=\A…)[\w+/=-]{5,}|[\w+/=-]{5,}(?=…\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +74,8 @@ class HitContext:
             totals[row.conversation_id] = places[row.number] + (row.after or 0)
         return {
             row.number: HitSurroundings(
-                before=first_words(row.parent) if row.parent else "",
-                after=first_words(row.child) if row.child else "",
+                before=first_words(row.parent, self._reader.redact) if row.parent else "",
+                after=first_words(row.child, self._reader.redact) if row.child else "",
                 place=places[row.number],
                 of=totals[row.conversation_id],
             )
@@ -80,6 +85,7 @@ class HitContext:
 
 class HitBuilder:
     def __init__(self, reader: Reader) -> None:
+        self._redact = reader.redact
         self._context = HitContext(reader)
 
     async def build(self, rows: Sequence[Row[Any]], snippets: Sequence[str]) -> tuple[SearchHit, ...]:
@@ -88,10 +94,10 @@ class HitBuilder:
         return tuple(
             SearchHit(
                 conversation_id=row.conversation_id,
-                conversation_title=row.title,
+                conversation_title=self._redact(row.title),
                 node_id=row.id,
                 role=row.role,
-                snippet=snippet,
+                snippet=_redacted_snippet(snippet, self._redact),
                 created_at=datetime.fromisoformat(row.created_at),
                 conversation_archived=bool(row.archived),
                 before=around[row.number].before,
@@ -101,6 +107,13 @@ class HitBuilder:
             )
             for row, snippet in zip(rows, snippets, strict=True)
         )
+
+
+def _redacted_snippet(snippet: str, redact: Callable[[str], str]) -> str:
+    """The snippet without keys. It may begin and end within a key: outer words that look like a part of one go too."""
+    plain = snippet.replace(MARK, "").replace(UNMARK, "")
+    cleaned = _CUT_WORD.sub(lambda word: REMOVED if looks_random(word[0]) else word[0], redact(plain))
+    return snippet if cleaned == plain else cleaned
 
 
 def period_parameters(query: SearchQuery) -> dict[str, str]:

@@ -11,6 +11,7 @@ import sqlalchemy as sql
 from sqlalchemy import BigInteger, Row, bindparam
 from sqlalchemy.sql.expression import Executable
 
+from errand.engine.storage.records.conversations import conversations_read
 from errand.engine.storage.search.full_text import COLUMNS
 from errand.engine.storage.search.hits import MARK, UNMARK
 from errand.engine.storage.search.query import QueryWords, SearchQuery, parse_words
@@ -86,7 +87,7 @@ class TextVectorTitles:
             return ()
         matches, parameters = _matches("errand_vector(title)", words.phrases, words.is_open)
         statement = sql.text(_TITLES.format(matches=matches))
-        return await self._reader.structs(statement, Conversation, {**parameters, "limit": limit})
+        return await conversations_read(self._reader, statement, {**parameters, "limit": limit})
 
 
 def _matches(vector: str, phrases: Sequence[str], unfinished: bool) -> tuple[str, dict[str, Value]]:

@@ -1,7 +1,7 @@
 """Reads with their errors in words, and page cursors."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from errand.engine.storage.sql.errors import condition, error_text, refuses_valu
 from errand.engine.storage.sql.journal import Journal
 from errand.engine.storage.sql.statements import Value, from_json
 from errand.protocol.engine import Trouble
+from errand.redaction import redact
 
 T = TypeVar("T")
 
@@ -55,10 +56,12 @@ class Reads(Protocol):
 class Reader:
     """Reads the database that is called `name`. Raises `StorageError` for database errors; reports damage.
 
+    `redact` is for the beginnings of texts that stores show; what is stored is read as it is.
     A server that is away is reported through the journal, which notices when it is back.
     """
 
-    def __init__(self, reads: Reads, journal: Journal, name: str) -> None:
+    def __init__(self, reads: Reads, journal: Journal, name: str, redact: Callable[[str], str] = redact) -> None:
+        self.redact = redact
         self._reads = reads
         self._journal = journal
         self._name = name

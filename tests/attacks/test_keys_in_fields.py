@@ -1,0 +1,117 @@
+"""A key in a first message: no field that is made of the message has it, wherever the field goes."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from errand.protocol.agents import AGENT_LIST, AgentListParams
+from errand.protocol.base import JsonObject
+from errand.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_FIND_NODES,
+    CONVERSATION_LIST,
+    CONVERSATION_SEARCH,
+    CONVERSATION_TREE,
+    ConversationChangeParams,
+    ConversationFindNodesParams,
+    ConversationListParams,
+    ConversationSearchParams,
+    ConversationTreeParams,
+)
+from errand.protocol.usage import USAGE_REPORT, UsageReportParams
+from tests.end_to_end.terminal.test_memory import indexed
+from tests.support.command_line import Errand, connected
+from tests.support.model_server import Call, ModelServer, Reply
+
+OF_OTHERS = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0"
+OWN = "my-secret-q9w8e7r6t5y4u3i2"
+CHAT = ("run", "--approve", "all", "--model", "openai/test-model")
+
+
+def pieces(key: str) -> list[str]:
+    """The parts of a key that count as that key: twelve characters, without the beginning that all of its kind have."""
+    return [key[at : at + 12] for at in range(4, len(key) - 12)]
+
+
+def holds_key(text: str) -> bool:
+    return any(piece in text for key in (OF_OTHERS, OWN) for piece in pieces(key))
+
+
+def read_files(path: Path) -> list[tuple[str, str]]:
+    """The names and contents of a file, or of those in a folder."""
+    return [(file.name, file.read_text()) for file in ([path] if path.is_file() else sorted(path.iterdir()))]
+
+
+async def chat(errand: Errand, server: ModelServer, *texts: str) -> str:
+    """Runs a task for each text; returns what the terminal said."""
+    shown = ""
+    for text in texts:
+        variables = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": OWN}
+        done = await errand.run(*CHAT, text, variables=variables)
+        assert done.code == 0, done.err
+        shown += done.out + done.err
+    await indexed(errand)
+    return shown
+
+
+# The limit of a title falls at every kind of position within the key.
+@pytest.mark.parametrize(
+    "before", ["", "use ", "the tide tables need the key ", "the tide tables of the harbour need key "]
+)
+@pytest.mark.parametrize("key", [OF_OTHERS, OWN])
+async def test_no_field_made_of_a_message_has_its_key(
+    own_errand: Errand, tmp_path: Path, before: str, key: str
+) -> None:
+    message = f"{before}{key} for the tide tables, please"
+    async with ModelServer(answer=lambda request: Reply(text="Noted.")) as server:
+        await chat(own_errand, server, message)
+        await chat(own_errand, server, "Where are the tide tables of the harbour?")
+        requests = [msgspec.json.encode(request.messages).decode() for request in server.requests]
+    assert "tide tables" in requests[-1] and not holds_key(requests[-1]), "recalled entries reach other models"
+    shown = [
+        (await own_errand.run(*command)).out
+        for command in (
+            ("memory", "search", "tide tables"),
+            ("memory", "search", "tide tables", "--json"),
+            ("list",),
+            ("list", "--json"),
+            ("usage", "--by", "conversation"),
+            ("search", "tide"),
+        )
+    ]
+    assert not any(map(holds_key, shown)), shown
+    async with connected(own_errand) as client:
+        conversations = (await client.call(CONVERSATION_LIST, ConversationListParams())).conversations
+        first = next(one for one in conversations if "harbour?" not in one.title)
+        results = (
+            conversations,
+            await client.call(CONVERSATION_SEARCH, ConversationSearchParams(text="tide")),
+            await client.call(CONVERSATION_SEARCH, ConversationSearchParams(text="please")),
+            (await client.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=first.id))).nodes,
+            await client.call(CONVERSATION_FIND_NODES, ConversationFindNodesParams(conversation_id=first.id)),
+            await client.call(AGENT_LIST, AgentListParams()),
+            await client.call(USAGE_REPORT, UsageReportParams()),
+        )
+        encoded = [msgspec.json.encode(result).decode() for result in results]
+        assert next((text for text in encoded if holds_key(text)), "") == ""
+        title = f"{before}{key[:20]}…"
+        change = ConversationChangeParams(conversation_id=first.id, title=title)
+        assert not holds_key((await client.call(CONVERSATION_CHANGE, change)).conversation.title)
+    for form in ("json", "markdown", "html"):
+        assert (await own_errand.run("export", "--to", str(tmp_path / form), "--format", form)).code == 0
+    exports = {name: text for form in ("json", "markdown", "html") for name, text in read_files(tmp_path / form)}
+    assert exports and not any(holds_key(f"{name}\n{text}") for name, text in exports.items())
+
+
+async def test_the_line_of_a_call_that_was_cut_in_a_key_has_none_of_it(own_errand: Errand) -> None:
+    filler = "echo the tide tables; " * 44
+    commands = [f"{filler}{'x' * length} {OF_OTHERS}; true" for length in range(4, 34, 6)]
+    assert len(commands[0]) > 1_000
+
+    replies = [Reply(calls=tuple(Call("shell", {"command": command}) for command in commands)), Reply(text="Done.")]
+    async with ModelServer(replies=replies) as server:
+        shown = await chat(own_errand, server, "look at the tide tables")
+    found: list[JsonObject] = (await own_errand.run("memory", "search", "tide", "--json")).lines
+    assert found and not holds_key(msgspec.json.encode(found).decode())
+    assert not holds_key(shown)
