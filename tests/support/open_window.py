@@ -61,6 +61,7 @@ class OpenWindow:
         await self.until(lambda: _button(within, name) is not None)
         button = _button(within, name)
         assert button is not None
+        button.window().grab()
         QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
     async def begin(self, text: str) -> None:

@@ -1,5 +1,6 @@
 """The window's tests run offscreen; the platform is set before Qt is imported."""
 
+import itertools
 import os
 from collections.abc import Callable, Generator
 
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from errand.window.theme.theme import Theme
+from errand.window.widgets.reaction_time import ReactionTime
 from tests.support.limits import WAIT_LIMIT_S
 
 
@@ -32,6 +34,12 @@ class PatientQtBot(QtBot):
 @pytest.fixture
 def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
     return PatientQtBot(request)
+
+
+@pytest.fixture(autouse=True)
+def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    """A second passes at each look at the clock: who presses a key has seen what is painted."""
+    monkeypatch.setattr(ReactionTime, "clock", itertools.count().__next__)
 
 
 @pytest.fixture

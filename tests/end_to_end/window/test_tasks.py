@@ -236,13 +236,14 @@ async def test_an_open_approval_gets_the_focus_and_can_be_allowed_from_anywhere(
             person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
             await person.begin("make it")
             await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
-            person.type("half a thought")
             person.front.transcript.to_start()
             person.enter(Qt.KeyboardModifier.ControlModifier)  # not visible: it is shown first
             assert len(person.rows) - 1 in person.front.transcript.shown
             assert focused(person) == "Allow once"
+            person.front.grab()
             person.front.composer.field.setFocus()
             person.enter(Qt.KeyboardModifier.ControlModifier)
+            person.type("half a thought")
             await person.until(lambda: [ask.kind for ask in person.stores.asks.waiting()] == ["question"])
             assert (workspace / "made").exists()
             await person.until(
@@ -253,6 +254,7 @@ async def test_an_open_approval_gets_the_focus_and_can_be_allowed_from_anywhere(
             person.window.commands.trigger("new_task")
             person.window.commands.trigger("next_ask")
             assert focused(person) == "Question: Which way?"
+            person.front.grab()
             QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Tab)
             QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Tab)
             assert focused(person) == "the short one"

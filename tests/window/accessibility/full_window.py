@@ -49,10 +49,11 @@ class Office:
         return self.window.conversations.active
 
     async def open(self, conversation_id: str) -> ConversationView:
-        """Show a conversation and wait until it is loaded."""
+        """Show a conversation and wait until it is loaded and painted."""
         self.window.conversations.open(conversation_id)
         await until(lambda: self.front.store.is_loaded and self.front.store.count() > 0)
         self.front.transcript.lay_out()
+        self.window.grab()
         return self.front
 
     def line_texts(self) -> list[str]:

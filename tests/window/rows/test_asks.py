@@ -49,6 +49,7 @@ class Shown:
         self.row_view.set_row(AskRow(key=ask.id, ask=ask, others=others))
         self.row_view.resize(WIDTH, self.row_view.height_for(WIDTH))
         self.row_view.show()
+        self.row_view.grab()
 
     def texts(self) -> list[str]:
         boxes = [box.toPlainText() for box in self.row_view.findChildren(QPlainTextEdit) if box.isVisible()]

@@ -234,7 +234,10 @@ class RowView(QWidget, Generic[R]):
         """Focus the control for the answer; for rows that wait for a person."""
 
     def choose(self, number: int) -> bool:
-        """Press the button of a digit; False if there is none. For rows that wait for a person."""
+        """Press the button of a digit; False if there is none, or it may not be pressed yet.
+
+        For rows that wait for a person.
+        """
         return False
 
     def height_for(self, width: int) -> int:

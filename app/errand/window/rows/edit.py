@@ -14,6 +14,7 @@ from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
 from errand.window.widgets.buttons import native_keys
 from errand.window.widgets.containers import Card
+from errand.window.widgets.field_keys import ControlEnter, is_control_enter
 from errand.window.widgets.labels import TextLabel
 
 _MAX_LINES = 16
@@ -32,6 +33,7 @@ class MessageEditField(QPlainTextEdit):
     def __init__(self) -> None:
         super().__init__()
         self.setTabChangesFocus(True)
+        ControlEnter(self)
         self.document().setDocumentMargin(0)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -44,7 +46,8 @@ class MessageEditField(QPlainTextEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-        if event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier:
+        is_enter = event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier
+        if is_enter or is_control_enter(event):
             self.submitted.emit()
         elif event.key() == Qt.Key.Key_Escape:
             self.cancelled.emit()

@@ -63,10 +63,11 @@ def check_box(text: str = "") -> QCheckBox:
 
 
 def pressed_by_enter(button: QAbstractButton, event: QKeyEvent) -> bool:
-    """Click the button if the key is Enter. Qt's own buttons are pressed by Space alone."""
+    """Click the button if the key is Enter, once while it is held. Qt's own buttons are pressed by Space alone."""
     is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
     if is_enter and event.modifiers() in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier):
-        button.click()
+        if not event.isAutoRepeat():
+            button.click()
         return True
     return False
 

@@ -159,8 +159,12 @@ class TranscriptView(QAbstractScrollArea):
         self.to_end()
         self.enter_row(index)
 
+    def is_focused(self, index: int) -> bool:
+        """Return whether a control of a visible row has the focus of its window."""
+        return index in self.shown and self._recycler.view(index).isAncestorOf(self.window().focusWidget())
+
     def choose(self, index: int, number: int) -> bool:
-        """Press the button of a digit in a visible row; False if it is not visible or has no such button."""
+        """Press the button of a digit in a visible row; False if it is not visible, is new or has no such button."""
         return index in self.shown and self._recycler.view(index).choose(number)
 
     def scroll_by(self, pixels: int) -> None:

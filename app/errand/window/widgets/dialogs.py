@@ -3,12 +3,13 @@
 import ctypes
 import functools
 
-from PySide6.QtCore import QEvent, QPoint, QSize, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
 
 from errand.window.theme.style import paint_rounded
 from errand.window.theme.theme import Theme
+from errand.window.widgets.reaction_time import ReactionTime
 
 # What a window manager adds: borders and a title.
 _FRAME = QSize(16, 48)
@@ -29,11 +30,29 @@ def move_on_screen(popup: QWidget, corner: QPoint) -> None:
 
 
 class QuestionDialog(QMessageBox):
-    """Restores its default button: on a style change, such as dark mode, Qt makes the first button the default."""
+    """Restores its default button: on a style change, such as dark mode, Qt makes the first button the default.
+
+    It may appear while a person types or clicks, so its buttons work once they had time to see it.
+    """
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._default: QPushButton | None = None
+        self._reaction_time = ReactionTime(self)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        for button in self.buttons():
+            button.installEventFilter(self)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if self._reaction_time.is_over or event.key() == Qt.Key.Key_Escape:
+            super().keyPressEvent(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        presses = (QEvent.Type.KeyPress, QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonDblClick)
+        is_early = event.type() in presses and not self._reaction_time.is_over
+        return is_early and not (isinstance(event, QKeyEvent) and event.key() in (Qt.Key.Key_Escape, Qt.Key.Key_Tab))
 
     def set_default(self, button: QPushButton) -> None:
         self._default = button

@@ -174,6 +174,7 @@ async def test_going_on_at_a_limit_gives_the_focus_to_the_composer(opened: Offic
     view = await opened.open(task.conversation_id)
     await until(lambda: bool(view.store.commands.waiting))
     view.go_to_ask()
+    view.grab()
     (field,) = (field for field in view.findChildren(QLineEdit) if field.accessibleName() == "Amount: more turns")
     field.setFocus()
     field.selectAll()

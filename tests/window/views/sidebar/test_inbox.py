@@ -68,6 +68,7 @@ async def ask(engine: EngineServer, inbox: InboxView, *asks: Ask) -> None:
 def reach(row: InboxRowView) -> None:
     """Focus an entry, like Tab and the arrow keys."""
     row.setFocus(Qt.FocusReason.TabFocusReason)
+    row.window().grab()
 
 
 def texts(row: InboxRowView) -> str:

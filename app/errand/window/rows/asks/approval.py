@@ -23,6 +23,7 @@ from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.diff.head import DiffHeadView
 from errand.window.widgets.diff.lines import diff_name
+from errand.window.widgets.field_keys import ControlEnter
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _NAME = tr("Tell the agent why (it continues after reading this)")
@@ -46,6 +47,7 @@ class DenyReasonView(QWidget):
         self.field = QLineEdit()
         self.field.setPlaceholderText(_NAME)
         self.field.setAccessibleName(_NAME)
+        ControlEnter(self.field)
         button = push_button(DENY, "danger")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
@@ -105,7 +107,7 @@ class EqualAsksView(QWidget):
 
 
 class ApprovalCard(AskCard):
-    """Ctrl+Enter anywhere in the card allows once."""
+    """Ctrl+Enter anywhere in the card allows once, but in a field with text it is that field's Enter."""
 
     def __init__(self, theme: Theme, actions: RowActions) -> None:
         super().__init__(theme, actions, "shield-alert", tr("Approval needed"), tr("Approval"))
@@ -159,7 +161,8 @@ class ApprovalCard(AskCard):
             return
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if is_enter and event.modifiers() & Qt.KeyboardModifier.ControlModifier and self.controls.isVisible():
-            self._on_allowed_once()
+            if not event.isAutoRepeat():
+                self._on_allowed_once()
             return
         super().keyPressEvent(event)
 
@@ -244,17 +247,17 @@ class ApprovalCard(AskCard):
                 value = TextLabel(self.theme, text, mono=mono, wrap=True)
                 self._facts.addRow(TextLabel(self.theme, name, tone="muted"), value)
 
-    def _answer(self, allow: bool, text: str = "") -> None:
-        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=text, allow=allow))
+    def _settle(self, allow: bool, text: str = "") -> None:
+        self.answer(AskAnswerParams(ask_id=self.ask_id, text=text, allow=allow))
 
     def _on_allowed_once(self) -> None:
-        self._answer(True)
+        self._settle(True)
 
     def _on_denied(self) -> None:
-        self._answer(False)
+        self._settle(False)
 
     def _on_offer_chosen(self, chosen: ChosenOffer) -> None:
-        self.row_actions.answer(
+        self.answer(
             AskAnswerParams(
                 ask_id=self.ask_id,
                 allow=True,
@@ -265,12 +268,12 @@ class ApprovalCard(AskCard):
         )
 
     def _on_denied_with_reason(self, reason: str) -> None:
-        self._answer(False, reason)
+        self._settle(False, reason)
 
     def _on_settled_together(self, allow: bool) -> None:
         """Settles exactly the asks counted on the buttons, not later ones."""
         for ask_id in (self.ask_id, *self._equal_asks.ask_ids):
-            self.row_actions.answer(AskAnswerParams(ask_id=ask_id, allow=allow))
+            self.answer(AskAnswerParams(ask_id=ask_id, allow=allow))
 
     def _on_part_clicked(self, button: QPushButton) -> None:
         """Open one part and close the others, or close it."""

@@ -24,6 +24,7 @@ from errand.window.theme.tokens import DesignTokens
 from errand.window.widgets.buttons import ChoiceButton
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
+from errand.window.widgets.field_keys import ControlEnter
 from errand.window.widgets.labels import TextLabel, one_line
 
 _COMMAND_LINES = 24
@@ -53,6 +54,7 @@ class QuestionCard(AskCard):
         self._buttons: list[ChoiceButton] = []
         self._field = QLineEdit()
         self._field.setMaxLength(100_000)
+        ControlEnter(self._field)
         self._reply = push_button(tr("Reply"), "primary")
         row = QHBoxLayout()
         row.setSpacing(theme.tokens.space_close)
@@ -104,7 +106,7 @@ class QuestionCard(AskCard):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if self._buttons else Qt.FocusPolicy.NoFocus)
 
     def _on_chosen(self, choice: str) -> None:
-        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=choice))
+        self.answer(AskAnswerParams(ask_id=self.ask_id, text=choice))
 
     def _on_text_changed(self, text: str) -> None:
         self._reply.setEnabled(bool(text.strip()))
@@ -114,7 +116,7 @@ class QuestionCard(AskCard):
     def _on_replied(self) -> None:
         text = self._field.text().strip()
         if text:
-            self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=text))
+            self.answer(AskAnswerParams(ask_id=self.ask_id, text=text))
 
 
 class LimitCard(AskCard):
@@ -155,10 +157,10 @@ class LimitCard(AskCard):
 
     def _on_continued(self) -> None:
         if (answer := self._more.answer) is not None:
-            self.row_actions.answer(answer)
+            self.answer(answer)
 
     def _on_stop_clicked(self) -> None:
-        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, allow=False))
+        self.answer(AskAnswerParams(ask_id=self.ask_id, allow=False))
 
 
 class UnknownOutcomeCard(AskCard):
@@ -213,7 +215,7 @@ class UnknownOutcomeCard(AskCard):
             self._row.insertWidget(number, button)
 
     def _on_chosen(self, choice: str) -> None:
-        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=choice))
+        self.answer(AskAnswerParams(ask_id=self.ask_id, text=choice))
 
 
 class AskView(DisclosureRowView[AskRow]):

@@ -12,7 +12,7 @@ from errand.client.safe_text import plain
 from errand.client.texts.asks import asked_text, choice_text, deadline_text, settled_text
 from errand.client.texts.limits import limit_amount_text
 from errand.client.texts.rules import REMEMBERED, offer_text
-from errand.protocol.asks import Ask
+from errand.protocol.asks import Ask, AskAnswerParams
 from errand.translation import tr
 from errand.window import CLIENT_NAME
 from errand.window.rows.asks.choices import MOST_CHOICES
@@ -21,6 +21,7 @@ from errand.window.theme.style import Tone
 from errand.window.theme.theme import Theme
 from errand.window.widgets.containers import Card
 from errand.window.widgets.labels import TextLabel, one_line
+from errand.window.widgets.reaction_time import ReactionTime
 
 _ANSWER = 60  # characters of an answer shown in a line
 
@@ -28,8 +29,9 @@ _ANSWER = 60  # characters of an answer shown in a line
 class AskCard(Card):
     """A subclass fills `details`, which stay visible, and `controls`, which are hidden once the ask is settled.
 
-    The digits 1 to 9 press the buttons in `choices`, unless a text field has the focus. `resized` is emitted when a
-    part of the card was opened or closed, `part_opened` with the part.
+    The digits 1 to 9 press the buttons in `choices`, unless a text field has the focus. Keys and clicks decide nothing
+    before a person had time to see the ask. `resized` is emitted when a part of the card was opened or closed,
+    `part_opened` with the part.
     """
 
     resized = Signal()
@@ -43,6 +45,8 @@ class AskCard(Card):
         self._icon_name = icon
         self._titles = (settled, title)
         self._waiting = True
+        self._visible_id = ""
+        self._reaction_time = ReactionTime(self)
         self._icon = QLabel()
         self._title = TextLabel(theme, title, bold=True, tone="waiting")
         self.heading = _row(theme)
@@ -63,6 +67,9 @@ class AskCard(Card):
     def set_ask(self, ask: Ask) -> None:
         """Show this ask. Subclasses update their own part first, and clear text typed for another ask."""
         self.ask_id = ask.id
+        if ask.id != self._visible_id:
+            self._visible_id = ask.id
+            self._reaction_time.restart()
         self._waiting = ask.status == "waiting"
         self.set_tone("waiting" if self._waiting else "plain")
         sub_agent = tr("sub-agent “{name}”").format(name=plain(ask.sub_agent)) if ask.sub_agent else ""
@@ -88,8 +95,8 @@ class AskCard(Card):
         return False
 
     def choose(self, number: int) -> bool:
-        """Press the button of a digit; False if there is none."""
-        if not self._waiting or not 0 < number <= min(len(self.choices), MOST_CHOICES):
+        """Press the button of a digit; False if there is none, or if the card has only just appeared."""
+        if not self._can_decide or not 0 < number <= min(len(self.choices), MOST_CHOICES):
             return False
         self.choices[number - 1].click()
         return True
@@ -99,10 +106,20 @@ class AskCard(Card):
         """The buttons that answer, in the order of their digits."""
         return ()
 
+    def answer(self, params: AskAnswerParams) -> None:
+        """Settle the ask, unless it has only just appeared."""
+        if self._can_decide:
+            self.row_actions.answer(params)
+
+    @property
+    def _can_decide(self) -> bool:
+        return self._waiting and self._reaction_time.is_over
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         button = self._choice_of(event)
         if button is not None:
-            button.click()
+            if self._can_decide and not event.isAutoRepeat():
+                button.click()
         else:
             super().keyPressEvent(event)
 

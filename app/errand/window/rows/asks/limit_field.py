@@ -9,6 +9,7 @@ from errand.protocol.tasks import LimitKind
 from errand.translation import decimal, tr
 from errand.window.theme.style import set_style, set_tool_tip
 from errand.window.theme.theme import Theme
+from errand.window.widgets.field_keys import ControlEnter
 from errand.window.widgets.labels import TextLabel
 
 _DIGITS = 9
@@ -43,6 +44,7 @@ class LimitField(QWidget):
         self._field = QLineEdit()
         self._field.setFixedWidth(self._field.fontMetrics().horizontalAdvance("0" * _DIGITS) + theme.tokens.space_wide)
         self.setFocusProxy(self._field)
+        ControlEnter(self._field)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.tokens.space_tight)

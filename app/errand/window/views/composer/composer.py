@@ -15,6 +15,7 @@ from errand.window.views.composer.attachments import AttachmentsView
 from errand.window.views.composer.prompt_edit import PromptEditView
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import one_line
+from errand.window.widgets.reaction_time import REACTION_S, ReactionTime
 
 # What the engine makes ready for a message rests a minute after its last use.
 _WRITING_EVERY_S = 20.0
@@ -29,7 +30,7 @@ ComposerMode = Literal["send", "steer", "reply", "choose", "stop", "stopping"]
 class ComposerState:
     """The state that decides what the button does: the conversation's task, and the open question, if any.
 
-    `steers`: a message goes to the active task. `choices`: the answers of the open ask by number.
+    `steers`: a message goes to the active task. `choices`: the answers of the open ask by number; `ask_id` is its id.
     """
 
     active: bool = False
@@ -39,6 +40,7 @@ class ComposerState:
     connected: bool = True
     has_begun: bool = False
     choices: tuple[str, ...] = ()
+    ask_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class ComposerView(QFrame):
 
     Emits `submitted` and `queued` with the text and the paths of its attachments, and `content_dropped` with the
     QMimeData of pasted or dropped content to attach. Emits `choice_entered` instead of `submitted` if the text is the
-    number of an answer; the text stays.
+    number of an answer, begun after a person had time to see the ask; the text stays.
     """
 
     submitted = Signal(str, object)
@@ -89,6 +91,9 @@ class ComposerView(QFrame):
         self.setObjectName("composer")
         self._theme = theme
         self._state = ComposerState()
+        self._asked_at = -REACTION_S
+        self._had_text = False
+        self._answers_ask = True  # the text was begun after the open ask was seen
         self._said_writing_at = -_WRITING_EVERY_S
         self._edit = PromptEditView(self)
         self._edit.setAccessibleName(tr("Message"))
@@ -144,10 +149,12 @@ class ComposerView(QFrame):
     def _choice(self) -> int:
         """The number of the answer that the text names; 0 if it is another text."""
         count, text = len(self._state.choices), self.text.strip()[:2] if self._state.choices else ""
-        is_number = len(text) == 1 and text in _DIGITS and int(text) <= count
+        is_number = self._answers_ask and len(text) == 1 and text in _DIGITS and int(text) <= count
         return int(text) if is_number and not self.attachments.paths else 0
 
     def show_state(self, state: ComposerState) -> None:
+        if state.ask_id != self._state.ask_id:
+            self._asked_at, self._answers_ask = ReactionTime.clock(), not self._had_text
         self._state = state
         self._show_mode()
 
@@ -203,6 +210,10 @@ class ComposerView(QFrame):
         return tr("Reply…") if state.has_begun else tr("What should I do?")
 
     def _on_text_changed(self) -> None:
+        has_text = self._edit.has_text
+        if has_text and not self._had_text:
+            self._answers_ask = ReactionTime.clock() - self._asked_at >= REACTION_S
+        self._had_text = has_text
         self._show_mode()
         self.edited.emit(self.text)
         now = time.monotonic()

@@ -150,7 +150,10 @@ class InputPanelView(QWidget):
         connected = self._stores.session.state == "ready"
         steers = self._store.commands.steers
         has_begun = task is not None
-        self.composer.show_state(ComposerState(active, steers, stopping, question, connected, has_begun, choices))
+        ask_id = waiting.id if waiting is not None else ""
+        self.composer.show_state(
+            ComposerState(active, steers, stopping, question, connected, has_begun, choices, ask_id)
+        )
 
     def close_completion(self) -> bool:
         """Close the list of what can be completed; False if there is none."""

@@ -8,6 +8,7 @@ from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent, Q
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QWidget
 
 from errand.window.views.composer.drop_payload import can_attach
+from errand.window.widgets.field_keys import ControlEnter, is_control_enter
 
 _MAX_LINES = 12
 _BLINKS_MS = 10_000
@@ -20,6 +21,9 @@ _PAGES: dict[int, int] = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
 
 class PromptEditView(QPlainTextEdit):
     """Emits `submitted` on Enter, `queued` on Alt+Enter, `edit_last_requested` on Up in an empty field.
+
+    With text in the field Ctrl+Enter is Enter; without, it is the window's.
+
 
     Emits `page_requested` on Page Up (-1) and Page Down (1), unless the text itself is longer than the field.
     Emits `history_step_requested` on Ctrl+Up (-1, an older message) and Ctrl+Down (1), and `content_dropped`
@@ -39,6 +43,7 @@ class PromptEditView(QPlainTextEdit):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setTabChangesFocus(True)
+        ControlEnter(self)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._is_walked_through = False
@@ -96,7 +101,8 @@ class PromptEditView(QPlainTextEdit):
         self._blink()
         self._is_walked_through = self._is_walked_through and not event.text()
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-        if event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier:
+        is_enter = event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier
+        if is_enter or (is_control_enter(event) and self.has_text):
             self.submitted.emit()
         elif event.key() in _ENTER and modifiers == Qt.KeyboardModifier.AltModifier:
             self.queued.emit()

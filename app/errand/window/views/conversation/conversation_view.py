@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from errand.protocol.asks import Ask, AskAnswerParams
+from errand.protocol.asks import Ask
 from errand.translation import tr
 from errand.window.rows.row import AskRow
 from errand.window.stores.catalog import is_scripted
@@ -28,6 +28,7 @@ from errand.window.views.conversation.services import ViewServices
 from errand.window.views.conversation.side_panels import SidePanel, SidePanelsView
 from errand.window.views.conversation.welcome import WelcomeView
 from errand.window.views.shared.row_actions import ConversationRowActions
+from errand.window.widgets.field_keys import holds_text
 from errand.window.widgets.notice_line import Notice
 
 if TYPE_CHECKING:
@@ -165,25 +166,36 @@ class ConversationView(QWidget):
         self.store.seeker.seek(position.node_id, position.number)
 
     def go_to_ask(self) -> None:
-        """Scroll to the open ask and focus it, now or once it is loaded."""
+        """Scroll to the open ask and focus it, now or once it is loaded.
+
+        The focus stays in a text that was begun meanwhile.
+        """
         ask = self.store.next_ask
         switches_agent = ask is not None and self.store.is_loaded and self.store.show_task(ask.task_id)
         row = self._row_of(ask) if ask is not None and not switches_agent else None
+        was_pending = self._pending_ask
         self._pending_ask = not self.store.is_loaded or (ask is not None and row is None)
-        if row is not None:
+        if row is not None and was_pending and holds_text(self.window().focusWidget()):
+            self.transcript.ensure_row_visible(row)
+        elif row is not None:
             self.transcript.focus_row(row)
 
     def allow_once(self) -> None:
-        """Allow the open approval.
+        """Allow the open approval, with the focus on its card or in the message field while that is empty.
 
-        If it is not visible it is only shown: nobody should allow what they have not seen.
+        Otherwise it is only shown: nobody should allow what they have not seen, or while they write something.
         """
         approval = next((ask for ask in self.store.commands.waiting if ask.kind == "approval"), None)
         row = self._row_of(approval) if approval is not None else None
         if approval is None or row is None:
             return
-        if row in self.transcript.shown:
-            self.store.asks.answer(AskAnswerParams(ask_id=approval.id, allow=True))
+        focused = self.window().focusWidget()
+        is_in_field = focused is self.composer.field
+        can_allow = not self.composer.has_content if is_in_field else self.transcript.is_focused(row)
+        if can_allow and row in self.transcript.shown and not holds_text(focused):
+            self.transcript.choose(row, 1)
+        elif holds_text(focused) or self.composer.has_content:
+            self.transcript.ensure_row_visible(row)
         else:
             self.transcript.focus_row(row)
 

@@ -89,6 +89,9 @@ _FIXED = {
     "Shift+F7": tr("goes to the previous change"),
     **{f"Ctrl+{number}": tr("switches to a tab") for number in range(1, 10)},
 }
+_REPEATS: frozenset[ActionName] = frozenset(
+    ("find_next", "find_previous", "next_tab", "previous_tab", "zoom_in", "zoom_out")
+)
 _FUNCTION_KEYS = {f"F{number}" for number in range(1, 36)}
 
 
@@ -280,6 +283,7 @@ class _KeyAction(QAction):
     def __init__(self, action: Action, shortcuts: ShortcutStore, window: QWidget) -> None:
         super().__init__(action.text, window)
         self.setObjectName(action.name)
+        self.setAutoRepeat(action.name in _REPEATS)
         self._name: ActionName = action.name
         self._keys = shortcuts
         shortcuts.changed.connect(self._on_keys_changed)

@@ -16,8 +16,10 @@ from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import ChoiceButton, IconButton
 from errand.window.widgets.code_excerpt import CodeExcerptView
+from errand.window.widgets.field_keys import ControlEnter
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.pulse import PulseTimer
+from errand.window.widgets.reaction_time import ReactionTime
 from errand.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
 
 _RISKS: dict[Risk, tuple[str, Tone]] = {
@@ -32,7 +34,9 @@ _OPEN_KEYS = (*_ENTER_KEYS, Qt.Key.Key_Space)
 
 
 class AskDetailView(QWidget):
-    """`answered` gives a text, `decided` whether it was allowed; `open_requested` if it is too long to show here.
+    """Keys and clicks decide nothing before a person had time to see the ask.
+
+    `answered` gives a text, `decided` whether it was allowed; `open_requested` if it is too long to show here.
 
     `continued` gives the answer (`AskAnswerParams`) that goes on at a limit, with the amount in its field.
     """
@@ -45,6 +49,7 @@ class AskDetailView(QWidget):
     def __init__(self, ask: Ask, count: int, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
+        self._reaction_time = ReactionTime(self)
         self._boxes: list[CodeExcerptView] = []
         self._more: LimitField | None = None
         self._yes: QPushButton | None = None
@@ -73,10 +78,16 @@ class AskDetailView(QWidget):
     @property
     def can_decide(self) -> bool:
         """True while everything that would run is visible: nobody should allow what they have not seen."""
-        return self._fits and self.isVisible() and self.visibleRegion().boundingRect() == self.rect()
+        is_all_visible = self.isVisible() and self.visibleRegion().boundingRect() == self.rect()
+        return self.fits and is_all_visible and not self.is_new
 
     @property
-    def _fits(self) -> bool:
+    def is_new(self) -> bool:
+        """True until a person had time to see the ask."""
+        return not self._reaction_time.is_over
+
+    @property
+    def fits(self) -> bool:
         return all(box.fits for box in self._boxes)
 
     def _show_approval(self, approval: Approval) -> None:
@@ -143,14 +154,15 @@ class AskDetailView(QWidget):
         self._field.setPlaceholderText(name)
         self._field.setAccessibleName(name)
         self._field.setMaxLength(100_000)
+        ControlEnter(self._field)
         self._field.returnPressed.connect(self._on_entered)
         self._column.addWidget(self._field)
 
     def _on_decided(self, allow: bool) -> None:
         """A text that is truncated here is decided where it is shown in full."""
-        if not self._fits:
+        if not self.fits:
             self.open_requested.emit()
-        else:
+        elif not self.is_new:
             self.decide(allow)
 
     def decide(self, allow: bool) -> None:
@@ -165,10 +177,12 @@ class AskDetailView(QWidget):
             self._yes.setEnabled(self._more.answer is not None)
 
     def _on_chosen(self, choice: str) -> None:
-        self.answered.emit(choice)
+        if not self.is_new:
+            self.answered.emit(choice)
 
     def _on_entered(self) -> None:
-        if text := self._field.text().strip():
+        text = self._field.text().strip()
+        if text and not self.is_new:
             self.answered.emit(text)
 
 
@@ -283,6 +297,8 @@ class InboxRowView(QFrame):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         decision = self._decision(event)
+        if decision is not None and event.isAutoRepeat():
+            return
         if decision is not None:
             self._decide(decision)
         elif event.key() in _OPEN_KEYS:
@@ -335,7 +351,7 @@ class InboxRowView(QFrame):
             self._detail_view.decide(allow)
         elif self._detail_view is None:
             self.expand()
-        else:
+        elif not self._detail_view.fits or not self._detail_view.is_new:
             self.opened.emit()
 
     def _set_chevron(self, icon: str, name: str) -> None:
