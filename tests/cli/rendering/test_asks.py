@@ -290,6 +290,11 @@ def test_an_approval_is_wrapped_at_blanks_on_a_narrow_screen() -> None:
     assert max(map(len, lines)) <= 30
 
 
+def test_letters_of_another_alphabet_in_a_command_get_a_remark() -> None:
+    lines = plain_lines(approval("\u0441url https://example.org"))
+    assert any("“\u0441url” mixes alphabets: \u0441 = U+0441 CYRILLIC SMALL LETTER ES" in line for line in lines)
+
+
 def test_text_after_two_hundred_newlines_is_announced_and_v_shows_it() -> None:
     ask = approval("true" + "\n" * 200 + "rm -r build")
     lines = plain_lines(ask)

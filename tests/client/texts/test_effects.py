@@ -54,3 +54,53 @@ def test_what_is_typed_into_a_program_says_into_which() -> None:
     assert (effect.kind, effect.text, effect.language) == ("code", "rm -rf /<enter>", "")
     assert effect.does == "Type into background command 1"
     assert effect_of(CODE.approval).does == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u0441url https://example.org",  # Cyrillic es
+        "cat /ws/\u0440assword.txt",
+        "g\u03b9t push",  # Greek iota
+        "\uff43url x",  # full width
+        "\U0001d41cat x",  # mathematical bold
+        "\u0261it push",  # Latin script g
+        "\u13a1m -rf x",  # Cherokee
+        "rm r\u0435p\u043ert",
+        "\u0441\u0440 a b",  # all letters are Cyrillic
+        "\u0430-b",
+        "l\u0455",
+        "\u212aill 1",  # kelvin sign
+    ],
+)
+def test_letters_of_other_alphabets_in_a_command_get_a_remark(text: str) -> None:
+    assert CODE.approval is not None
+    effect = effect_of(msgspec.structs.replace(CODE.approval, code="", language="", command=text))
+    assert "U+" in effect.remark and effect.text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git commit -m 'исправлен отчёт'",
+        "cat отчет_v2.txt",
+        "cat café.txt naïve Straße",
+        "open 報告report.txt データbase",
+        "cat επιλογή.txt",
+        "echo 5µs 1º",
+        "cat файл.txt README",
+        "echo п\u02bcять",
+        "ls -la",
+        "cat ไฟล์.txt",
+        "echo İstanbul kapı ə",
+    ],
+)
+def test_words_of_one_language_get_none(text: str) -> None:
+    assert CODE.approval is not None
+    assert effect_of(msgspec.structs.replace(CODE.approval, code="", language="", command=text)).remark == ""
+
+
+def test_a_remark_names_the_word_and_its_letters() -> None:
+    assert CODE.approval is not None
+    change = msgspec.structs.replace(CODE.approval, code="", language="", writes=("/ws/\u0440ay.py",))
+    assert effect_of(change).remark == "“\u0440ay” mixes alphabets: \u0440 = U+0440 CYRILLIC SMALL LETTER ER"

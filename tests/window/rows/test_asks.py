@@ -143,7 +143,7 @@ def test_an_approval_shows_command_paths_reason_risk_and_change_in_full(shown: S
         assert text in texts
 
 
-def test_an_address_is_shown_exactly_with_its_host_emphasised(shown: Shown) -> None:
+def test_an_address_is_shown_exactly_with_its_host_emphasised_and_odd_letters_named(shown: Shown) -> None:
     shown.show(FETCH)
     assert "https://docs.example.org/guide?q=a\\u200bb" in shown.texts()
     assert "Fetch https://docs.example.org/guide" in shown.texts()
@@ -152,6 +152,9 @@ def test_an_address_is_shown_exactly_with_its_host_emphasised(shown: Shown) -> N
     odd = msgspec.structs.replace(FETCH.approval, address="https://xn--mnchen-3ya.de/")
     shown.show(msgspec.structs.replace(FETCH, id="ask_odd", approval=odd))
     assert "Host: browsers show it as münchen.de" in shown.texts()
+    letters = msgspec.structs.replace(odd, address="", command="\u0441url https://example.org")
+    shown.show(msgspec.structs.replace(FETCH, id="ask_letters", approval=letters))
+    assert "“\u0441url” mixes alphabets: \u0441 = U+0441 CYRILLIC SMALL LETTER ES" in shown.texts()
 
 
 def test_code_is_highlighted_in_its_language_and_readable_to_its_end(shown: Shown) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
+from errand.client.texts.alphabets import alphabet_remark
 from errand.protocol.asks import TYPED, Approval
 from errand.translation import tr
 
@@ -16,8 +17,9 @@ _PUNYCODE = "xn--"
 class Effect:
     """`text` is to be shown in full; the host of an address is at `host_at` in it. `language` is that of code.
 
-    `remark` says what a person could not see in an address. `details` is what goes along, in `details_language`: the
-    arguments of a call, the script for a page. `does` says in words what is done, where the text does not.
+    `remark` says what a person could not see in an address, or in the letters of words. `details` is what goes along,
+    in `details_language`: the arguments of a call, the script for a page. `does` says in words what is done, where the
+    text does not.
     """
 
     kind: EffectKind
@@ -32,7 +34,7 @@ class Effect:
 
 def effect_of(approval: Approval) -> Effect:
     if approval.command is not None:
-        return Effect("command", escape_hidden(approval.command))
+        return Effect("command", escape_hidden(approval.command), remark=_letters_remark(approval))
     if approval.address:
         before, host, after = (escape_hidden_line(part) for part in address_parts(approval.address))
         end = len(before) + len(host)
@@ -47,14 +49,23 @@ def effect_of(approval: Approval) -> Effect:
             does=escape_hidden_line(approval.text),
         )
     if approval.language == TYPED:
-        return Effect("code", escape_hidden(approval.code), does=escape_hidden_line(approval.text))
+        does, remark = escape_hidden_line(approval.text), _letters_remark(approval)
+        return Effect("code", escape_hidden(approval.code), remark=remark, does=does)
     if approval.code:
         return Effect("code", escape_hidden(approval.code), approval.language.lower())
     if approval.service:
         server, _, tool = approval.service.partition("/")
         shown = escape_hidden_line(f"{server} › {tool}")
-        return Effect("service", shown, details=escape_hidden(approval.preview), details_language="json")
-    return Effect("text", escape_hidden(approval.text))
+        details, remark = escape_hidden(approval.preview), _letters_remark(approval)
+        return Effect("service", shown, remark=remark, details=details, details_language="json")
+    return Effect("text", escape_hidden(approval.text), remark=_letters_remark(approval))
+
+
+def _letters_remark(approval: Approval) -> str:
+    """What cannot be seen in the letters of the command, of what is typed, of a tool's name or of the files."""
+    typed = approval.code if approval.language == TYPED else ""
+    paths = (*approval.reads, *approval.writes)
+    return alphabet_remark("\n".join((approval.command or "", typed, approval.service, *paths)))
 
 
 def address_parts(address: str) -> tuple[str, str, str]:

@@ -92,7 +92,8 @@ class EffectView(QWidget):
         )
         self._main.box.setAccessibleName(_NAMES[effect.kind])
         self._main.set_text(effect.text)
-        self._remark.setText(tr("Host: {remark}").format(remark=effect.remark))
+        is_address = effect.kind == "address"
+        self._remark.setText(tr("Host: {remark}").format(remark=effect.remark) if is_address else effect.remark)
         self._remark.setVisible(bool(effect.remark))
         name = _DETAILS.get(effect.kind, "")
         self._name.setText(name)

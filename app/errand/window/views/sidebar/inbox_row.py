@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBox
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.client.texts.asks import asked_text, choice_text, subject_text
+from errand.client.texts.effects import effect_of
 from errand.protocol.asks import Approval, Ask, Risk
 from errand.translation import tr, trn, uncapitalised
 from errand.window.rows.asks.limit_field import LimitField
@@ -96,6 +97,8 @@ class AskDetailView(QWidget):
         self._add_box(
             tr("What will run"), escape_hidden(approval.text if approval.command is None else approval.command)
         )
+        if remark := effect_of(approval).remark:
+            self._add_label(remark, "waiting")
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
         for words, text in (
             (tr("In {folder}"), escape_hidden_line(approval.working_dir or "")),
