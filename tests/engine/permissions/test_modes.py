@@ -43,6 +43,13 @@ WRITES: dict[str, Verdicts] = {
     "project/.venv/lib/python3.11/site-packages/a.pth": ASKED,
     "project/.env": ASKED,
     "project/id_rsa": ASKED,
+    "project/invoice\u202efdp.py": ASKED,
+    "project/a\u2066b\u2069/notes": ASKED,
+    "project/notes\x1b[2K.txt": ASKED,
+    "project/two\nlines": ASKED,
+    "project/a\u200b.py": ASKED,
+    "project/a\u00a0.py": ASKED,
+    "project/résumé 報告.txt": EDIT,
     "other/notes": ASKED,
     ".ssh/authorized_keys": NEVER,
     "errand-data/engine.json": NEVER,
@@ -115,6 +122,14 @@ def test_reads_of_the_file_tools(tmp_path: Path, path: str, mode: ApproveMode) -
 @pytest.mark.parametrize("mode", MODES)
 def test_what_touches_nothing_outside_its_task_runs_in_every_mode(tmp_path: Path, mode: ApproveMode) -> None:
     assert judged(Access("free", "End the task."), mode, tmp_path).verdict == "allow"
+
+
+def test_a_name_with_characters_that_cannot_be_seen_is_spelled_out(tmp_path: Path) -> None:
+    decision = judged(write(tmp_path / "project" / "invoice\u202efdp.py"), "edits", tmp_path)
+    assert decision.reason == "its name has characters that cannot be seen: $'invoice\\u202efdp.py'"
+    home = tmp_path / "home\u202e"
+    home.mkdir()
+    assert judged(write(home / "project" / "notes"), "edits", home).verdict == "allow"
 
 
 def test_a_change_that_cannot_be_shown_is_asked_about_in_edits(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from errand.engine.permissions.paths import Places, judge_path
 from errand.engine.permissions.verdict import Finding, ask, deny, strictest
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall, Risk
+from errand.visible_text import argument_text, escape_hidden
 
 _RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 
@@ -20,6 +21,9 @@ def judge_files(access: Access, places: Places) -> Finding:
     if access.given:  # the name may mean more than the file to which it leads
         named = judge_path("write" if access.writes else "read", access.given, places.workspace, places, False)
         findings += [named] if named.verdict == "deny" or named.risk == "high" else []
+    names = [_below_workspace(name, places) for name in (access.given, *map(str, access.writes))]
+    if access.writes and (name := next(filter(_is_hidden_in_part, names), None)):
+        findings.append(ask("path", f"its name has characters that cannot be seen: {argument_text(name)}", "high"))
     decisive = strictest(sorted(findings, key=lambda finding: _RISKS.index(finding.risk), reverse=True))
     assert decisive is not None
     if access.writes and access.is_partial and decisive.verdict == "ask" and decisive.risk == "low":
@@ -58,6 +62,18 @@ def denied_folder(access: Access, denied: Iterable[GrantedCall]) -> str | None:
         if is_searched and any(is_below(call.folder, str(path)) for path in access.reads):
             return call.folder
     return None
+
+
+def _below_workspace(name: str, places: Places) -> str:
+    """The part that a call chooses: the folder of the workspace is the person's choice."""
+    root = next((root for root in places.roots if places.is_inside(name, root)), "")
+    return name[len(root) :].removeprefix("/")
+
+
+def _is_hidden_in_part(name: str) -> bool:
+    """Return True for control, bidirectional and other characters that a person does not see in a list of files."""
+    is_text = not any("\ud800" <= letter <= "\udfff" for letter in name)
+    return is_text and ("\n" in name or "\t" in name or escape_hidden(name) != name)
 
 
 def _of_read(path: str, places: Places) -> Finding:

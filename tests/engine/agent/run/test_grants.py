@@ -283,6 +283,14 @@ async def test_edits_in_a_folder_are_allowed_with_any_content_but_not_of_secrets
         assert last.approval.offers == () and (engine.workspace / "src" / "b.py").read_text() == "2"
 
 
+async def test_a_file_with_a_name_that_cannot_be_seen_is_asked_about_where_edits_are_allowed(tmp_path: Path) -> None:
+    turns = [write("a.py", "x"), write("invoice\u202efdp.py", "x"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        ask = await engine.watcher.ask((await engine.start(approve="edits")).id)
+        assert ask.approval is not None and "invoice\\u202efdp.py" in ask.approval.rule
+        assert [path.name for path in engine.workspace.iterdir()] == ["a.py"]
+
+
 async def test_a_grant_of_the_content_shown_covers_no_other_content(tmp_path: Path) -> None:
     turns = [write("a", "1"), write("a", "1"), write("a", "2"), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
