@@ -164,7 +164,8 @@ class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):
     """Replaces the branch from its beginning to `until_id` in the model's context. The newest of a branch applies.
 
     `nodes` is the number of nodes it replaces. `tokens_before` and `tokens_after` estimate their size and the
-    summary's.
+    summary's. `person_characters` limits the person's older messages, which stay word for word beside the summary; 0
+    for a summary of an older version.
     """
 
     text: str
@@ -172,6 +173,7 @@ class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):
     nodes: int = 0
     tokens_before: int = 0
     tokens_after: int = 0
+    person_characters: int = 0
 
 
 # Whose words an entry of memory has. `task` is a task given to a sub-agent, or the summary of a branch.

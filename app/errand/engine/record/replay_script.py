@@ -19,7 +19,7 @@ from errand.engine.core.messages import UserMessage, text_of
 from errand.engine.record.diff import is_timed
 from errand.engine.record.format import TaskRecord
 from errand.protocol.asks import Approval
-from errand.protocol.blocks import NoticeBlock, RecalledEntry, ToolCallBlock, ToolResultBlock
+from errand.protocol.blocks import NoticeBlock, RecalledEntry, SummaryBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.notices import NoSummary, NoticeData, TaskFailed
 from errand.protocol.tasks import Queued
@@ -34,6 +34,15 @@ class FailedSummary:
     why: str
     is_temporary: bool
     ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _SummaryOutcome:
+    """The text of a summary, or the reason of its failure, and the number of replies before it."""
+
+    replies: int
+    text: str
+    is_failure: bool = False
 
 
 class RecordedTurn:
@@ -73,11 +82,12 @@ class ReplayScript:
         self.run: TaskRun | None = None
         known_remarks = frozenset(remarks_of(record.head.prompt))
         self.turns = _turns(record.nodes, known_remarks)
-        self._summaries = {node.turn: block.text for node in record.nodes if (block := summary_of(node)) is not None}
+        self._summaries = deque(_summary_outcomes(record.nodes))
+        self._has_failed = False
+        # In records of older versions a summary is a turn of its own.
+        summaries = {node.turn for node in record.nodes if summary_of(node) is not None}
+        self._answered = {turn.reply.turn for turn in self.turns} | summaries
         self._recalls = {node.turn: block for node in record.nodes if (block := recall_of(node)) is not None}
-        self._answered = {turn.reply.turn for turn in self.turns} | set(self._summaries)
-        self._failures = deque(_failures(record.nodes))
-        self._last_call = task.step_count
         self._first_messages = _first_messages(record)
         self.approvals = {
             (_turn_of(ask.approval, self.turns), ask.approval.call_id): ask.approval
@@ -116,29 +126,28 @@ class ReplayScript:
 
     def next_summary(self) -> str | FailedSummary:
         """The outcome of the current summary call."""
-        assert self.run is not None
-        number = self.run.task.step_count
-        summary = self._summaries.get(number)
-        if summary is not None:
-            words, self._first_messages = self._first_messages, ()
-            for text in words:
-                self._send(text)
-            return summary
-        why = self._failures[0] if self._failures else NO_SUMMARY
-        is_last_try = number + 1 not in self._summaries and not self._had_no_reply(number + 1)
-        if is_last_try and self._failures:
-            self._failures.popleft()
-        passes = is_last_try and not self._had_no_reply(number - 1)
-        return FailedSummary(why, passes, ended=self._stops_in_a_step and number >= self._last_call)
+        replies = self._turn_index + 1
+        if not self._summaries or self._summaries[0].replies != replies:
+            is_end = not self._summaries and replies >= len(self.turns)
+            return FailedSummary(NO_SUMMARY, is_temporary=False, ended=self._stops_in_a_step and is_end)
+        outcome = self._summaries[0]
+        # After a permanent failure, the second in a row, a task does not try again.
+        is_temporary = len(self._summaries) > 1
+        self._has_failed = outcome.is_failure and not is_temporary and not self._has_failed
+        if not self._has_failed:
+            self._summaries.popleft()
+        if outcome.is_failure:
+            return FailedSummary(outcome.text, is_temporary, ended=False)
+        texts, self._first_messages = self._first_messages, ()
+        for text in texts:
+            self._send(text)
+        return outcome.text
 
     def recalled(self) -> tuple[RecalledEntry, ...]:
         """What was recalled before the coming turn."""
         assert self.run is not None
         block = self._recalls.get(self.run.task.step_count)
         return block.entries if block is not None else ()
-
-    def _had_no_reply(self, number: int) -> bool:
-        return 0 < number <= self._last_call and number not in self._answered
 
     def reply_ends(self) -> None:
         """Deliver messages sent during a reply without calls; they are read after it."""
@@ -215,13 +224,17 @@ def _first_messages(record: TaskRecord) -> tuple[str, ...]:
     return tuple(text_of(user_message(node.blocks)) for node in before if node.role == "user")
 
 
-def _failures(nodes: Sequence[Node]) -> Iterator[str]:
-    """The reasons of failed summaries, from the notices to people."""
+def _summary_outcomes(nodes: Sequence[Node]) -> Iterator[_SummaryOutcome]:
+    """The summaries of a record, and the reasons of those that failed, from the notices to people."""
+    replies = 0
     for node in nodes:
+        replies += node.role == "assistant"
         for block in node.blocks:
             match block:
+                case SummaryBlock(text=text):
+                    yield _SummaryOutcome(replies, text)
                 case NoticeBlock(data=NoSummary(reason=why) | TaskFailed(text=why, cause="summary")):
-                    yield why
+                    yield _SummaryOutcome(replies, why, is_failure=True)
                 case _:
                     pass
 

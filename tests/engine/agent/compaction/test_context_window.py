@@ -69,7 +69,7 @@ async def test_nearly_full_window_warns_and_then_older_messages_are_summarised(t
         asked = [request for request in engine.model.requests if is_summary(request)]
         made = summaries(engine)
         assert len(made) == len(asked) >= 1
-        assert ended.step_count == len(engine.model.requests)
+        assert ended.step_count == len(engine.model.requests) - len(asked)
         assert max(size(request) for request in engine.model.requests if not is_summary(request)) < WINDOW
         assert [text for text in warnings(engine) if "summarised" in text] != []
         block = next(block for block in made[0].blocks if isinstance(block, SummaryBlock))
@@ -88,7 +88,7 @@ async def test_after_a_summary_the_model_reads_it_and_the_newest_turns_with_call
         await engine.watcher.end((await engine.start("Look into the harbour")).id)
         after = engine.model.requests[-1].messages
         assert [message["role"] for message in after[:2]] == ["system", "user"]
-        assert str(after[1]["content"]).endswith(SUMMARY)
+        assert str(after[1]["content"]).endswith(f"{SUMMARY}\n\nLook into the harbour")
         calls = [call for message in after for call in _calls(message)]
         answered = [message["tool_call_id"] for message in after if message["role"] == "tool"]
         assert calls == answered != []
@@ -187,7 +187,8 @@ async def test_summary_interrupted_by_a_crash_is_made_again_and_a_stored_one_is_
     async with engine_parts(tmp_path / "after", server) as engine:
         again = await engine.start("And now?", conversation_id=started.conversation_id)
         await engine.watcher.end(again.id)
-        assert str(engine.model.requests[-1].messages[1]["content"]).endswith(SUMMARY)
+        text = str(engine.model.requests[-1].messages[1]["content"])
+        assert text.endswith(f"{SUMMARY}\n\nLook into the harbour")
         assert len(summaries(engine)) == 0
 
 
@@ -216,4 +217,4 @@ async def test_resumed_task_uses_the_stored_summary(tmp_path: Path) -> None:
         await engine.services.runner.resume(started.id)
         assert (await engine.watcher.end(started.id)).status == "completed"
         (request,) = engine.model.requests
-        assert str(request.messages[1]["content"]).endswith(SUMMARY)
+        assert str(request.messages[1]["content"]).endswith(f"{SUMMARY}\n\nLook into the harbour")

@@ -10,7 +10,6 @@ from errand.engine.agent.history.visible_history import visible_history
 from errand.engine.core.messages import AssistantMessage, ToolResultMessage, UserMessage, text_of
 from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
 from tests.engine.agent.compaction.test_context_window import (
-    LONG,
     SUMMARY,
     WINDOW,
     echo,
@@ -24,7 +23,7 @@ from tests.engine.agent.compaction.test_context_window import (
 from tests.engine.agent.compaction.test_summaries import answering, contents, summarise, talk
 from tests.engine.agent.compaction.test_summaries import said as said_in
 from tests.engine.agent.compaction.test_visible_history import said, step
-from tests.support.engine_parts import engine_parts
+from tests.support.engine_parts import branch, engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import store_engine
 
@@ -34,13 +33,13 @@ PATH = (said("u1", "one"), *step(1, 100), *step(2, 100), said("u2", "two"), *ste
 def test_truncation_keeps_the_newest_turns_kept_entries_the_last_user_message_and_the_last_turn() -> None:
     history = visible_history(PATH)
     for room, kept, left in (
-        (0, (), ["u2", "a4", "t4"]),
-        (0, ("t1",), ["a1", "t1", "u2", "a4", "t4"]),
-        (230, (), ["u2", "a3", "t3", "a4", "t4"]),
-        (350, (), ["a2", "t2", "u2", "a3", "t3", "a4", "t4"]),
+        (0, (), ["u1", "u2", "a4", "t4"]),
+        (0, ("t1",), ["u1", "a1", "t1", "u2", "a4", "t4"]),
+        (233, (), ["u1", "u2", "a3", "t3", "a4", "t4"]),
+        (353, (), ["u1", "a2", "t2", "u2", "a3", "t3", "a4", "t4"]),
         (10_000, (), [node.id for node in PATH]),
     ):
-        found = truncate(history, kept, room, 10_000)
+        found = truncate(history, kept, room, 10_000, 1_000)
         assert [node.id for node in found.history.rest] == left
         assert found.left_out == {node.id for node in PATH} - set(left)
         assert not found.shortens
@@ -48,7 +47,7 @@ def test_truncation_keeps_the_newest_turns_kept_entries_the_last_user_message_an
 
 def test_too_long_tool_result_loses_its_middle_and_a_user_message_does_not() -> None:
     path = (said("u1", "u" * 3_000), *step(1, 9_000))
-    found = truncate(visible_history(path), (), 0, 5_000)
+    found = truncate(visible_history(path), (), 0, 5_000, 1_000)
     assert (found.shortens, found.left_out) == (True, frozenset())
     asked, call, result = found.history.messages(tuple)
     assert (
@@ -56,8 +55,8 @@ def test_too_long_tool_result_loses_its_middle_and_a_user_message_does_not() -> 
     )
     assert len(text_of(asked)) == 3_000
     assert len(text_of(result)) < 2_100 and "characters left out" in text_of(result)
-    assert truncate(visible_history(path[:1]), (), 0, 100).history.rest == path[:1]
-    assert truncate(visible_history(()), (), 0, 100).history.rest == ()
+    assert truncate(visible_history(path[:1]), (), 0, 100, 1_000).history.rest == path[:1]
+    assert truncate(visible_history(()), (), 0, 100, 1_000).history.rest == ()
 
 
 async def test_turn_larger_than_the_window_still_leaves_the_request_of_the_user(
@@ -111,7 +110,8 @@ async def test_entry_kept_during_a_task_is_read_from_its_next_turn_on(tmp_path: 
     async with store_engine(tmp_path, ModelServer(answer=answer)) as engine:
         parts = engine.parts
         talked = await talk(parts, 6)
-        kept = await said_in(parts, talked.conversation_id, "Message 1")
+        nodes = await branch(parts, talked.conversation_id)
+        kept = next(node for node in nodes if node.role == "assistant" and "Reply 1." in str(node.blocks))
         await parts.watcher.end((await summarise(engine, talked.conversation_id)).id)
         before = len(parts.model.requests)
         task = await parts.start("Work", conversation_id=talked.conversation_id)
@@ -121,5 +121,5 @@ async def test_entry_kept_during_a_task_is_read_from_its_next_turn_on(tmp_path: 
         gate.set()
         assert (await parts.watcher.end(task.id)).status == "completed"
         sent = [contents(request) for request in parts.model.requests[before:]]
-        assert ["Message 1" in one for one in sent] == [False, False, True]
-        assert all(one[1] == SUMMARY and LONG.strip() not in one[2] for one in sent)
+        assert ["Reply 1." in str(texts) for texts in sent] == [False, False, True]
+        assert all(texts[1:3] == [SUMMARY, "Message 0"] for texts in sent)

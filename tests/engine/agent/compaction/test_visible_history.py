@@ -9,12 +9,13 @@ from errand.engine.agent.compaction.summary import record_of, summary_input
 from errand.engine.agent.compaction.token_estimate import TokenEstimate
 from errand.engine.agent.history.visible_history import (
     SummaryMessage,
+    length_of,
     recent_path,
     turn_groups,
     visible_history,
     visible_messages,
 )
-from errand.engine.core.messages import AssistantMessage, ToolResultMessage, user_text
+from errand.engine.core.messages import AssistantMessage, ToolResultMessage, text_of, user_text
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import conversations, nodes
 from errand.engine.storage.sqlite.engines import sqlite_url
@@ -53,15 +54,16 @@ def summary(key: str, until: str, text: str = "short") -> Node:
 def test_newest_summary_replaces_everything_before_it_including_older_summaries() -> None:
     path = (said("u1", "one"), *step(1), summary("s1", "t1"), *step(2), summary("s2", "t2", "new"), said("u2", "two"))
     first, *rest = visible_messages(path, (), tuple)
-    assert isinstance(first, SummaryMessage)
-    assert str(first.content).endswith("new'),)") and rest == [user_text("two")]
+    assert isinstance(first, SummaryMessage) and text_of(first).endswith("new")
+    assert rest == [user_text("one"), user_text("two")]
 
 
 def test_kept_results_and_calls_stay_together() -> None:
     path = (said("u1", "one"), *step(1), *step(2), said("u2", "two"), summary("s", "u2"), said("u3", "three"))
     for kept in ("t2", "a2"):
-        first, call, result, last = visible_messages(path, (kept,), tuple)
-        assert isinstance(first, SummaryMessage) and first.kept == 2
+        first, one, call, result, two, last = visible_messages(path, (kept,), tuple)
+        assert isinstance(first, SummaryMessage) and first.kept == 4
+        assert (one, two) == (user_text("one"), user_text("two"))
         assert isinstance(call, AssistantMessage) and isinstance(result, ToolResultMessage)
         assert [one.id for one in call.tool_calls] == [result.tool_call_id] == ["call2"]
         assert last == user_text("three")
@@ -123,13 +125,14 @@ async def test_very_long_branch_is_read_from_its_end_with_kept_entries_and_summa
     database.journal.put(nodes.save(mark))
     await database.journal.flush()
     ids = [node.id for node in await recent_path(database.nodes, "u13", ("u1",))]
-    assert ids == ["u1", *(f"u{number}" for number in range(5, 14))]
-    told, kept, *_, last = visible_messages(await recent_path(database.nodes, "u13", ("u1",)), ("u1",), tuple)
-    assert "left out" in str(told) and str(kept).startswith("UserMessage(content=(Text(text='1 x")
+    assert ids == ["u0", "u1", "u3", *(f"u{number}" for number in range(5, 14))]
+    told, first, kept, *_, last = visible_messages(await recent_path(database.nodes, "u13", ("u1",)), ("u1",), tuple)
+    assert "left out" in str(told) and text_of(first).startswith("0 x") and text_of(kept).startswith("1 x")
     assert last == user_text("the last")
     whole = await recent_path(database.nodes, "s", ("u1",))
-    assert [node.id for node in whole][:2] == ["u1", "u3"]
+    assert [node.id for node in whole][:3] == ["u0", "u1", "u3"]
     history = visible_history(whole, ("u1",))
-    assert history.summary is not None and [node.id for node in history.kept] == ["u1"]
+    assert history.summary is not None and [node.id for node in history.kept] == ["u0", "u1", "u3"]
+    assert [length_of((node,)) < 5_000 for node in history.kept] == [True, False, True]
     assert history.is_cut
     await database.close()

@@ -4,7 +4,7 @@ Learns the limit when a provider refuses a request.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from errand.engine.agent.compaction.summary import (
@@ -18,6 +18,7 @@ from errand.engine.agent.compaction.token_estimate import TokenEstimate, request
 from errand.engine.agent.compaction.truncation import truncate
 from errand.engine.agent.history.attachments import load_images
 from errand.engine.agent.history.branch import BranchWriter
+from errand.engine.agent.history.person_messages import DEFAULT_CHARACTERS, WINDOW_SHARE, is_order, kept_messages
 from errand.engine.agent.history.visible_history import (
     SummaryMessage,
     ToModelMessages,
@@ -146,10 +147,10 @@ class ContextWindow(Feature):
     async def summarise(self, model: str, cancel: CancelSignal) -> TaskFailed | None:
         """Summarise on a user's request. Returns the failure if no summary was made."""
         history = await self._visible_history()
-        older = await self._summary_input(history, None)
+        self._estimate = await self._estimate_for(model)
+        older = await self._summary_input(history, None, self._person_room(self._window(model)))
         if not older.nodes:
             return TaskFailed(text="There is nothing to summarise yet.", cause="nothing_to_summarise")
-        self._estimate = await self._estimate_for(model)
         made = await self._summaries.make(older, model, self._window(model), self._estimate, cancel)
         self._is_stale = True
         return TaskFailed(text=made.why, cause="summary") if isinstance(made, SummaryFailed) else None
@@ -177,7 +178,8 @@ class ContextWindow(Feature):
     ) -> bool:
         """True if a new summary was made. After a permanent failure this task does not try again."""
         assert self._estimate is not None, "it was fitted"
-        older = await self._summary_input(history, self._estimate.characters_of(_NEWEST * window))
+        most = self._estimate.characters_of(_NEWEST * window)
+        older = await self._summary_input(history, most, self._person_room(window))
         if not older.nodes or older.characters < self._estimate.characters_of(_WORTH * window):
             return False
         made = await self._summaries.make(older, request.model, window, self._estimate, cancel)
@@ -190,9 +192,11 @@ class ContextWindow(Feature):
 
     async def _truncate(self, history: VisibleHistory, request: ModelRequest, window: int) -> ModelRequest:
         assert self._estimate is not None, "it was fitted"
+        person_room = self._person_room(window)
+        history, person_room = await asyncio.to_thread(_with_person_room, history, self._kept, person_room)
         fixed = _characters(replace(request, messages=replace(history, rest=()).messages(self._options.to_messages)))
         room, most = (self._estimate.characters_of(share * window) - fixed for share in (_AFTER_LEAVING_OUT, _FULL))
-        found = await asyncio.to_thread(truncate, history, self._kept, room, most)
+        found = await asyncio.to_thread(truncate, history, self._kept, room, most, person_room)
         if found.left_out - self._left_out or found.shortens:
             self._left_out = found.left_out
             count = sum(node.role != "system" and node.id in found.left_out for node in history.rest)
@@ -203,12 +207,17 @@ class ContextWindow(Feature):
     async def _estimate_for(self, model: str) -> TokenEstimate:
         return TokenEstimate(*await self._database.turns.newest_counted(self._branch.position.conversation_id, model))
 
-    async def _summary_input(self, history: VisibleHistory, most: int | None) -> SummaryInput:
+    def _person_room(self, window: int | None) -> int:
+        """The characters that the person's older messages may have."""
+        assert self._estimate is not None, "it was fitted"
+        return DEFAULT_CHARACTERS if window is None else self._estimate.characters_of(WINDOW_SHARE * window)
+
+    async def _summary_input(self, history: VisibleHistory, most: int | None, person_room: int) -> SummaryInput:
         """All but the newest quarter of the history, or less if that exceeds `most` characters."""
 
         def part() -> SummaryInput:
             quarter = round(_NEWEST * length_of(history.rest))
-            return summary_input(history, quarter if most is None else min(most, quarter))
+            return summary_input(history, quarter if most is None else min(most, quarter), person_room)
 
         return await asyncio.to_thread(part)
 
@@ -248,6 +257,18 @@ class ContextWindow(Feature):
 
     def _window(self, model: str) -> int | None:
         return self._learnt_window or self._options.window_of(model)
+
+
+def _with_person_room(history: VisibleHistory, kept: Collection[str], room: int) -> tuple[VisibleHistory, int]:
+    """The history with the older messages of the person within `room` characters, and what is left of these.
+
+    The summary may have been made for a model that reads more.
+    """
+    others = [node for node in history.kept if is_order(node) and node.id not in kept]
+    messages = kept_messages(others, room)
+    dropped = {node.id for node in others} - messages.keys()
+    entries = tuple(messages.get(node.id, node) for node in history.kept if node.id not in dropped)
+    return replace(history, kept=entries), max(0, room - length_of(messages.values()))
 
 
 def _characters(request: ModelRequest) -> int:

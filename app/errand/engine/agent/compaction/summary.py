@@ -12,7 +12,9 @@ import msgspec
 from errand.engine.agent.compaction.token_estimate import TokenEstimate
 from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.history.conversion import message_of
-from errand.engine.agent.history.visible_history import ToModelMessages, VisibleHistory, length_of, shorten, turn_groups
+from errand.engine.agent.history.person_messages import DEFAULT_CHARACTERS, is_order, kept_messages
+from errand.engine.agent.history.shortening import shorten
+from errand.engine.agent.history.visible_history import ToModelMessages, VisibleHistory, length_of, turn_groups
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import (
@@ -44,15 +46,22 @@ _MOST_CHARACTERS = 400_000
 
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
-    """The entries to summarise, and the summary before them. `characters` counts all of it."""
+    """The entries to summarise, and the summary before them.
+
+    `characters` counts what goes: all of it but the person's messages that stay within `person_characters`.
+    """
 
     earlier: SummaryBlock | None
     nodes: tuple[Node, ...]
     characters: int
+    person_characters: int
 
 
-def summary_input(history: VisibleHistory, room: int) -> SummaryInput:
-    """All but the newest whole steps of about `room` characters; never the last message."""
+def summary_input(history: VisibleHistory, room: int, person_room: int = DEFAULT_CHARACTERS) -> SummaryInput:
+    """All but the newest whole steps of about `room` characters; never the last message.
+
+    `person_room` limits the person's messages that stay beside the summary.
+    """
     steps = turn_groups(history.rest)
     first, left = len(steps), room
     while first > 0 and (size := length_of(steps[first - 1])) <= left:
@@ -62,7 +71,9 @@ def summary_input(history: VisibleHistory, room: int) -> SummaryInput:
         first -= 1
     older = tuple(node for step in steps[:first] for node in step)
     earlier = len(history.summary.text) if history.summary is not None else 0
-    return SummaryInput(history.summary, older, earlier + length_of(older))
+    stay = length_of(kept_messages((*history.kept, *older), person_room).values())
+    stayed = length_of(node for node in history.kept if is_order(node))
+    return SummaryInput(history.summary, older, earlier + length_of(older) + stayed - stay, person_room)
 
 
 def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, words: int) -> ModelRequest:
@@ -130,8 +141,8 @@ class SummaryFailed:
 class SummaryCallRecorder(Protocol):
     """Records the model calls of a task; implemented by the recorder of a run."""
 
-    def turn_started(self, request: ModelRequest) -> None:
-        """Write the intent of a model call and its size; the caller awaits the commit."""
+    def summary_started(self, request: ModelRequest) -> None:
+        """Write the intent of a call that summarises, which is not a turn; the caller awaits the commit."""
         ...
 
     def refused(self, message: AssistantMessage) -> None:
@@ -182,7 +193,7 @@ class Summarizer:
             room, words = room // 2, words // 2
 
     async def _ask(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
-        self._record.turn_started(request)
+        self._record.summary_started(request)
         self._say("summarising what came before")
         await self._branch.save()
         async with aclosing(self._model.stream(request, cancel)) as events:
@@ -200,6 +211,7 @@ class Summarizer:
             nodes=earlier + sum(node.role != "system" for node in older.nodes),
             tokens_before=measure.tokens_of(older.characters),
             tokens_after=measure.tokens_of(len(text)),
+            person_characters=older.person_characters,
         )
         self._record.summarised(message, block)
         await self._branch.save()

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from errand.engine.agent.history.visible_history import VisibleHistory, length_of, shorten, turn_groups
+from errand.engine.agent.history.person_messages import kept_messages
+from errand.engine.agent.history.shortening import shorten
+from errand.engine.agent.history.visible_history import VisibleHistory, length_of, turn_groups
 from errand.protocol.blocks import Block, ToolResultBlock
 from errand.protocol.conversations import Node
 
@@ -22,18 +24,30 @@ class Truncation:
     shortens: bool
 
 
-def truncate(history: VisibleHistory, kept: Collection[str], room: int, most: int) -> Truncation:
+def truncate(history: VisibleHistory, kept: Collection[str], room: int, most: int, person_room: int) -> Truncation:
     """The newest whole steps, of about `room` characters.
 
     Always includes kept entries, the user's last message and the newest step; if these exceed `most` characters, the
-    results of that step lose their middle.
+    results of that step lose their middle. Of the steps left out, messages of the person stay within `person_room`
+    characters.
     """
     steps = turn_groups(history.rest)
     always = _always_included(steps, kept)
-    left, first = room - sum(length_of(steps[place]) for place in always), len(steps)
+    others = [node for place, step in enumerate(steps) if place not in always for node in step]
+    left = room - sum(length_of(steps[place]) for place in always)
+    left, first = left - length_of(kept_messages(others, person_room).values()), len(steps)
     while first and (first - 1 in always or (left := left - length_of(steps[first - 1])) >= 0):
         first -= 1
-    taken = [step for place, step in enumerate(steps) if place >= first or place in always]
+    messages = kept_messages(
+        [node for place, step in enumerate(steps) if place < first and place not in always for node in step],
+        person_room,
+    )
+    taken = list[tuple[Node, ...]]()
+    for place, step in enumerate(steps):
+        if place >= first or place in always:
+            taken.append(step)
+        elif message := messages.get(step[0].id):
+            taken.append((message,))
     over = sum(map(length_of, taken)) - most
     last = _shortened(taken[-1], over) if taken and over > 0 else taken[-1] if taken else ()
     rest = tuple(node for step in (*taken[:-1], last) for node in step)

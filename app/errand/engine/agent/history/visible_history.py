@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from errand.engine.agent.history.conversion import message_of, messages_of
+from errand.engine.agent.history.person_messages import DEFAULT_CHARACTERS, MAX_MESSAGES, kept_messages
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.core.messages import ModelMessage, Text, UserMessage, user_text
 from errand.engine.models.reply.usage import characters_of
@@ -34,7 +35,7 @@ class SummaryMessage(UserMessage):
 class VisibleHistory:
     """`kept` and `rest` are entries in branch order; without a summary all of them are in `rest`.
 
-    `is_cut`: some of `rest` are left out.
+    `kept` are the older messages of the person too. `is_cut`: some of `rest` are left out.
     """
 
     summary: SummaryBlock | None
@@ -55,14 +56,16 @@ class VisibleHistory:
 async def recent_path(nodes: NodeStore, leaf_id: str | None, kept: Collection[str]) -> tuple[Node, ...]:
     """The end of a branch, as much as a model may read.
 
-    From before that, it includes kept entries and the last entry covered by the newest summary.
+    From before that, it includes kept entries, messages of the person, and the last entry covered by the newest
+    summary.
     """
     recent = await nodes.recent(leaf_id) if leaf_id is not None else ()
     if not recent or recent[0].parent_id is None:
         return recent
     ids = {node.id for node in recent}
     summary = next((found for node in reversed(recent) if (found := summary_of(node)) is not None), None)
-    wanted = {*kept, *((summary.until_id,) if summary is not None else ())} - ids
+    messages = await nodes.user_messages(recent[0].parent_id, MAX_MESSAGES)
+    wanted = {*kept, *messages, *((summary.until_id,) if summary is not None else ())} - ids
     older = await nodes.on_path(recent[0].parent_id, wanted)
     # A result without its call is meaningless.
     first = next((at for at, node in enumerate(recent) if node.role in ("user", "assistant")), 0)
@@ -82,7 +85,8 @@ def visible_history(path: Sequence[Node], kept: Collection[str] = ()) -> Visible
         if summary is not None and until is not None and until < places[node.id]:
             before = [node for node in plain if places[node.id] <= until]
             after = tuple(node for node in plain if places[node.id] > until)
-            return VisibleHistory(summary, _kept_steps(before, kept), after, _has_gap(after, places))
+            room = summary.person_characters or DEFAULT_CHARACTERS
+            return VisibleHistory(summary, _kept_entries(before, kept, room), after, _has_gap(after, places))
     return VisibleHistory(None, (), tuple(plain), _has_gap(plain, places))
 
 
@@ -122,19 +126,14 @@ def turn_groups(nodes: Iterable[Node]) -> list[tuple[Node, ...]]:
     return [tuple(step) for step in steps]
 
 
-def _kept_steps(before: Iterable[Node], kept: Collection[str]) -> tuple[Node, ...]:
-    return tuple(node for step in turn_groups(before) if any(node.id in kept for node in step) for node in step)
+def _kept_entries(before: Sequence[Node], kept: Collection[str], room: int) -> tuple[Node, ...]:
+    """The steps with entries that are kept, and the person's messages within `room` characters, in branch order."""
+    steps = {node.id for step in turn_groups(before) if any(node.id in kept for node in step) for node in step}
+    messages = kept_messages([node for node in before if node.id not in steps], room)
+    return tuple(messages.get(node.id, node) for node in before if node.id in steps or node.id in messages)
 
 
 def length_of(nodes: Iterable[Node]) -> int:
     """The number of characters that a model reads of these nodes."""
     messages = (message_of(node) for node in nodes)
     return sum(characters_of(message) for message in messages if message is not None)
-
-
-def shorten(text: str, longest: int) -> str:
-    """The beginning and the end, the most informative parts: the command and its outcome."""
-    if len(text) <= longest:
-        return text
-    begin, end = longest * 2 // 3, longest // 3
-    return f"{text[:begin]}\n[… {len(text) - begin - end:,} characters left out …]\n{text[-end:]}"

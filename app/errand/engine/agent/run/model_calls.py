@@ -1,7 +1,6 @@
 """Model calls that tools of a task make: within its limits, and counted into its use."""
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -27,7 +26,6 @@ from errand.protocol.usage import Usage
 
 _MOST_AT_ONCE = 4
 _LONGEST_ERROR = 2_000
-_BITS = 30  # with the first number it stays a signed 32-bit integer
 
 
 class TaskModelCalls:
@@ -150,7 +148,7 @@ class TaskModelCalls:
         )
         self._state.count(usage)
         self._state.publish_again()
-        number = turns.FIRST_OF_TOOLS + random.getrandbits(_BITS)
+        number = turns.number_beside_turns()
         outcome = "complete" if reply.error is None else "failed"
         self._journal.put(turns.started(task.conversation_id, task.id, number, model, at))
         self._journal.put(turns.finished(task.id, number, outcome, usage, datetime.now(UTC)))

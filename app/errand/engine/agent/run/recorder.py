@@ -151,6 +151,7 @@ class TaskRecorder(Feature):
         self._reply = StreamingReply(self._state, self._branch, self._log, self._journal)
         self._call_started = time.monotonic()
         self._in_call = False
+        self._call_number = 0
         self._request: ModelRequest | None = None
         self._is_detached = False
         self._withholds_results = False
@@ -203,15 +204,20 @@ class TaskRecorder(Feature):
     def turn_started(self, request: ModelRequest) -> None:
         """Write the intent of a model call and its size; the caller awaits the commit."""
         self._state.turn_started()
+        self._call_began(request, self._state.task.step_count, request_sizes(request))
+
+    def summary_started(self, request: ModelRequest) -> None:
+        """Write the intent of a call that summarises, which is not a turn; the caller awaits the commit."""
+        self._state.thinks()
+        self._call_began(request, turns.number_beside_turns(), ())
+
+    def _call_began(self, request: ModelRequest, number: int, sizes: tuple[turns.PartSize, ...]) -> None:
+        self._call_number = number
         self._call_started = time.monotonic()
         self._in_call = True
         self._request = request
         task = self._state.task
-        self._journal.put(
-            turns.started(
-                task.conversation_id, task.id, task.step_count, request.model, datetime.now(UTC), request_sizes(request)
-            )
-        )
+        self._journal.put(turns.started(task.conversation_id, task.id, number, request.model, datetime.now(UTC), sizes))
 
     def refused(self, message: AssistantMessage) -> None:
         """The provider refused the request as too long. Counts as a turn without a node; a shorter request follows."""
@@ -225,9 +231,7 @@ class TaskRecorder(Feature):
         self._state.summarised()
         task = self._state.task
         model = message.model or task.model
-        node = self._branch.draft(
-            "system", "engine", (block,), task_id=task.id, turn=task.step_count, model=model, usage=usage
-        )
+        node = self._branch.draft("system", "engine", (block,), task_id=task.id, model=model, usage=usage)
         self._branch.append(node, tasks.save(task))
         self._state.publish_again()
 
@@ -346,9 +350,9 @@ class TaskRecorder(Feature):
             self._in_call = False
             self._state.count(usage)
             task = self._state.task
-            self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
+            self._journal.put(turns.finished(task.id, self._call_number, status, usage, datetime.now(UTC)))
             if message.model not in ("", task.model):
-                self._journal.put(turns.answered_by(task.id, task.step_count, message.model))
+                self._journal.put(turns.answered_by(task.id, self._call_number, message.model))
                 if task.budget_usd is not None and usage.cost_usd is None:
                     self._remark_once(UnknownPrice(model=message.model))
         return usage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from errand.engine.agent.history.visible_history import shorten
+from errand.engine.agent.history.shortening import shorten
 from errand.engine.agent.loop.agent import Agent
 from errand.engine.agent.run.recorder import TaskRecorder
 from errand.engine.agent.run.task_context import TaskContext

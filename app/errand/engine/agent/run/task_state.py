@@ -180,12 +180,15 @@ class TaskState:
             self.set_activity(f"stopping, {count} {'process' if count == 1 else 'processes'} left")
 
     def turn_started(self) -> None:
+        """A turn of the agent begins."""
+        self.task = msgspec.structs.replace(self.task, step_count=self.task.step_count + 1)
+        self.thinks()
+
+    def thinks(self) -> None:
+        """A model call begins."""
         self._calls.clear()
-        turn = self.task.step_count + 1
         thinking = with_status(self.task, "thinking")
-        self.set(
-            msgspec.structs.replace(thinking, step_count=turn, current_tool=None, calls=(), activity="", attempt=0)
-        )
+        self.set(msgspec.structs.replace(thinking, current_tool=None, calls=(), activity="", attempt=0))
 
     def count(self, usage: Usage) -> None:
         """Add a turn's usage. The next change publishes it: one event less per step."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
@@ -11,7 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from errand.engine.agent.history.visible_history import shorten
+from errand.engine.agent.history.shortening import shorten
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.agent.run.limits import DailyBudget, reached_limit
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
@@ -36,7 +35,6 @@ _LONG_TITLE = 32  # characters; the sidebar shows about as many
 _LONGEST_S = 30.0
 _LONGEST_PROMPT, _LONGEST_SUMMARY = 4_000, 2_000
 _MOST_TOKENS = 2_000  # models that think need more than the title
-_BITS = 30
 _BEFORE, _AFTER = "\"'“”„‚‘’«»`*# ", "\"'“”‘’«»`* ."
 
 
@@ -120,7 +118,7 @@ class ConversationTitles:
             outline += f"\n\n# How the work ended\n\n{shorten(redact(ended.summary), _LONGEST_SUMMARY)}"
         options = ModelOptions(max_tokens=_MOST_TOKENS)
         request = ModelRequest(name, prompt_text("title"), (user_text(outline),), options=options, purpose="title")
-        number = turns.FIRST_OF_TOOLS + random.getrandbits(_BITS)
+        number = turns.number_beside_turns()
         self._database.journal.put(turns.started(ended.conversation_id, ended.id, number, name, datetime.now(UTC)))
         await self._log.flush()
         reply, is_ended, began = AssistantMessage(stop_reason="aborted"), False, time.monotonic()

@@ -21,6 +21,7 @@ _BATCH = 500
 # Limits for `recent`: few models read more.
 _MOST_RECENT = 5_000
 _MOST_SIZE = 10_000_000
+_MOST_MESSAGES_SIZE = 2_000_000
 # Limit of a page, which a client receives in one message.
 _LARGEST_PAGE = 8_000_000
 # Characters of bodies decoded at once.
@@ -44,6 +45,12 @@ _OF_ENGINE = _BRANCH.where(nodes.c.role == literal("system", literal_execute=Tru
 _SIZES = (
     select(nodes.c.id, func.length(nodes.c.body).label("size"))
     .join_from(_walk, nodes, nodes.c.id == _walk.c.id)
+    .order_by(_walk.c.depth)
+)
+_USER_MESSAGES = (
+    select(nodes.c.id, func.length(nodes.c.body).label("size"))
+    .join_from(_walk, nodes, nodes.c.id == _walk.c.id)
+    .where(nodes.c.role == literal("user", literal_execute=True))
     .order_by(_walk.c.depth)
 )
 _LINKS = (
@@ -156,6 +163,13 @@ class NodeStore:
             return ()
         chosen = _BRANCH.where(is_one_of(nodes.c.id, node_ids))
         return await self._reader.structs(chosen, Node, {"leaf_id": leaf_id, "limit": _ENDLESS})
+
+    async def user_messages(self, leaf_id: str, limit: int) -> tuple[str, ...]:
+        """The ids of the first message of a user on the branch to `leaf_id`, and of the newest, up to `limit`."""
+        rows = await self._reader.rows(_USER_MESSAGES, {"leaf_id": leaf_id, "limit": _ENDLESS})
+        sums = accumulate(row.size for row in rows[:limit])
+        count = max(1, sum(size <= _MOST_MESSAGES_SIZE for size in sums))
+        return tuple(dict.fromkeys(row.id for row in (*rows[:count], *rows[-1:])))
 
     async def links(self, conversation_id: str) -> tuple[tuple[str, str | None], ...]:
         """Id and parent id of all nodes of a conversation, in the order of writing."""

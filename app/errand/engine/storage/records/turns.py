@@ -1,5 +1,6 @@
 """Model calls: intent before, outcome after; and their rows for export."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,8 +16,10 @@ from errand.protocol.context import ContextPart
 from errand.protocol.tasks import AgentPlan
 from errand.protocol.usage import Usage
 
-# Turn numbers from here on are those of model calls that tools made: they count as use, but are no turns of the task.
-FIRST_OF_TOOLS = 1_000_000_000
+# Turn numbers from here on are those of model calls beside the turns of a task: those of tools, summaries and titles.
+# They count as use, but not as turns.
+_FIRST_BESIDE_TURNS = 1_000_000_000
+_RANDOM_BITS = 30  # with the first number it stays a signed 32-bit integer
 
 TurnStatus = Literal["started", "complete", "failed", "cut"]
 
@@ -55,7 +58,7 @@ _PLANS = (
 _SENT = select(turns.c.turn, turns.c.model, turns.c.input_tokens, turns.c.estimated, turns.c.context).where(
     turns.c.task_id == bindparam("task_id")
 )
-_SENT_TURNS = _SENT.where(turns.c.turn < FIRST_OF_TOOLS)
+_SENT_TURNS = _SENT.where(turns.c.turn < _FIRST_BESIDE_TURNS)
 _ONE_SENT = _SENT.where(turns.c.turn == bindparam("turn"))
 _WAS_COUNTED = and_(turns.c.input_tokens > 0, turns.c.estimated == 0)
 # A turn that failed or is running has no count: counted turns come first.
@@ -110,6 +113,11 @@ class UnfinishedTurn:
 
     turn: int
     model: str
+
+
+def number_beside_turns() -> int:
+    """Return a number for a model call that is not a turn of its task."""
+    return _FIRST_BESIDE_TURNS + random.getrandbits(_RANDOM_BITS)
 
 
 def started(
