@@ -9,7 +9,7 @@ from PySide6.QtCore import QProcess, QUrl
 from PySide6.QtGui import QDesktopServices
 
 from errand.translation import tr
-from errand.window.views.shared.row_actions import link_target
+from errand.window.views.shared.row_actions import edit_target
 
 # How an editor is told the line. Others of these variables need a terminal, or are not known to have a window.
 _AT: Mapping[str, Callable[[str, int], tuple[str, ...]]] = {
@@ -46,8 +46,7 @@ def open_in_editor(path: str, line: int, workspace: str) -> str:
         started, _ = QProcess.startDetached(program, arguments, workspace or str(Path(path).parent))
         problem = tr("{program} could not be started. VISUAL or EDITOR names it as your editor.")
         return "" if started else problem.format(program=program)
-    target = link_target(QUrl.fromLocalFile(path).toString(), workspace)
-    if target.path is not None and QDesktopServices.openUrl(QUrl.fromLocalFile(str(target.path))):
+    if QDesktopServices.openUrl(QUrl.fromLocalFile(str(edit_target(Path(path))))):
         return ""
     problem = tr("No program is set up to open {name}. Set VISUAL to your editor, then start Errand again.")
     return problem.format(name=Path(path).name)

@@ -271,4 +271,5 @@ def _providers_page() -> "type[ProvidersPageView]":
 
 
 def _open_link(url: str) -> bool:
-    return QDesktopServices.openUrl(QUrl(url))
+    """Open an address that a server names, if it is one of the web."""
+    return QUrl(url).scheme() in ("http", "https") and QDesktopServices.openUrl(QUrl(url))

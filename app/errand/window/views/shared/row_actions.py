@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,15 +20,26 @@ from errand.window.stores.conversation.store import ConversationStore
 from errand.window.widgets.dialogs import QuestionDialog
 
 _WEB = ("http", "https", "mailto")
+# Looking for a file of a Windows share signs in to its host.
+_HOST_PREFIXES = ("//", "\\\\", "/\\", "\\/")
 _LINE = re.compile(r"(:\d+){1,2}$")
-# Opening one of these starts it on at least one desktop.
-_PROGRAMS = frozenset(
+# What desktops open in a viewer or an editor: text, pages, pictures, sound, film, PDF and office documents of formats
+# without macros. Scripts are absent, since some desktops run them, and so are links to programs.
+_VIEWABLE = frozenset(
     (
-        *(".app", ".appimage", ".bat", ".cmd", ".com", ".command", ".desktop", ".exe", ".jar", ".jnlp", ".js", ".jse"),
-        *(".lnk", ".msi", ".msp", ".pif", ".ps1", ".reg", ".scf", ".scr", ".sh", ".url", ".vb", ".vbe", ".vbs"),
-        *(".workflow", ".wsf", ".wsh"),
+        *(".txt", ".text", ".log", ".md", ".markdown", ".rst", ".adoc", ".org", ".csv", ".tsv", ".diff", ".patch"),
+        *(".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".css", ".html", ".htm", ".srt", ".bib", ".tex"),
+        *(".c", ".h", ".cc", ".cpp", ".hpp", ".rs", ".go", ".java", ".kt", ".cs", ".proto"),
+        *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".svg", ".heic", ".avif", ".ico"),
+        *(".mp3", ".m4a", ".ogg", ".oga", ".opus", ".flac", ".wav", ".mp4", ".m4v", ".mov", ".webm", ".mkv"),
+        *(".pdf", ".epub", ".rtf", ".docx", ".xlsx", ".pptx"),
     )
 )
+# Source that Linux opens in an editor while it is not executable; Windows and macOS may run it.
+_SOURCE = frozenset(
+    (".py", ".pyi", ".rb", ".ts", ".tsx", ".jsx", ".vue", ".php", ".lua", ".sql", ".swift", ".scala", ".dart", ".hs")
+)
+_NUMBER_SUFFIX = re.compile(r"\.\d+$")
 
 TargetKind = Literal["web", "inside", "outside", "refused"]
 
@@ -41,8 +53,15 @@ class LinkTarget:
     reason: str = ""
 
 
+def edit_target(path: Path) -> Path:
+    """Return what the desktop opens for a person who wants to edit this file: the file, or its folder."""
+    real = Path(os.path.realpath(path))
+    is_source = sys.platform == "linux" and real.suffix.lower() in _SOURCE and real.is_file()
+    return real if is_source and not os.access(real, os.X_OK) else _path_to_open(real)
+
+
 def link_target(url: str, workspace: str) -> LinkTarget:
-    """For a program, or a file that may be one, the target is its folder: a click never starts it."""
+    """Return what a link opens: a file of a kind that is only looked at, the folder of any other, or nothing."""
     try:
         return _target(url, workspace)
     except ValueError:  # invalid brackets in a URL; a NUL in a file name
@@ -52,7 +71,7 @@ def link_target(url: str, workspace: str) -> LinkTarget:
 def _target(url: str, workspace: str) -> LinkTarget:
     parts = urlsplit(url) if _is_url(url) else None
     scheme = parts.scheme.lower() if parts is not None else ""
-    if scheme in _WEB:
+    if scheme in _WEB and not _attaches_files(scheme, url):
         return LinkTarget("web")
     if parts is not None and (scheme != "file" or parts.netloc not in ("", "localhost")):
         return LinkTarget(
@@ -72,6 +91,10 @@ def _is_url(url: str) -> bool:
 
 
 def _file(name: str, workspace: str) -> LinkTarget:
+    if name[:2] in _HOST_PREFIXES:
+        return LinkTarget(
+            "refused", reason=tr("Files of other computers aren't opened: {name}").format(name=name[:200])
+        )
     path = Path(os.path.expanduser(name))
     if not path.is_absolute() and not workspace:
         return LinkTarget("refused", reason=tr("Can't tell which folder {name} is in.").format(name=name))
@@ -80,19 +103,33 @@ def _file(name: str, workspace: str) -> LinkTarget:
         real = Path(os.path.realpath(root / candidate if root is not None else candidate))
         if real.exists():
             is_inside = root is not None and real.is_relative_to(root)
-            return LinkTarget("inside" if is_inside else "outside", _is_safe_to_open(real))
+            return LinkTarget("inside" if is_inside else "outside", _path_to_open(real))
     return LinkTarget("refused", reason=tr("{name} doesn't exist in this folder.").format(name=name))
 
 
-def _is_safe_to_open(path: Path) -> Path:
-    """The folder of a file that opening would execute. A macOS bundle is a folder that is executed, too."""
-    if path.suffix.lower() in _PROGRAMS:
-        return path.parent
-    return path.parent if path.is_file() and os.access(path, os.X_OK) else path
+def _attaches_files(scheme: str, url: str) -> bool:
+    """Return whether a link to write a mail names files of this machine to attach, as some programs do."""
+    return scheme == "mailto" and "attach" in unquote(urlsplit(url).query).lower()
+
+
+def _path_to_open(path: Path) -> Path:
+    """Return a file that desktops only look at, or the folder of another."""
+    is_viewable = path.suffix.lower() in _VIEWABLE and ":" not in path.name  # a stream on Windows
+    is_executable = os.name != "nt" and os.access(path, os.X_OK)  # Windows tells by the name alone
+    if path.is_file() and is_viewable and not is_executable:
+        return path
+    return _plain_folder(path if path.is_dir() else path.parent)
+
+
+def _plain_folder(folder: Path) -> Path:
+    """Return the nearest folder that is opened as one: macOS starts `a.app`, Windows takes `a.{id}` for a program."""
+    while folder.suffix and not _NUMBER_SUFFIX.search(folder.name) and folder != folder.parent:
+        folder = folder.parent
+    return folder
 
 
 class ConversationRowActions:
-    """Links from a model lead to the web or to an existing file, and never start a program.
+    """Links from a model lead to the web or to an existing file or folder, and never start a program.
 
     A file outside the workspace is opened only after a confirmation; `parent` is the parent widget of that dialog, and
     has the composer as its focus proxy.
