@@ -15,12 +15,12 @@ from errand.engine.memory.reader import MemoryReader
 from errand.engine.storage.records import conversations, nodes
 from errand.protocol.memory import MemoryFilter, MemorySearchParams
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import ModelServer
 from tests.support.records import conversation, node
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 SMALL, LARGE = 400, 3_200
-MAX_WAIT_S = 120
 # Each entry costs as much as before, or a little more; with the square of the number it would be eight times as much.
 MAX_GROWTH = 3 * LARGE / SMALL
 QUESTIONS = tuple(f"Which kettle stands in room {number} beside the green cupboard?" for number in range(12))
@@ -96,7 +96,7 @@ async def test_a_search_that_nobody_waits_for_ends_and_others_go_on(tmp_path: Pa
         loop.call_soon_threadsafe(begun.set)
         return index.connection.execute(endless).fetchone()
 
-    async with asyncio.timeout(MAX_WAIT_S):
+    async with asyncio.timeout(WAIT_LIMIT_S):
         search = asyncio.create_task(thread.read(work))
         await begun.wait()
         search.cancel()
