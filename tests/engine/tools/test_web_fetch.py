@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import socket
 from collections.abc import Sequence
+from encodings import aliases
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from aiohttp import web
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.sandbox.loopback import Loopback
 from errand.engine.tools.base import ToolContext
-from errand.engine.tools.web.page_text import decoded
+from errand.engine.tools.web.markdown_child import CODECS, decoded
+from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.web_site import Handler, Rules, web_site, with_rules
 
@@ -189,6 +191,29 @@ async def test_a_hostile_page_ends_in_a_text(context: ToolContext, page: str) ->
 )
 def test_the_encoding_is_that_of_the_mark_the_header_or_the_page(body: bytes, charset: str, text: str) -> None:
     assert decoded(body, charset).startswith(text)
+
+
+def test_only_encodings_of_the_web_are_used() -> None:
+    known = {*aliases.aliases, *aliases.aliases.values(), "idna", "punycode", "unicode_escape", "raw_unicode_escape"}
+    others = {name for name in known if name.lower() not in CODECS and name.replace("_", "-") not in CODECS}
+    assert {"punycode", "idna", "utf_7", "hz", "zlib_codec", "cp037"} <= others
+    body = "+AGE- grün \\u0041 ~{<:~}".encode()
+    assert {decoded(body, name) for name in others} == {body.decode()}
+
+
+@pytest.mark.parametrize("label", ["punycode", "Punycode", "idna", "x-punycode", "unicode_escape"])
+async def test_pages_in_slow_encodings_hold_up_no_other_fetch(context: ToolContext, label: str) -> None:
+    body = b"".join(b"%d-" % number for number in range(300_000)) + b"a" * 2_000_000
+    named = answers(body, Content_Type=f"text/plain; charset={label}")
+    page = answers(f'<meta charset="{label}"><p>'.encode() + body, Content_Type="text/html")
+    async with web_site({"/named": named, "/page": page, "/": "<p>here</p>"}) as site:
+        tool = tool_of(context, "web_fetch")
+        urls = [site.url(path) for path in ("/named", "/page") * 4]
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            slow = [asyncio.create_task(run(tool, {"url": url, "raw": True})) for url in urls]
+            assert "here" in text_of(await run(tool, {"url": site.url()}))
+            for result in await asyncio.gather(*slow):
+                assert "0-1-2-3-4" in text_of(result)
 
 
 async def test_failures_say_what_happened(context: ToolContext) -> None:

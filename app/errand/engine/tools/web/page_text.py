@@ -1,12 +1,11 @@
 """The text of a response: a page as Markdown, other text as it is."""
 
 import asyncio
-import codecs
 import os
 import re
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,23 +14,19 @@ import msgspec
 from errand.engine.core.ids import new_id
 from errand.engine.sandbox.launch import prepare_launch
 from errand.engine.tools.base import ToolError
+from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.web import markdown_child
 from errand.environment import without_secrets
 
 _LIMIT_S = 20.0
-_META = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+_MAX_LABEL_LENGTH = 100
 _TEXTS = re.compile(
     r"text/.+|application/(?:.+\+)?(?:json|xml|yaml|x-yaml|toml|javascript|ecmascript|x-ndjson|jsonl|sql|x-sh|"
     r"x-javascript|graphql|rtf)|image/svg\+xml|message/.+"
 )
 _PAGES = ("text/html", "application/xhtml+xml")
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,46 +40,31 @@ def is_text(content_type: str) -> bool:
     return not content_type or _TEXTS.fullmatch(content_type) is not None or content_type in _PAGES
 
 
-def is_page(content_type: str, text: str) -> bool:
-    if content_type:
-        return content_type in _PAGES
-    return text[:1_000].lstrip().lower().startswith(("<!doctype html", "<html", "<head", "<body"))
+async def read_page(body: bytes, charset: str, content_type: str, url: str, *, raw: bool) -> Page:
+    """The text of a response: of a page its main content as Markdown, with absolute links, else as it is.
+
+    It is decoded and converted by a process that can be ended. Raises `ToolError` if it cannot be done in time.
+    """
+    is_page = content_type in _PAGES
+    kind = "text" if raw or (content_type and not is_page) else "page" if is_page else "unknown"
+    page = await _in_process(body, (url, charset[:_MAX_LABEL_LENGTH], kind), "" if raw else " Use raw.")
+    return await asyncio.to_thread(lambda: Page(_clean(page.title), _clean(page.text)))
 
 
-def decoded(body: bytes, charset: str) -> str:
-    """The text, in the encoding that its first bytes, the header or the page name, else UTF-8 or windows-1252."""
-    marked = next((name for mark, name in _MARKS if body.startswith(mark)), "")
-    found = _META.search(body[:4_096])
-    for name in (marked, charset, found[1].decode() if found else "", "utf-8"):
-        with suppress(LookupError, UnicodeError, ValueError):
-            return _decode(body, name)
-    is_mostly_utf8 = body.decode("utf-8", "replace").count("\ufffd") <= len(body) // 1_000
-    return body.decode("utf-8" if is_mostly_utf8 else "windows-1252", "replace")
-
-
-def _decode(body: bytes, name: str) -> str:
-    """Raises LookupError if this is no encoding of text. A character that is cut at the end is left out."""
-    "x".encode(name)
-    known = codecs.lookup(name).name
-    decoder = codecs.getincrementaldecoder("windows-1252" if known in ("iso8859-1", "ascii") else known)
-    return decoder().decode(body)  # the two names mean windows-1252, as browsers read them
-
-
-async def to_markdown(html: str, url: str) -> Page:
-    """The main content of a page, with absolute links. Raises `ToolError` if it cannot be converted in time."""
+async def _in_process(body: bytes, arguments: Sequence[str], advice: str) -> Page:
     owner = new_id("page")
     mark, sweep, output = marks.new_mark(owner), ProcessSweep(owner), bytearray()
     with tempfile.TemporaryFile() as file:
-        file.write(html.encode("utf-8", "replace"))
+        file.write(body)
         file.flush()
-        command = [*_command(), str(file.fileno()), url]
+        command = [*_command(), str(file.fileno()), *arguments]
         launch = await prepare_launch(command, Path(tempfile.gettempdir()), without_secrets(os.environ), None)
         launch.descriptors.append(file.fileno())
         try:
             child = spawn.start(launch, mark, output.extend, _ignore)
         except OSError as error:
             marks.forget((mark,))
-            raise ToolError(f"The page could not be converted: {error.strerror}. Use raw.") from error
+            raise ToolError(f"The page could not be read: {error.strerror or error}.") from error
         finally:
             launch.descriptors.clear()  # the file is closed with its block
     try:
@@ -92,15 +72,20 @@ async def to_markdown(html: str, url: str) -> Page:
             code = await child.exit
             await child.stdout.ended
     except TimeoutError as error:
-        raise ToolError("The page is too complicated to be converted in time. Use raw.", "not converted") from error
+        raise ToolError(f"The page is too complicated to be converted in time.{advice}", "not converted") from error
     finally:
         child.stdout.discard()
         child.stderr.discard()
         await sweep.end()
     if code != 0:
-        raise ToolError("The page cannot be converted: it is too large or too deep. Use raw.", "not converted")
+        raise ToolError(f"The page cannot be converted: it is too large or too deep.{advice}", "not converted")
     title, text = (msgspec.json.decode(line, type=str) for line in bytes(output).splitlines())
     return Page(title, text)
+
+
+def _clean(text: str) -> str:
+    """Characters may have been written as numbers, such as &#8203;."""
+    return without_hidden(clean_output(text.encode("utf-8", "replace")))
 
 
 def _command() -> list[str]:
