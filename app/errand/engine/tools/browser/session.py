@@ -141,7 +141,7 @@ class BrowserSession:
         """Elements of the page that resemble what was not found."""
         with suppress(PageFailed):
             if self._window is not None:
-                return similar_elements(await self._window.tree(), named)
+                return await asyncio.to_thread(similar_elements, await self._window.tree(), named)
         return []
 
     def _wait_for_idle(self) -> None:

@@ -4,12 +4,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import pairwise
+
+from errand.engine.tools.code.line_matcher import LineMatcher
 
 # Above these sizes no such place is looked for, or lines that stay are indented like new ones.
 _LARGEST = 5_000_000
-_MOST_COMPARED = 2_000
 _TAB_WIDTH = 4
 
 _INDENT = re.compile(r"[ \t]*")
@@ -58,9 +58,8 @@ def reindented(new: str, old: str, place: str) -> str:
     before, after, found = _lines(old), _lines(new), _lines(place)
     indents = _Indents(before, found)
     lines = [indents.indented(line) for line in after]
-    if max(len(before), len(after)) <= _MOST_COMPARED:
-        for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
-            lines[block.b : block.b + block.size] = found[block.a : block.a + block.size]
+    for block in LineMatcher(before, after).get_matching_blocks():
+        lines[block.b : block.b + block.size] = found[block.a : block.a + block.size]
     ends = place.endswith("\n") and bool(after)
     return "\n".join(lines) + ("\n" if ends else "")
 
