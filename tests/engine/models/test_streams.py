@@ -173,7 +173,16 @@ async def way_to(model_id: str, url: str) -> AsyncGenerator[ChatModel]:
 async def played(name: str, model_id: str, piece: int) -> AssistantMessage:
     body = (FOLDER / f"{name}.sse").read_bytes()
     async with StreamPlayer(body, piece) as player, way_to(model_id, player.url) as model:
-        return await final(model, request_for(model_id))
+        return without_side_fields(await final(model, request_for(model_id)))
+
+
+def without_side_fields(message: AssistantMessage) -> AssistantMessage:
+    """What is kept to be sent back names the port of the server."""
+    blocks = (
+        Thinking(block.text) if isinstance(block, Thinking) and block.signature.startswith("chat:") else block
+        for block in message.content
+    )
+    return replace(message, content=tuple(blocks))
 
 
 def without_made_up_ids(message: AssistantMessage) -> AssistantMessage:

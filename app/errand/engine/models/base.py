@@ -36,7 +36,8 @@ class ModelOptions:
 
     `session_id` lets a provider keep its prompt cache for a conversation. `thinking_summary` asks for what people can
     read of encrypted thoughts, where a provider gives that. `thinking_budget` is how many tokens the model may think,
-    for models that take a number; `thinking_level` is what the others are told.
+    for models that take a number; `thinking_level` is what the others are told. `left_out` are fields of requests that
+    the server has refused, `required` those of thoughts that it requires back with every message.
     """
 
     api_key: str | None = field(default=None, repr=False)
@@ -46,6 +47,8 @@ class ModelOptions:
     session_id: str | None = None
     thinking_summary: bool = True
     thinking_budget: int | None = None
+    left_out: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
 
 
 def level_for(thinking_budget: int) -> ThinkingLevel:

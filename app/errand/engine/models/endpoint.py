@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.models.catalog.providers import Provider
@@ -62,6 +63,11 @@ class ModelEndpoint:
     redactor: Redactor = field(default_factory=Redactor)
     origin: Callable[[], str] = _unknown
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @property
+    def server(self) -> str:
+        """The host and port of the address: what came from there goes back to it alone."""
+        return urlsplit(self.base_url).netloc.rpartition("@")[2].lower()
 
     @property
     def key_help(self) -> str:

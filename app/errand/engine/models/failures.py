@@ -12,12 +12,13 @@ import msgspec
 
 from errand.engine.core.messages import AssistantMessage
 from errand.engine.models.rate_limit_reset import asked_wait, seconds_to_reset
-from errand.engine.models.refusal_text import has_no_quota, is_too_long, refusal_text
+from errand.engine.models.refusal_text import has_no_quota, is_too_long, refusal_text, refused_fields, required_fields
 from errand.protocol.base import JsonValue
 from errand.redaction import redact
 
 ABORTED = "Request was aborted"
 
+_OF_FIELDS = frozenset({400, 404, 415, 422, 500, 501})
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _NO_PICTURES = re.compile(
     r"(does(n.t| not)|cannot|can.t|not) (support|accept|read|process|handle)s?.{0,40}(image|vision|multimodal)"
@@ -44,7 +45,8 @@ _NO_SUMMARY = re.compile(
 )
 _NO_THOUGHTS = re.compile(
     r"invalid_encrypted_content|encrypted[_ ]content.{0,80}(verif|decrypt|invalid|not be)|item with id .?rs_"
-    r"|invalid .?signature.{0,20}thinking|item .{0,80}of type .?reasoning.{0,40}without its required",
+    r"|invalid .?signature.{0,20}thinking|(corrupt|invalid|not valid).{0,30}thought.?signature"
+    r"|thought.?signature.{0,30}(corrupt|invalid|not valid)|item .{0,80}of type .?reasoning.{0,40}without its required",
     re.IGNORECASE,
 )
 _BAD_KEY = re.compile(r"api key not valid|api_key_invalid|(incorrect|invalid) api key", re.IGNORECASE)
@@ -85,6 +87,10 @@ class FailureKind(StrEnum):
     """The model, or this account, gets no summary of encrypted thoughts."""
     NO_THOUGHTS = auto()
     """The provider does not accept its own thoughts back: they came from another account, or were changed."""
+    NO_FIELD = auto()
+    """The server does not know a field of the request, or does not accept it."""
+    NEEDS_FIELD = auto()
+    """The server requires thoughts back that the request is without."""
     CONTENT_FILTER = auto()
     """The provider withheld the reply."""
     REJECTED = auto()
@@ -96,7 +102,7 @@ class AttemptFailure:
     """`text` describes the failure and the remedy; `short` is a short form, for "retrying in 3 s: …".
 
     `retry_after_s` is the wait that the provider asked for; `status` the HTTP status of a refusal, 0 for none, and
-    `said` its text.
+    `said` its text. `fields` are those of the request that it refused or missed.
     """
 
     text: str
@@ -105,6 +111,7 @@ class AttemptFailure:
     retry_after_s: float | None = None
     status: int = 0
     said: str = ""
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +155,8 @@ def _failure(
     quoted = f": {message}{_full_stop(message)}" if message else "."
     if is_too_long(status, said):
         return too_long(message)
-    if (failure := _request_failure(title, status, message, quoted)) is not None:
+    failure = _request_failure(title, status, message, quoted) or _field_failure(title, status, said, quoted)
+    if failure is not None:
         return failure
     if status == 401 or (
         status == 400 and _BAD_KEY.search(message)
@@ -220,6 +228,18 @@ def _request_failure(title: str, status: int, message: str, quoted: str) -> Atte
     if status in (400, 404) and _NO_THOUGHTS.search(message):
         text = f"{title} does not take the earlier thoughts of this conversation back{quoted}"
         return AttemptFailure(text, "thoughts refused", FailureKind.NO_THOUGHTS)
+    return None
+
+
+def _field_failure(title: str, status: int, said: str, quoted: str) -> AttemptFailure | None:
+    """Failures that name a field of the request: one that is too much, or one of earlier thoughts that is missing."""
+    if status not in _OF_FIELDS:
+        return None
+    text = f"{title} refused the request ({status}){quoted}"
+    if fields := refused_fields(said):
+        return AttemptFailure(text, f"{fields[0]} refused", FailureKind.NO_FIELD, fields=fields)
+    if fields := required_fields(said):
+        return AttemptFailure(text, f"{fields[0]} missing", FailureKind.NEEDS_FIELD, fields=fields)
     return None
 
 

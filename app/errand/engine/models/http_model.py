@@ -74,7 +74,7 @@ class ReplyReader(Protocol):
 
 
 class ApiFormat(Protocol):
-    """How one kind of API is asked, and how it answers. Made for one provider."""
+    """How one kind of API is asked, and how it answers. Made for one provider, and for the name of its server."""
 
     def urls(self, base: str) -> tuple[str, ...]:
         """The addresses to try in turn: some are given without their path."""
@@ -93,13 +93,13 @@ class HttpModel:
     def __init__(
         self,
         endpoint: ModelEndpoint,
-        format_for: Callable[[Provider], ApiFormat],
+        format_for: Callable[[Provider, str], ApiFormat],
         connections: HttpPool,
         timeouts: Timeouts = _TIMEOUTS,
         limits: ReplyLimits = REPLY_LIMITS,
     ) -> None:
         self._endpoint = endpoint
-        self._format = format_for(endpoint.provider)
+        self._format = format_for(endpoint.provider, endpoint.server)
         self._limits = limits
         self._connections = connections
         self._timeouts = timeouts

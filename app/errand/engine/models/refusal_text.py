@@ -71,6 +71,59 @@ _NO_QUOTA = re.compile(r"\blimit: ?0\b(?![.,]?\d)|limit of 0\b(?![.,]?\d)", re.I
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,_]*\b(?!\.\d)")
 _OF_SIZE = re.compile(r"token|length|context|size|long|large|character|byte|window", re.IGNORECASE)
 _MIN_SIZE = 1_000
+# Fields of requests that some servers refuse. The last ones are words too: they count in quotes, or in a path.
+_PLAIN_FIELDS = (
+    "stream_options",
+    "parallel_tool_calls",
+    "tool_choice",
+    "reasoning_effort",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "prompt_cache_key",
+    "cache_control",
+    "output_config",
+    "reasoning_content",
+    "reasoning_details",
+    "reasoning_text",
+    "reasoning_opaque",
+    "reasoning_signature",
+    "thinking_blocks",
+    "encrypted_content",
+    "extra_content",
+    "thought_signature",
+    "provider_specific_fields",
+)
+_WORD_FIELDS = ("reasoning", "thinking", "store", "include", "strict", "phase")
+_FIELD = re.compile(
+    rf"(?<!\w)(?P<plain>{'|'.join(_PLAIN_FIELDS)})(?!\w)"
+    rf"|(?:['\"`“]|\.)(?P<quoted>{'|'.join(_WORD_FIELDS)})(?=['\"`”.:\[])"
+    r"|(?<!\w)(?P<usage>include_usage)(?!\w)",
+    re.IGNORECASE,
+)
+_BARE_WORD = re.compile(rf"(?<!\w)(?P<plain>{'|'.join(_WORD_FIELDS)})(?!\w)", re.IGNORECASE)
+_EXTRA_INPUTS = re.compile(
+    r"extra_forbidden|extra (inputs?|fields?)|unknown (name|field)|unrecogni[sz]ed", re.IGNORECASE
+)
+_INSTEAD = re.compile(r"\b(use|try|with)\b.{0,5}\b\w+\b.{0,5}\binstead( of)?", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"unknown|unrecogni[sz]ed|unsupported|unexpected|(not|n't|cannot|never) (be |currently |yet )?"
+    r"(support|allow|permit|recogni[sz]|accept|implement|available|enabled|use|set|include|sent)"
+    r"|extra (inputs?|fields?)|extra_forbidden|cannot find field|additional propert|forbidden|no longer|deprecated"
+    r"|invalid (parameter|argument|field|property|key)|only (be )?(set|allowed|supported|valid|available)|remove",
+    re.IGNORECASE,
+)
+_REQUIRED = re.compile(
+    r"missing|required|requires|lacks?\b|absent|must (be|start|contain|include|have|not be empty)|expected|without"
+    r"|passed back|(not|n't) (provided|found|present|included|contain|passed)|\bneeds?\b|empty",
+    re.IGNORECASE,
+)
+_OF_THOUGHTS = re.compile(
+    r"(?<!\w)(reasoning_content|reasoning_details|reasoning_text|thinking_blocks|thought_signature)(?!\w)"
+    r"|['\"`](reasoning|thinking)['\"`]",
+    re.IGNORECASE,
+)
+_NEAR_FIELD = 120
 # Numbers of a refusal are those of the request if they are this near to an estimate, at four characters a token.
 _NEAR = 2.0
 _CHARACTERS_A_TOKEN = 4
@@ -152,3 +205,28 @@ def _numbers(text: str) -> list[int]:
 
 def _number(digits: str) -> int:
     return int(digits.replace(",", "").replace("_", "")[:18] or 0)
+
+
+def refused_fields(text: str) -> tuple[str, ...]:
+    """The fields of a request that a refusal names as not accepted, in the order in which it names them."""
+    text = _INSTEAD.sub(" ", text)
+    matches = [*_FIELD.finditer(text)]
+    if _EXTRA_INPUTS.search(text):
+        matches += _BARE_WORD.finditer(text)
+    names = (_field_name(match) for match in matches if _has_near(_REFUSED, text, match))
+    return tuple(dict.fromkeys(names))
+
+
+def required_fields(text: str) -> tuple[str, ...]:
+    """The fields of thoughts that a refusal names as missing."""
+    matches = (match for match in _OF_THOUGHTS.finditer(text) if _has_near(_REQUIRED, text, match))
+    return tuple(dict.fromkeys((match[1] or match[2]).lower() for match in matches))
+
+
+def _field_name(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    return "stream_options" if groups.get("usage") else (groups["plain"] or groups["quoted"]).lower()
+
+
+def _has_near(pattern: re.Pattern[str], text: str, match: re.Match[str]) -> bool:
+    return pattern.search(text[max(0, match.start() - _NEAR_FIELD) : match.end() + _NEAR_FIELD]) is not None

@@ -19,7 +19,7 @@ from tests.support.model_replies import collect, request_for
 
 FIRST, OTHER = "test/first", "test/other"
 TWICE = RetryPolicy(attempts=2, first_delay_s=0.001)
-WHOLE, TEXT, BARE, NO_SUMMARY = "whole", "tools as text", "no temperature", "no summary of thoughts"
+WHOLE, TEXT, BARE, NO_SUMMARY, FIELD = "whole", "tools as text", "no temperature", "no summary", "other fields"
 
 
 @dataclass(slots=True)
@@ -36,13 +36,13 @@ class Failing:
             yield ReplyEnd(AssistantMessage((Text("Here."),), model=request.model))
             return
         options = request.options
-        form = WHOLE if options.thinking_summary else NO_SUMMARY
+        form = FIELD if options.left_out | options.required else WHOLE if options.thinking_summary else NO_SUMMARY
         self.sent.append(TEXT if not request.tools else BARE if options.temperature is None else form)
         partial = AssistantMessage((Text(self.says),) if self.says else (), model=request.model)
         if self.says:
             yield ReplyStart(AssistantMessage(model=request.model))
             yield BlockDelta("text", 0, self.says, partial)
-        yield FailedAttempt(AttemptFailure("It failed.", "failed", self.kind), partial)
+        yield FailedAttempt(AttemptFailure("It failed.", "failed", self.kind, fields=("store",)), partial)
 
     def model(self, *others: str) -> RecoveringModel:
         source = ModelSource(self, LearnedLimits())
@@ -60,6 +60,8 @@ def steps_after(kind: FailureKind) -> list[str]:
             return [WHOLE, BARE, "other model"]
         case FailureKind.NO_SUMMARY:
             return [WHOLE, NO_SUMMARY, "other model"]
+        case FailureKind.NO_FIELD | FailureKind.NEEDS_FIELD:
+            return [WHOLE, FIELD, "other model"]
         case FailureKind.NO_PICTURES | FailureKind.NO_THOUGHTS:  # the request has none
             return [WHOLE, "other model"]
         case FailureKind.NOT_AUTHORISED | FailureKind.NO_CREDIT | FailureKind.NOT_USABLE | FailureKind.NOT_FOUND:

@@ -1,7 +1,13 @@
 """Anthropic's Messages API: the address, the headers and the fields of a request."""
 
 from errand.engine.core.messages import AssistantMessage, ThinkingLevel, UserMessage
-from errand.engine.models.anthropic.request import has_own_thinking, messages_with_marks, tool_definitions, with_mark
+from errand.engine.models.anthropic.request import (
+    has_own_thinking,
+    messages_with_marks,
+    tool_definitions,
+    with_mark,
+    without_marks,
+)
 from errand.engine.models.anthropic.stream import MessageReader
 from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog import model_facts
@@ -11,6 +17,7 @@ from errand.engine.models.reply.builder import ReplyBuilder
 from errand.protocol.base import JsonObject
 
 _PATH = "/v1/messages"
+_OFFICIAL = "api.anthropic.com"
 _VERSION = "2023-06-01"
 # The API requires a limit; for models whose limit is unknown, one that all of the last years accept.
 _MAX_TOKENS = 8_192
@@ -20,10 +27,11 @@ _LEAST_BUDGET = 1_024
 
 
 class MessagesApi:
-    """An `ApiFormat`."""
+    """An `ApiFormat`. `server` is empty for Anthropic's own; others may send thoughts without a signature."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, server: str = "") -> None:
         self._provider = provider
+        self._server = "" if server == _OFFICIAL else server
 
     def urls(self, base: str) -> tuple[str, ...]:
         return (base.removesuffix(_PATH).removesuffix("/v1") + _PATH,)
@@ -40,7 +48,7 @@ class MessagesApi:
         body: JsonObject = {
             "model": request.model.partition("/")[2],
             "max_tokens": most,
-            "messages": messages_with_marks(request, self._provider, thinks=thinks),
+            "messages": messages_with_marks(request, self._provider, thinks=thinks, server=self._server),
             "stream": True,
         }
         if request.system_prompt:
@@ -49,10 +57,13 @@ class MessagesApi:
             body["tools"] = tool_definitions(request.tools)
         if options.temperature is not None and not thinks:  # a thinking model accepts none
             body["temperature"] = options.temperature
-        return body | thinking
+        body |= thinking
+        if "cache_control" in options.left_out:
+            body = without_marks(body)
+        return {name: value for name, value in body.items() if name == "max_tokens" or name not in options.left_out}
 
     def reader(self, builder: ReplyBuilder) -> MessageReader:
-        return MessageReader(builder, self._provider.title)
+        return MessageReader(builder, self._provider.title, self._server)
 
 
 def _thinking_fields(request: ModelRequest, known: ModelFacts | None, max_tokens: int) -> JsonObject:

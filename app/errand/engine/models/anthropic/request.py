@@ -15,26 +15,32 @@ from errand.engine.core.messages import (
     in_tags,
     text_of,
 )
-from errand.engine.models.anthropic.stream import REDACTED
+from errand.engine.models.anthropic.stream import REDACTED, UNSIGNED
 from errand.engine.models.base import ModelRequest, ToolDefinition
 from errand.engine.models.call_ids import NO_RESULT, CallIdMapper, answered_calls, sendable_name
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import Provider, bare_id
+from errand.engine.models.signatures import CHAT_SIGNED, RESPONSES_SIGNED
 from errand.protocol.base import JsonObject, JsonValue
 
 # A mark is a place up to which the provider keeps the request: four are allowed. Two are those of tools and system.
 _MARKED_TURNS = 2
+# For a server that requires thoughts where there are none.
+_NO_THOUGHTS = "(none)"
 _FIRST = "(The conversation began before this.)"
 
 
-def messages_with_marks(request: ModelRequest, provider: Provider, *, thinks: bool) -> list[JsonValue]:
+def messages_with_marks(
+    request: ModelRequest, provider: Provider, *, thinks: bool, server: str = ""
+) -> list[JsonValue]:
     """The conversation, whichever models took part.
 
     Calls of a failed or aborted reply without a result are dropped; other calls without a result get one. Thoughts are
-    sent only to the model that wrote them and while it thinks, pictures only to models that accept them.
+    sent only to the model that wrote them and while it thinks, pictures only to models that accept them. A `server`
+    other than Anthropic's gets all thoughts of its model back, also those without a signature.
     """
     turns = _Turns()
-    for role, blocks in _Conversation(request, provider, thinks=thinks).parts():
+    for role, blocks in _Conversation(request, provider, thinks=thinks, server=server).parts():
         turns.add(role, blocks)
     return turns.marked()
 
@@ -48,6 +54,17 @@ def tool_definitions(tools: tuple[ToolDefinition, ...]) -> list[JsonValue]:
 
 def with_mark(block: JsonObject) -> JsonObject:
     return {**block, "cache_control": {"type": "ephemeral"}}
+
+
+def without_marks(body: JsonObject) -> JsonObject:
+    """The body without marks, in its blocks too, for servers that do not know them."""
+
+    def bare(value: JsonValue) -> JsonValue:
+        if isinstance(value, dict):
+            return {name: bare(part) for name, part in value.items() if name != "cache_control"}
+        return [bare(part) for part in value] if isinstance(value, list) else value
+
+    return {name: bare(value) for name, value in body.items()}
 
 
 def has_own_thinking(message: AssistantMessage, model: str) -> bool:
@@ -86,10 +103,11 @@ class _Turns:
 
 
 class _Conversation:
-    def __init__(self, request: ModelRequest, provider: Provider, *, thinks: bool) -> None:
+    def __init__(self, request: ModelRequest, provider: Provider, *, thinks: bool, server: str) -> None:
         known = model_facts.facts(request.model)
         self._request = request
         self._thinks = thinks
+        self._server = server
         self._ids = CallIdMapper(provider)
         self._sees = known is None or known.sees is not False
 
@@ -118,7 +136,7 @@ class _Conversation:
                 case Text():
                     blocks += [_text(block.text)] if block.text.strip() else []
                 case Thinking():
-                    blocks += [_thought(block)] if block.signature and is_own and self._thinks else []
+                    blocks += self._thought(block) if is_own else []
                 case ToolCall() if any(block is call for call, _ in sent):
                     _, name = next(names)
                     blocks.append(
@@ -126,8 +144,18 @@ class _Conversation:
                     )
                 case _:
                     pass
+        if sent and "thinking" in self._request.options.required and self._server:
+            blocks = _with_thought(blocks, message)
         # A reply of thoughts alone is no turn.
         return blocks if any(block["type"] not in ("thinking", "redacted_thinking") for block in blocks) else []
+
+    def _thought(self, block: Thinking) -> list[JsonObject]:
+        """The block of a thought; none for one that another server or API sent."""
+        if block.signature.startswith(UNSIGNED):
+            is_from_here = block.signature == UNSIGNED + self._server
+            return [{"type": "thinking", "thinking": block.text}] if is_from_here else []
+        is_foreign = block.signature.startswith((CHAT_SIGNED, RESPONSES_SIGNED))
+        return [_thought(block)] if block.signature and not is_foreign and (self._thinks or self._server) else []
 
     def _result(self, message: ToolResultMessage) -> list[JsonObject]:
         call_id = self._ids.of_result(message)
@@ -158,6 +186,13 @@ def _text(text: str) -> JsonObject:
 
 def _picture(image: Image) -> JsonObject:
     return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": image.data}}
+
+
+def _with_thought(blocks: list[JsonObject], message: AssistantMessage) -> list[JsonObject]:
+    if blocks and blocks[0]["type"] in ("thinking", "redacted_thinking"):
+        return blocks
+    text = "".join(block.text for block in message.content if isinstance(block, Thinking))
+    return [{"type": "thinking", "thinking": text or _NO_THOUGHTS, "signature": ""}, *blocks]
 
 
 def _thought(thought: Thinking) -> JsonObject:

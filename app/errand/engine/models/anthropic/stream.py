@@ -13,6 +13,8 @@ from errand.protocol.base import JsonValue
 
 # The signature of a thought that Anthropic sends encrypted alone: it begins with this.
 REDACTED = "redacted_thinking:"
+# The signature of a thought that came without one: the name of its server follows.
+UNSIGNED = "unsigned:"
 _STOP_REASONS: dict[str, StopReason] = {
     "tool_use": "tool_use",
     "max_tokens": "length",
@@ -75,15 +77,17 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 class MessageReader:
-    """A `ReplyReader` of the events of one message."""
+    """A `ReplyReader` of the events of one message. `server` is named in the thoughts that have no signature."""
 
-    def __init__(self, builder: ReplyBuilder, title: str) -> None:
+    def __init__(self, builder: ReplyBuilder, title: str, server: str = "") -> None:
         self.finish_reason: str | None = None
         self._has_stopped = False
         self._builder = builder
         self._title = title
         self._decoder = EventDecoder(_decoder, title, builder.redactor)
+        self._server = server
         self._thoughts: set[int | None] = set()
+        self._signed: set[int | None] = set()
         self._counts: dict[str, JsonValue] = {}
 
     @property
@@ -106,7 +110,7 @@ class MessageReader:
             case "content_block_delta" if event.delta is not None:
                 return self._grow(index, event.delta)
             case "content_block_stop" if index in self._thoughts:
-                return self._builder.end_thought()
+                return self._end_thought(index)
             case "message_delta":
                 self._count(event.usage)
                 if event.delta is not None:
@@ -140,7 +144,16 @@ class MessageReader:
                 blocks = [event.content]
             case _:
                 blocks = event.content
-        return [made for at, block in enumerate(blocks) for made in self._begin(at, block)]
+        return [made for at, block in enumerate(blocks) for made in self._whole_block(at, block)]
+
+    def _whole_block(self, index: int, block: _Block) -> list[ModelEvent]:
+        events = self._begin(index, block)
+        return [*events, *self._end_thought(index)] if index in self._thoughts else events
+
+    def _end_thought(self, index: int | None) -> list[ModelEvent]:
+        is_bare = self._server and index not in self._signed
+        signed = self._builder.thinking("", UNSIGNED + self._server) if is_bare else []
+        return [*signed, *self._builder.end_thought()]
 
     def _begin(self, index: int | None, block: _Block) -> list[ModelEvent]:
         match block.type:
@@ -148,9 +161,11 @@ class MessageReader:
                 return self._builder.text(block.text) if block.text else []
             case "thinking":
                 self._thoughts.add(index)
+                self._signed |= {index} if block.signature else set()
                 return self._builder.thinking(block.thinking, block.signature)
             case "redacted_thinking":
                 self._thoughts.add(index)
+                self._signed.add(index)
                 return self._builder.thinking("", REDACTED + block.data)
             case "tool_use":
                 return self._builder.tool_call(index, str(block.id), block.name, _argument_text(block.input))
@@ -161,6 +176,7 @@ class MessageReader:
         if delta.text:
             return self._builder.text(delta.text)
         if delta.thinking or delta.signature:
+            self._signed |= {index} if delta.signature else set()
             return self._builder.thinking(delta.thinking, delta.signature)
         arguments = _argument_text(delta.partial_json)
         return self._builder.tool_call(index, "", "", arguments) if arguments else []

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.models.base import AttemptEvent, ModelProvider, ModelRequest
+from errand.engine.models.base import AttemptEvent, ModelOptions, ModelProvider, ModelRequest
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.failures import FailedAttempt, FailureKind
 from errand.engine.models.message_cache import BeginningCache
@@ -24,8 +24,9 @@ _PATH = "/chat/completions"
 class ChatCompletions:
     """An `ApiFormat`: OpenAI's chat completions, which most servers speak."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, server: str = "") -> None:
         self._provider = provider
+        self._server = server
         self._cache: BeginningCache[ConvertedMessages] = BeginningCache()
 
     def urls(self, base: str) -> tuple[str, ...]:
@@ -40,7 +41,7 @@ class ChatCompletions:
         provider, options = self._provider, request.options
         body: dict[str, JsonValue | msgspec.Raw] = {
             "model": request.model.partition("/")[2],
-            "messages": chat_messages(request, provider, self._cache),
+            "messages": chat_messages(request, provider, self._cache, self._server),
             "stream": True,
         }
         if provider.asks_usage:
@@ -50,13 +51,14 @@ class ChatCompletions:
         if options.temperature is not None:
             body["temperature"] = options.temperature
         if options.max_tokens is not None:
-            body[provider.max_tokens_field] = options.max_tokens
+            body[_max_tokens_field(provider, options)] = options.max_tokens
         if provider.cache_field and options.session_id:
             body[provider.cache_field] = options.session_id
-        return body | effort_fields(request, provider)
+        body |= effort_fields(request, provider)
+        return {name: value for name, value in body.items() if name not in options.left_out}
 
     def reader(self, builder: ReplyBuilder) -> ChunkReader:
-        return ChunkReader(builder, self._provider.title)
+        return ChunkReader(builder, self._provider.title, self._server)
 
 
 class OpenAIModel:
@@ -85,6 +87,12 @@ class OpenAIModel:
             async for event in events:
                 self._speaks_responses = self._speaks_responses and isinstance(event, FailedAttempt)
                 yield event
+
+
+def _max_tokens_field(provider: Provider, options: ModelOptions) -> str:
+    """The name for the limit of a reply: newer servers refuse the old one, older servers the new one."""
+    names = (provider.max_tokens_field, "max_tokens", "max_completion_tokens")
+    return next((name for name in names if name not in options.left_out), provider.max_tokens_field)
 
 
 def _is_not_found(event: AttemptEvent) -> bool:

@@ -25,28 +25,38 @@ from errand.engine.core.messages import (
 from errand.engine.models.base import ModelRequest, ToolDefinition
 from errand.engine.models.call_ids import NO_RESULT, CallIdMapper, answered_calls, sendable_name
 from errand.engine.models.catalog import model_facts
-from errand.engine.models.catalog.providers import Provider
+from errand.engine.models.catalog.providers import Provider, bare_id
 from errand.engine.models.message_cache import BeginningCache
+from errand.engine.models.openai.side_fields import THOUGHT_FIELDS, SideFields, side_fields_of
 from errand.engine.models.reply.content import encode
 from errand.protocol.base import JsonObject, JsonValue
 
 _OPEN_REASONING = re.compile(r"gpt-oss", re.IGNORECASE)
+# For a server that requires thoughts where there are none, and Google's value for calls of other models.
+_NO_THOUGHTS = "(none)"
+_UNSIGNED_CALL: JsonObject = {"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}}
 _GPT = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
 
 
-def chat_messages(request: ModelRequest, provider: Provider, cache: "BeginningCache[ConvertedMessages]") -> msgspec.Raw:
+def chat_messages(
+    request: ModelRequest, provider: Provider, cache: "BeginningCache[ConvertedMessages]", server: str = ""
+) -> msgspec.Raw:
     """The conversation as JSON in the format of the API, whichever models took part.
 
     `cache` keeps what was converted for one provider. Calls of a failed or aborted reply without a result are dropped;
-    other calls without a result get one, since strict providers require it. Reasoning is sent only to the model that
-    wrote it, pictures only to models that accept them. What the user says is one message up to the next reply.
+    other calls without a result get one, since strict providers require it. What came beside calls is sent only to the
+    model that wrote it, at the same `server`, pictures only to models that accept them. What the user says is one
+    message up to the next reply.
     """
     messages = request.messages
     known = model_facts.facts(request.model)
-    nothing = ConvertedMessages(provider, request.system_prompt, known is None or known.sees is not False)
+    sees = known is None or known.sees is not False
+    options = request.options
+    form = _Form(request.model, request.system_prompt, sees, server, options.left_out, options.required)
+    nothing = ConvertedMessages(provider, form)
     count, beginning = cache.find(messages) or (0, nothing)
     goes_on_with_reply = count < len(messages) and isinstance(messages[count], AssistantMessage)
-    if not goes_on_with_reply or not beginning.is_like(nothing):
+    if not goes_on_with_reply or beginning.form != form:
         count, beginning = 0, nothing
     # What is sent for a reply depends on the results that follow it.
     last = next((at for at in reversed(range(len(messages))) if isinstance(messages[at], AssistantMessage)), 0)
@@ -76,37 +86,44 @@ def _as_parts(content: JsonValue) -> list[JsonValue]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Form:
+    """What decides how messages are sent, whatever they are. `sees`: the model accepts pictures."""
+
+    model: str
+    system_prompt: str
+    sees: bool
+    server: str
+    left_out: frozenset[str]
+    required: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ConvertedMessages:
-    """The beginning of a conversation as it is sent to one provider. `sees`: the model accepts pictures.
+    """The beginning of a conversation as it is sent to one provider.
 
     `encoded` has the JSON of its entries, each with a comma, but for the `last`, which may still grow.
     """
 
     provider: Provider
-    system_prompt: str
-    sees: bool
+    form: _Form
     encoded: bytes = b""
     last: JsonValue = None
     ids: CallIdMapper | None = None
-
-    def is_like(self, other: "ConvertedMessages") -> bool:
-        """True if the messages are sent in the same form, whatever they are."""
-        return (self.system_prompt, self.sees) == (other.system_prompt, other.sees)
 
     def with_more(self, messages: tuple[ModelMessage, ...]) -> "ConvertedMessages":
         """With the next messages: all that there are, or all up to a reply."""
         ids = self.ids.copy() if self.ids is not None else CallIdMapper(self.provider)
         entries: list[JsonValue] = [self.last] if self.last is not None else []
-        if not entries and self.system_prompt:
-            entries.append({"role": "system", "content": self.system_prompt})
-        for entry in _Converter(self.provider, ids, self.sees).entries(messages):
+        if not entries and self.form.system_prompt:
+            entries.append({"role": "system", "content": self.form.system_prompt})
+        for entry in _Converter(self.provider, ids, self.form).entries(messages):
             if entries and _is_of_user(entries[-1]) and _is_of_user(entry):
                 entries[-1] = _joined(entries[-1], entry)
             else:
                 entries.append(entry)
         last = entries.pop() if entries else None
         encoded = b"".join((self.encoded, *(encode(entry) + b"," for entry in entries)))
-        return ConvertedMessages(self.provider, self.system_prompt, self.sees, encoded, last, ids)
+        return ConvertedMessages(self.provider, self.form, encoded, last, ids)
 
     def to_json(self) -> msgspec.Raw:
         last = encode(self.last) if self.last is not None else b""
@@ -114,10 +131,10 @@ class ConvertedMessages:
 
 
 class _Converter:
-    def __init__(self, provider: Provider, ids: CallIdMapper, sees: bool) -> None:
+    def __init__(self, provider: Provider, ids: CallIdMapper, form: _Form) -> None:
         self._provider = provider
         self._ids = ids
-        self._sees = sees
+        self._form = form
 
     def entries(self, messages: tuple[ModelMessage, ...]) -> Iterator[JsonValue]:
         pending: list[JsonValue] = []  # pictures in results follow the batch: tool messages take only text
@@ -127,12 +144,12 @@ class _Converter:
                 pending = []
             match message:
                 case UserMessage():
-                    yield {"role": "user", "content": _parts(message.content, self._sees)}
+                    yield {"role": "user", "content": _parts(message.content, self._form.sees)}
                 case AssistantMessage():
                     yield from self._reply(message, answered_calls(messages, index))
                 case ToolResultMessage():
                     yield from self._result(message)
-                    pending += _pictures(message, self._sees)
+                    pending += _pictures(message, self._form.sees)
         yield from pending
 
     def _reply(self, message: AssistantMessage, answered: set[str]) -> list[JsonValue]:
@@ -150,19 +167,42 @@ class _Converter:
         if not text and not calls:
             return []
         entry: JsonObject = {"role": "assistant", "content": text or None}
+        side = self._side_fields(message)
         if calls:
-            entry["tool_calls"] = [_call(call, call_id) for call, call_id in calls]
-            entry.update(self._reasoning(message))
+            positions = {id(call): at for at, call in enumerate(message.tool_calls)}
+            entry["tool_calls"] = [
+                _call(call, call_id) | self._call_fields(side, positions[id(call)]) for call, call_id in calls
+            ]
+            entry.update(self._reasoning(message, side))
+        entry.update(self._required(message, entry))
         return [entry]
 
-    def _reasoning(self, message: AssistantMessage) -> JsonObject:
-        """For models that require their reasoning with their calls."""
-        field = self._provider.reasoning_field
-        # Text after a call was invented by a model with tools as text: it did not lead to the call.
-        before = takewhile(lambda block: not isinstance(block, ToolCall), message.content)
-        text = "".join(block.text for block in before if isinstance(block, Thinking))
+    def _side_fields(self, message: AssistantMessage) -> SideFields | None:
+        """What this model sent beside its calls from this server; None for messages of others."""
+        form = self._form
+        is_own = bare_id(message.model) == bare_id(form.model)
+        return side_fields_of(message, form.server) if is_own and form.server else None
+
+    def _reasoning(self, message: AssistantMessage, side: SideFields | None) -> JsonObject:
+        """The fields that go with calls: those that came with them, and those that a provider always requires."""
+        field, text = self._provider.reasoning_field, _thoughts_before_calls(message)
         # DeepSeek refuses calls without the field, so calls of other models get it too.
-        return {field: text} if field and (text or field == "reasoning_content") else {}
+        fields: JsonObject = {field: text} if field and (text or field == "reasoning_content") else {}
+        if side is not None:
+            fields |= dict.fromkeys(side.texts, text) | side.fields
+        return {name: value for name, value in fields.items() if name not in self._form.left_out}
+
+    def _required(self, message: AssistantMessage, entry: JsonObject) -> JsonObject:
+        """The fields that the server wants with every message, for those that have none."""
+        text = _thoughts_before_calls(message) or _NO_THOUGHTS
+        names = sorted(self._form.required & frozenset(THOUGHT_FIELDS))
+        return {name: text for name in names if name not in entry}
+
+    def _call_fields(self, side: SideFields | None, position: int) -> JsonObject:
+        came = side.calls[position] if side is not None and position < len(side.calls) else {}
+        if not came and "thought_signature" in self._form.required:
+            came = _UNSIGNED_CALL
+        return {name: value for name, value in came.items() if name not in self._form.left_out}
 
     def _result(self, message: ToolResultMessage) -> list[JsonValue]:
         call_id = self._ids.of_result(message)
@@ -172,6 +212,12 @@ class _Converter:
         if not text:
             text = "(see the picture below)" if message.content else "(no output)"
         return [{"role": "tool", "tool_call_id": call_id, "content": text}]
+
+
+def _thoughts_before_calls(message: AssistantMessage) -> str:
+    # Text after a call was invented by a model with tools as text: it did not lead to the call.
+    before = takewhile(lambda block: not isinstance(block, ToolCall), message.content)
+    return "".join(block.text for block in before if isinstance(block, Thinking))
 
 
 def tool_definitions(tools: tuple[ToolDefinition, ...]) -> list[JsonValue]:
@@ -184,7 +230,7 @@ def tool_definitions(tools: tuple[ToolDefinition, ...]) -> list[JsonValue]:
     ]
 
 
-def _call(call: ToolCall, call_id: str) -> JsonValue:
+def _call(call: ToolCall, call_id: str) -> JsonObject:
     # Servers parse the arguments of earlier calls, so a call with invalid JSON is sent without arguments.
     arguments = encode(call.arguments).decode()
     return {"id": call_id, "type": "function", "function": {"name": sendable_name(call), "arguments": arguments}}

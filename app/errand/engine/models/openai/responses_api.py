@@ -22,8 +22,9 @@ _LEAST_TOKENS = 16
 class ResponsesApi:
     """An `ApiFormat`. Nothing is stored at the provider: each request has the whole conversation."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, server: str = "") -> None:
         self._provider = provider
+        self._server = server
 
     def urls(self, base: str) -> tuple[str, ...]:
         base = base.removesuffix(RESPONSES_PATH)
@@ -37,21 +38,24 @@ class ResponsesApi:
         provider, options = self._provider, request.options
         body: JsonObject = {
             "model": request.model.partition("/")[2],
-            "input": input_items(request, provider, with_phases=_has_phases(request.model)),
+            "input": input_items(
+                request, provider, with_phases=_has_phases(request.model) and "phase" not in options.left_out
+            ),
             "stream": True,
             "store": False,
         }
         if request.system_prompt:
             body["instructions"] = request.system_prompt
         if request.tools:
-            body["tools"] = tool_definitions(request.tools)
+            body["tools"] = tool_definitions(request.tools, with_strict="strict" not in options.left_out)
         if options.temperature is not None:
             body["temperature"] = options.temperature
         if options.max_tokens is not None:
             body["max_output_tokens"] = max(options.max_tokens, _LEAST_TOKENS)
         if provider.cache_field and options.session_id:
             body[provider.cache_field] = options.session_id
-        return body | _reasoning_fields(request)
+        body |= _reasoning_fields(request)
+        return {name: value for name, value in body.items() if name not in options.left_out}
 
     def reader(self, builder: ReplyBuilder) -> ResponseReader:
         return ResponseReader(builder, self._provider.title)

@@ -41,15 +41,16 @@ def input_items(request: ModelRequest, provider: Provider, *, with_phases: bool)
     return [*items]
 
 
-def tool_definitions(tools: tuple[ToolDefinition, ...]) -> list[JsonValue]:
+def tool_definitions(tools: tuple[ToolDefinition, ...], *, with_strict: bool = True) -> list[JsonValue]:
     # Not strict: that allows only a part of JSON Schema, and is the default.
+    strict: JsonObject = {"strict": False} if with_strict else {}
     return [
         {
             "type": "function",
             "name": tool.name,
             "description": tool.description,
             "parameters": tool.parameters,
-            "strict": False,
+            **strict,
         }
         for tool in tools
     ]

@@ -10,10 +10,9 @@ from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import encode
 from errand.engine.models.reply.event_decoder import EventDecoder, IndexValue, index_number
 from errand.engine.models.reply.faults import error_in_stream, error_status, says_error, withheld
+from errand.engine.models.signatures import RESPONSES_SIGNED
 from errand.protocol.base import JsonObject, JsonValue
 
-# The signature of a thought begins with this; its id and its encrypted content follow.
-_SIGNED = "reasoning:"
 _POLICIES = frozenset({"image_content_policy_violation", "bio_policy", "cyber_policy", "content_filter"})
 
 
@@ -87,9 +86,9 @@ _decoder = msgspec.json.Decoder(_Event)
 
 def reasoning_of(thought: Thinking) -> JsonObject | None:
     """The item that a thought came from; None if it came from another API, or is not whole."""
-    if not thought.signature.startswith(_SIGNED):
+    if not thought.signature.startswith(RESPONSES_SIGNED):
         return None
-    item_id, _, encrypted = thought.signature.removeprefix(_SIGNED).partition(":")
+    item_id, _, encrypted = thought.signature.removeprefix(RESPONSES_SIGNED).partition(":")
     summary: list[JsonValue] = [{"type": "summary_text", "text": thought.text}] if thought.text else []
     item: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": encrypted}
     return {"id": item_id, **item} if item_id else item
@@ -190,7 +189,9 @@ class ResponseReader:
             case "reasoning":
                 parts = item.summary or _parts(item.content)
                 text = "" if has_come else "\n\n".join(part.text or "" for part in parts)
-                signature = f"{_SIGNED}{item.id or ''}:{item.encrypted_content}" if item.encrypted_content else ""
+                signature = (
+                    f"{RESPONSES_SIGNED}{item.id or ''}:{item.encrypted_content}" if item.encrypted_content else ""
+                )
                 self._texts.clear()
                 return [*self._builder.thinking(text, signature), *self._builder.end_thought()]
             case _:

@@ -9,11 +9,12 @@ from errand.engine.core.input_limits import dollars, token_count
 from errand.engine.core.messages import StopReason, Usage
 from errand.engine.models.base import ModelEvent
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError
+from errand.engine.models.openai.side_fields import CALL_FIELDS, OTHER_FIELDS, THOUGHT_FIELDS, SideFieldCollector
 from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import encode
 from errand.engine.models.reply.event_decoder import EventDecoder, IndexValue, index_number
 from errand.engine.models.reply.faults import error_in_stream, says_error, withheld
-from errand.protocol.base import JsonValue
+from errand.protocol.base import JsonObject, JsonValue
 
 _Piece: TypeAlias = tuple[Literal["text", "thinking"], str]
 
@@ -24,22 +25,41 @@ class _Function(msgspec.Struct):
 
 
 class _Call(_Function):
-    """A piece of a call; some servers put the fields of its function beside the others."""
+    """A piece of a call; some servers put the fields of its function beside the others.
+
+    The names of the last ones are those of `CALL_FIELDS`.
+    """
 
     index: IndexValue = None
     id: str | int | None = None
     function: _Function | None = None
+    extra_content: JsonValue = None
+    thought_signature: JsonValue = None
+    provider_specific_fields: JsonValue = None
 
 
 class _Delta(msgspec.Struct):
-    """Accepts any form of text: a string, parts, or parts within parts (Mistral's thoughts)."""
+    """Accepts any form of text: a string, parts, or parts within parts (Mistral's thoughts).
+
+    The names of the last ones are those of `THOUGHT_FIELDS` and `OTHER_FIELDS`.
+    """
 
     content: JsonValue = None
-    reasoning_content: JsonValue = None
-    reasoning: JsonValue = None
     refusal: JsonValue = None
     tool_calls: list[_Call] | _Call | None = None
     function_call: _Function | None = None  # of the API before tools
+    reasoning_content: JsonValue = None
+    reasoning: JsonValue = None
+    reasoning_text: JsonValue = None
+    thinking: JsonValue = None
+    reasoning_details: JsonValue = None
+    thinking_blocks: JsonValue = None
+    reasoning_opaque: JsonValue = None
+    reasoning_signature: JsonValue = None
+    encrypted_content: JsonValue = None
+    extra_content: JsonValue = None
+    thought_signature: JsonValue = None
+    provider_specific_fields: JsonValue = None
 
 
 class _Choice(msgspec.Struct):
@@ -122,13 +142,17 @@ _FAILED = frozenset(
 
 
 class ChunkReader:
-    """A `ReplyReader` of the chunks of one stream."""
+    """A `ReplyReader` of the chunks of one stream.
 
-    def __init__(self, assembly: ReplyBuilder, title: str) -> None:
+    What the server named `server` sends beside the reply is kept, to be sent back; nothing is kept without a name.
+    """
+
+    def __init__(self, assembly: ReplyBuilder, title: str, server: str = "") -> None:
         self.finish_reason: str | None = None
         self._assembly = assembly
         self._title = title
         self._decoder = EventDecoder(_decoder, title, assembly.redactor)
+        self._side = SideFieldCollector(server)
         # The choices whose text and whose calls are read: the first that have any.
         self._text_choice: int | None = None
         self._call_choice: int | None = None
@@ -152,7 +176,7 @@ class ChunkReader:
         stop_reason = _STOP_REASONS.get(reason or "stop", "stop")
         if self._assembly.is_empty and stop_reason != "length":
             raise self._decoder.empty_reply()
-        return self._assembly.end(stop_reason)
+        return self._assembly.end(stop_reason, self._side.signature if self._assembly.has_calls else "")
 
     def _chunk(self, chunk: _Chunk) -> list[ModelEvent]:
         if says_error(chunk.error):
@@ -174,10 +198,12 @@ class ChunkReader:
         return [*self._texts(delta, number), *self._calls(delta, number)]
 
     def _texts(self, delta: _Delta, choice: int) -> list[ModelEvent]:
-        thoughts = _pieces(delta.reasoning_content or delta.reasoning, "thinking")
-        pieces = [*thoughts, *_pieces(delta.content), *_pieces(delta.refusal)]
+        side = _side_fields(delta, (*THOUGHT_FIELDS, *OTHER_FIELDS))
+        thought = next((side[name] for name in THOUGHT_FIELDS if name in side), None)
+        pieces = [*_pieces(thought, "thinking"), *_pieces(delta.content), *_pieces(delta.refusal)]
         if pieces and self._text_choice is None:
             self._text_choice = choice
+        self._side.take(side)
         events: list[ModelEvent] = []
         for kind, piece in pieces if choice == self._text_choice else []:
             events += self._assembly.thinking(piece) if kind == "thinking" else self._assembly.text(piece)
@@ -197,7 +223,14 @@ class ChunkReader:
             events += self._assembly.tool_call(
                 index_number(call.index), str(call.id or ""), function.name or "", arguments
             )
+            if self._assembly.last_call is not None:
+                self._side.take_call(self._assembly.last_call, _side_fields(call, CALL_FIELDS))
         return events
+
+
+def _side_fields(sent: _Delta | _Call, names: tuple[str, ...]) -> JsonObject:
+    fields = msgspec.structs.asdict(sent)
+    return {name: fields[name] for name in names if fields[name]}
 
 
 def _says_something(call: _Call) -> bool:

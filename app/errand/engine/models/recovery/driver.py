@@ -29,6 +29,7 @@ from errand.engine.models.recovery.fallback import FallbackModels, all_failed, f
 from errand.engine.models.recovery.request_adaptation import (
     has_result_pictures,
     has_signed_thoughts,
+    with_fields,
     without_result_pictures,
     without_summary,
     without_temperature,
@@ -219,10 +220,13 @@ class _Recovery:
         self.sent = with_text_tools(given) if is_text else given
         if learned is not None and not learned.gives_summaries(bare):
             self.sent = without_summary(self.sent)
-        if learned is None or learned.takes_temperature(self.sent):
+        if learned is None:
             return []
-        notices = learned.notice_temperature(self.sent)
-        self.sent = without_temperature(self.sent)
+        self.sent = with_fields(self.sent, learned.refused_fields(bare), learned.required_fields(bare))
+        notices: list[NoticeData] = [*learned.notice_thinking(self.sent)]
+        if not learned.takes_temperature(self.sent):
+            notices += learned.notice_temperature(self.sent)
+            self.sent = without_temperature(self.sent)
         return self._notices(notices)
 
     def _step(self, step: RecoveryStep, failed: _Failed) -> list[ModelEvent] | None:
@@ -240,6 +244,10 @@ class _Recovery:
                 return self._try_without_summary()
             case "no_thoughts":
                 return self._try_without_thoughts()
+            case "no_field":
+                return self._try_without_field(failed)
+            case "with_field":
+                return self._try_with_field(failed)
             case "other_model":
                 return self._try_other_model(failed)
             case _:
@@ -287,6 +295,18 @@ class _Recovery:
         if not has_signed_thoughts(self._model_request):
             return None
         self._model_request = without_thoughts(self._model_request)
+        return self._adapt()
+
+    def _try_without_field(self, failed: _Failed) -> list[ModelEvent] | None:
+        learned, failure = self.source.learned, failed.failure
+        if learned is None or failure is None or not learned.refuse_field(self.sent.model, failure.fields):
+            return None
+        return self._adapt()
+
+    def _try_with_field(self, failed: _Failed) -> list[ModelEvent] | None:
+        learned, failure = self.source.learned, failed.failure
+        if learned is None or failure is None or not learned.require_field(self.sent.model, failure.fields):
+            return None
         return self._adapt()
 
     def _try_other_model(self, failed: _Failed) -> list[ModelEvent]:

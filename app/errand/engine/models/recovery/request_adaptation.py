@@ -1,6 +1,7 @@
 """Adapts requests to models that refuse them: tools as text, no pictures of tools, or no temperature."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from errand.engine.core.messages import (
@@ -15,10 +16,12 @@ from errand.engine.core.messages import (
 )
 from errand.engine.models.base import ModelRequest
 from errand.engine.models.catalog import model_facts
-from errand.protocol.notices import TemperatureLeftOut, ToolsAsText
+from errand.protocol.notices import TemperatureLeftOut, ThinkingNotSent, ToolsAsText
 
 # OpenAI's reasoning models accept only their default temperature, on any server.
 _FIXED_TEMPERATURE = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-[5-9](?!.*chat))", re.IGNORECASE)
+
+_THINKING_FIELDS = frozenset({"reasoning_effort", "reasoning", "thinking", "output_config"})
 
 
 def accepts_temperature(request: ModelRequest) -> bool:
@@ -38,6 +41,10 @@ def without_temperature(request: ModelRequest) -> ModelRequest:
 
 def without_summary(request: ModelRequest) -> ModelRequest:
     return replace(request, options=replace(request.options, thinking_summary=False))
+
+
+def with_fields(request: ModelRequest, left_out: frozenset[str], required: frozenset[str]) -> ModelRequest:
+    return replace(request, options=replace(request.options, left_out=left_out, required=required))
 
 
 def has_signed_thoughts(request: ModelRequest) -> bool:
@@ -93,6 +100,8 @@ class LearnedLimits:
         self._without_tools: set[str] = set()
         self._without_pictures: set[str] = set()
         self._without_summaries: set[str] = set()
+        self._refused_fields: dict[str, frozenset[str]] = {}
+        self._required_fields: dict[str, frozenset[str]] = {}
         self._refused_temperatures: set[tuple[str, float]] = set()
         self._noticed: set[tuple[str | None, str]] = set()
 
@@ -122,6 +131,30 @@ class LearnedLimits:
     def refuse_summary(self, model_id: str) -> None:
         self._without_summaries.add(model_id)
 
+    def refused_fields(self, model_id: str) -> frozenset[str]:
+        return self._refused_fields.get(model_id, frozenset())
+
+    def refuse_field(self, model_id: str, fields: Iterable[str]) -> bool:
+        """Learn the first of the fields that is not known as refused; False if all are."""
+        return _learn(self._refused_fields, model_id, fields)
+
+    def required_fields(self, model_id: str) -> frozenset[str]:
+        return self._required_fields.get(model_id, frozenset())
+
+    def require_field(self, model_id: str, fields: Iterable[str]) -> bool:
+        """Learn the first of the fields that is neither known as required nor as refused; False if there is none."""
+        refused = self.refused_fields(model_id)
+        return _learn(self._required_fields, model_id, (field for field in fields if field not in refused))
+
+    def notice_thinking(self, request: ModelRequest) -> tuple[ThinkingNotSent, ...]:
+        """The notice that the thinking level of this request is not sent."""
+        options, level = request.options, request.options.thinking_level
+        place = (options.session_id, f"{request.model} {level}")
+        if level == "off" or place in self._noticed or not options.left_out & _THINKING_FIELDS:
+            return ()
+        self._noticed.add(place)
+        return (ThinkingNotSent(model=request.model, level=level, why="no_way"),)
+
     def takes_temperature(self, request: ModelRequest) -> bool:
         """False if the temperature of this request would be refused."""
         wanted = request.options.temperature
@@ -139,3 +172,11 @@ class LearnedLimits:
             return ()
         self._noticed.add(place)
         return (TemperatureLeftOut(model=request.model, temperature=wanted, thinks=thinks(request)),)
+
+
+def _learn(known_fields: dict[str, frozenset[str]], model_id: str, fields: Iterable[str]) -> bool:
+    before = known_fields.get(model_id, frozenset())
+    field = next((field for field in fields if field not in before), None)
+    if field is not None:
+        known_fields[model_id] = before | {field}
+    return field is not None

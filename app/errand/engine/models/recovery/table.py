@@ -6,7 +6,15 @@ from typing import Literal, TypeAlias
 from errand.engine.models.failures import FailureKind
 
 RecoveryStep: TypeAlias = Literal[
-    "retry", "text_tools", "no_result_pictures", "no_temperature", "no_summary", "no_thoughts", "other_model"
+    "retry",
+    "text_tools",
+    "no_result_pictures",
+    "no_temperature",
+    "no_summary",
+    "no_thoughts",
+    "no_field",
+    "with_field",
+    "other_model",
 ]
 
 # Tried in order, each if it applies; after the last one the failure ends the reply. The caller shortens requests that
@@ -24,6 +32,8 @@ RECOVERY: Mapping[FailureKind, tuple[RecoveryStep, ...]] = {
     FailureKind.NOT_FOUND: ("other_model",),
     FailureKind.NO_SUMMARY: ("no_summary", "other_model"),
     FailureKind.NO_THOUGHTS: ("no_thoughts", "other_model"),
+    FailureKind.NO_FIELD: ("no_field", "other_model"),
+    FailureKind.NEEDS_FIELD: ("with_field", "other_model"),
     FailureKind.CONTENT_FILTER: (),
     FailureKind.REJECTED: (),
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from errand.engine.core.lenient_json import read_object, read_strict_object
-from errand.engine.core.messages import AssistantMessage, StopReason, ToolCall, Usage
+from errand.engine.core.messages import AssistantMessage, StopReason, Thinking, ToolCall, Usage
 from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
 from errand.engine.models.failures import ABORTED
 from errand.engine.models.reply.content import REPLY_LIMITS, GrowingText, ReplyContent, ReplyLimits, ReplyTooLong
@@ -194,6 +194,8 @@ class ReplyBuilder:
         self._split_text = SplitCharacters()
         self._split_thinking = SplitCharacters()
         self.limit_error = ""
+        # The position of the call whose piece came last.
+        self.last_call: int | None = None
 
     def check(self) -> None:
         """Raises `ReplyTooLong` once the reply has reached its limits."""
@@ -235,11 +237,13 @@ class ReplyBuilder:
         """Add a piece of a tool call; `call_id` and `name` may be empty in all pieces but the first."""
         return self._within_limits(self._call_piece(index, self._redacted(call_id), self._redacted(name), arguments))
 
-    def end(self, stop_reason: StopReason) -> list[ModelEvent]:
-        """The reply is complete."""
+    def end(self, stop_reason: StopReason, signature: str = "") -> list[ModelEvent]:
+        """The reply is complete; `signature` is that of its first thought, which may be without text."""
         if self._calls.all and stop_reason == "stop":
             stop_reason = "tool_use"
         events = self.close_blocks()
+        if signature and self._untouched(signature):
+            self._within_limits(self._sign(signature))
         return [*events, ReplyEnd(replace(self.message, stop_reason=stop_reason, usage=self.usage))]
 
     def cut(self, reason: str) -> list[ModelEvent]:
@@ -263,6 +267,15 @@ class ReplyBuilder:
             self._content.replace(draft.content_index, draft.call())
         partial = self._content.partial
         return [*events, *(BlockEnd("tool_call", draft.content_index, partial) for draft in self._calls.all)]
+
+    def _sign(self, signature: str) -> Iterator[ModelEvent]:
+        blocks = self._content.blocks
+        index = next((at for at, block in enumerate(blocks) if isinstance(block, Thinking)), None)
+        if index is None:
+            self._content.add(Thinking("", signature))
+        else:
+            self._content.sign(index, signature)
+        yield from ()
 
     def _within_limits(self, events: Iterator[ModelEvent]) -> list[ModelEvent]:
         """The events up to the limits; content beyond them has no event."""
@@ -307,6 +320,7 @@ class ReplyBuilder:
         elif name and not draft.name:
             draft.name = name
             self._content.replace(draft.content_index, ToolCall(draft.id, name, {}))
+        self.last_call = self._calls.all.index(draft)
         for part in _parts(arguments):
             yield from self._grow_call(draft, draft.redacted.feed(draft.split.feed(part)))
 
