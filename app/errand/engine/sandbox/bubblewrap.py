@@ -5,7 +5,7 @@ Linux only. https://github.com/containers/bubblewrap
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -102,7 +102,7 @@ def bubblewrapped(
         *((path, ["--bind", str(path)]) for path in writable),
         *((path, ["--ro-bind", str(path)]) for path in profile.readable()),
         *((path, ["--symlink", target]) for path, target in profile.links().items()),
-        *((one.path, _mount(one, by_descriptor)) for one in pinned if not any(map(one.path.is_relative_to, denied))),
+        *((one.path, _mount(one, by_descriptor)) for one in pinned if _is_shown(one.path, hidden, writable, denied)),
         *((path, ["--ro-bind", str(path)]) for path in unchanged),
     ]
     # A mount covers what was mounted below its path before.
@@ -134,6 +134,15 @@ def _is_open_to_root(path: Path) -> bool:
         return bool(os.lstat(path).st_mode & 0o222)
     files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
     return any(os.lstat(file).st_mode & 0o222 for file in files)
+
+
+def _is_shown(path: Path, hidden: Iterable[Path], writable: Iterable[Path], denied: Iterable[Path]) -> bool:
+    """False if mounting the path would show what is hidden: its nearest folder of these is hidden, not writable."""
+    if any(map(path.is_relative_to, denied)):
+        return False
+    hides = [len(folder.parts) for folder in hidden if path.is_relative_to(folder)]
+    opens = [len(folder.parts) for folder in writable if path.is_relative_to(folder)]
+    return max(hides, default=0) < max(opens, default=1)
 
 
 def _mount(one: PinnedPath, by_descriptor: bool) -> list[str]:

@@ -17,7 +17,7 @@ from errand.engine.sandbox.http_proxy import Judge
 from errand.engine.sandbox.loopback import Loopback
 from errand.engine.sandbox.network_proxy import NetworkProxy, ProxyAccess, network_program
 from errand.engine.sandbox.profile import SandboxProfile
-from errand.engine.sandbox.protected_files import pin
+from errand.engine.sandbox.protected_files import ProtectedFiles, find_protected, pin
 from errand.engine.sandbox.workspace_guard import WorkspaceGuard
 
 
@@ -87,7 +87,7 @@ class CommandSandbox:
             rules = landlock.ruleset(writable, profile.readable(), profile.hidden(), network=network)
             inside = profile.environment(environment, str(profile.temporary))
             return Launch(arguments, folder, inside, held=[rules], enter=partial(landlock.enter, rules))
-        files = [one for folder in profile.writable() for one in pin(folder)]
+        files = [one for folder in profile.writable() for one in pin(folder, self._protected_in(folder))]
         descriptors, inside = [one.descriptor for one in files], profile.environment(environment, "/tmp")
         proxy = None
         if network:
@@ -113,6 +113,11 @@ class CommandSandbox:
         joining = joining or Joining()
         descriptors += joining.inherited
         return Launch(wrapped, folder, inside, descriptors, list(joining.held), joining.enter, proxy)
+
+    def _protected_in(self, folder: Path) -> ProtectedFiles:
+        if folder == self._guard.root:
+            return self._guard.known
+        return find_protected(folder, is_deep=folder != Path(os.path.realpath(self.profile.cache)))
 
     @property
     def is_needed_to_look(self) -> bool:

@@ -1,24 +1,69 @@
 """Files of a workspace that make tools, editors or agents run something later: no command changes them.
 
-Those that exist are mounted read-only. A command can still make new ones: see workspace_guard.py.
+They are searched in all folders of a workspace but those that tools fill and nobody opens. Those that exist are mounted
+read-only. A command can still make new ones: see workspace_guard.py.
 """
 
 import os
 import stat
+import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from errand.engine.core.file_names import PROTECTED_PARTS, is_protected, plain_name
 
 # Looked at for submodules.
 _MOST_MODULES = 500
+# Folders that are searched, the upper first, and entries of each.
+MAX_FOLDERS = 500
+MAX_ENTRIES = 5_000
+# Protected files below the top that are mounted: each mount takes 0.2 ms. Further ones are put back.
+MAX_PINNED_BELOW = 32
+# Filled by package managers and tools.
+_UNSEARCHED = frozenset(
+    {"node_modules", "bower_components", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".nox", ".eggs"}
+    | {".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".terraform", ".next", ".nuxt"}
+)
+# Such a folder is not searched if a tool says in it that it can be made again.
+_BUILD_FOLDERS, _CACHE_TAG = frozenset({"target", "build", "out"}), "CACHEDIR.TAG"
+MAX_CACHED_FOLDERS = 20_000
+# What changes within one tick of the file system's clock after a look leaves no trace.
+_TICK_NS = 100_000_000
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ANY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_NOFOLLOW", 0)
 
-# What a link points to, None for anything else.
-ProtectedFiles: TypeAlias = dict[Path, str | None]
+# Device and inode.
+FolderIdentity: TypeAlias = tuple[int, int]
+
+
+class ProtectedFile(NamedTuple):
+    """`folder` is the searched folder to which it belongs; `link` is what a link points to, None for others."""
+
+    folder: Path
+    link: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedFiles:
+    """The protected files of a folder, the upper first, and all folders that were searched."""
+
+    files: dict[Path, ProtectedFile] = field(default_factory=dict[Path, ProtectedFile])
+    folders: dict[str, FolderIdentity] = field(default_factory=dict[str, FolderIdentity])
+
+
+class _Listing(NamedTuple):
+    """What a folder holds that matters: names that may be protected with whether they are folders, and subfolders."""
+
+    stamp: tuple[int, ...]
+    is_settled: bool
+    candidates: tuple[tuple[str, bool], ...]
+    folders: tuple[str, ...]
+
+
+_listings: dict[str, _Listing] = {}
 
 # Files with protected names that the app's own tools wrote, each after a person was asked.
 own_writes: set[Path] = set()
@@ -30,23 +75,74 @@ def note_own_write(path: Path) -> None:
         own_writes.update((path, *path.parents))
 
 
-def find_protected(root: Path) -> ProtectedFiles:
-    """The protected files at the top of a folder and in its repository, or in a repository; `root` has no links."""
-    found: ProtectedFiles = {}
+def find_protected(
+    root: Path, before: Mapping[str, FolderIdentity] | None = None, *, is_deep: bool = True
+) -> ProtectedFiles:
+    """The protected files of a folder, of those below it, and of their repositories; `root` has no links.
+
+    `before` are folders that are searched however many there are. `is_deep`: look below the top.
+    """
+    found, known, new_folders = ProtectedFiles(), before or {}, 0
     for part in PROTECTED_PARTS.get(root.name, ()):
         _note(root / part, root, found)
-    with suppress(OSError), os.scandir(root) as entries:
-        for entry in entries:
-            parts = PROTECTED_PARTS.get(plain_name(entry.name))
-            if parts is None or not entry.is_dir(follow_symlinks=False):
-                if is_protected((entry.name,)) or parts is not None:
-                    _note(Path(entry.path), root, found)
-                continue
-            for folder in (Path(entry.path), *_modules(Path(entry.path), root, found)):
-                for part in parts:
-                    _note(folder / part, root, found)
-            _note_worktrees(Path(entry.path), root, found)
+    rest = [str(root)]
+    for folder in rest:
+        listing = _listing(folder)
+        if listing is None:
+            continue
+        found.folders[folder] = listing.stamp[0], listing.stamp[1]
+        for name, is_folder in listing.candidates:
+            _note_candidate(Path(folder), name, is_folder, found)
+        for name in listing.folders if is_deep else ():
+            path = f"{folder}/{name}"
+            new_folders += path not in known
+            if path in known or new_folders <= MAX_FOLDERS:
+                rest.append(path)
     return found
+
+
+def _listing(folder: str) -> _Listing | None:
+    """From the last look, unless the folder has changed since."""
+    try:
+        status = os.lstat(folder)
+        stamp = status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+        cached = _listings.get(folder)
+        if cached is not None and cached.is_settled and cached.stamp == stamp:
+            return cached
+        is_settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _TICK_NS
+        candidates, folders = _entries_of(folder)
+    except OSError:
+        return None
+    if len(_listings) >= MAX_CACHED_FOLDERS:
+        _listings.clear()
+    listing = _listings[folder] = _Listing(stamp, is_settled, candidates, folders)
+    return listing
+
+
+def _entries_of(folder: str) -> tuple[tuple[tuple[str, bool], ...], tuple[str, ...]]:
+    candidates, folders = list[tuple[str, bool]](), list[str]()
+    is_build_folder = os.path.basename(folder) in _BUILD_FOLDERS
+    with os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            name = entry.name
+            if count >= MAX_ENTRIES or (is_build_folder and name == _CACHE_TAG):
+                return tuple(candidates), () if is_build_folder else tuple(sorted(folders))
+            if plain_name(name) in PROTECTED_PARTS or is_protected((name,)):
+                candidates.append((name, entry.is_dir(follow_symlinks=False)))
+            elif name not in _UNSEARCHED and entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+    return tuple(candidates), tuple(sorted(folders))
+
+
+def _note_candidate(folder: Path, name: str, is_folder: bool, found: ProtectedFiles) -> None:
+    path, parts = folder / name, PROTECTED_PARTS.get(plain_name(name))
+    if parts is None or not is_folder:
+        _note(path, folder, found)
+        return
+    for repository in (path, *_modules(path, folder, found)):
+        for part in parts:
+            _note(repository / part, folder, found)
+    _note_worktrees(path, folder, found)
 
 
 def _modules(folder: Path, root: Path, found: ProtectedFiles) -> list[Path]:
@@ -83,9 +179,9 @@ def _note(path: Path, root: Path, found: ProtectedFiles) -> None:
     with suppress(OSError):
         for one in (*folders_to(path, root), path):
             if stat.S_ISLNK(os.lstat(one).st_mode):
-                found[one] = os.readlink(one)
+                found.files[one] = ProtectedFile(root, os.readlink(one))
                 return
-        found[path] = None
+        found.files[path] = ProtectedFile(root, None)
 
 
 def folders_to(path: Path, root: Path) -> list[Path]:
@@ -102,16 +198,23 @@ class PinnedPath:
     is_writable: bool
 
 
-def pin(root: Path) -> list[PinnedPath]:
-    """The protected files, and the folders above them, which must not be moved away with them. Close each.
+def pinned_of(root: Path, found: ProtectedFiles) -> dict[Path, ProtectedFile]:
+    """Those that `pin` pins: all at the top, and the first below it. Not links: see `pin`."""
+    files = {path: file for path, file in found.files.items() if file.link is None}
+    below = [path for path, file in files.items() if file.folder != root]
+    return {path: file for path, file in files.items() if path not in below[MAX_PINNED_BELOW:]}
 
-    Not what links lead to: a command could make one, and the mount would show what is hidden.
+
+def pin(root: Path, protected: ProtectedFiles) -> list[PinnedPath]:
+    """The protected files below `root`, and the folders above them, which must not be moved away with them. Close each.
+
+    Of a file below the top the folders to the top can be moved, with the file. Not what links lead to: a command could
+    make one, and the mount would show what is hidden.
     """
     wanted: dict[Path, bool] = {}
-    for path, link in find_protected(root).items():
-        if link is None:
-            wanted |= {above: True for above in folders_to(path, root)}
-            wanted[path] = False
+    for path, file in pinned_of(root, protected).items():
+        wanted |= {above: True for above in folders_to(path, file.folder)}
+        wanted[path] = False
     found: list[PinnedPath] = []
     for path, is_writable in sorted(wanted.items(), key=lambda one: len(one[0].parts)):
         if (descriptor := open_below(root, path)) is not None:

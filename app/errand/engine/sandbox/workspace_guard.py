@@ -13,7 +13,16 @@ from pathlib import Path
 
 from errand.engine.core.file_names import PROTECTED_PARTS
 from errand.engine.sandbox.git_configuration import plain_configuration
-from errand.engine.sandbox.protected_files import ProtectedFiles, find_protected, folders_to, open_below, own_writes
+from errand.engine.sandbox.protected_files import (
+    FolderIdentity,
+    ProtectedFile,
+    ProtectedFiles,
+    find_protected,
+    folders_to,
+    open_below,
+    own_writes,
+    pinned_of,
+)
 
 # Git's examples, which git does not run.
 _EXAMPLE = ".sample"
@@ -45,10 +54,12 @@ class WorkspaceGuard:
 
     workspace: Path
     kept: Path
-    _known: ProtectedFiles = field(default_factory=ProtectedFiles)
+    known: ProtectedFiles = field(default_factory=ProtectedFiles)
     _is_watching: bool = False
     # False until the first command: what is protected then is the person's.
     _has_begun: bool = False
+    # Those that the sandbox does not keep from being changed, and the files of which they consist.
+    _unmounted: list[Path] = field(default_factory=list[Path])
     _contents: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
     # Repositories of commands whose processes in the background can still change them.
     _made: set[Path] = field(default_factory=set[Path])
@@ -59,8 +70,12 @@ class WorkspaceGuard:
         `can_change`: the sandbox does not keep the command from changing protected files, so they are put back.
         """
         moved = self.after(has_background=True) if self._is_watching else []
-        self._known, self._is_watching, self._has_begun = find_protected(self._root), True, True
-        self._contents = _contents(self._known, self._root) if can_change else {}
+        root = self.root
+        self.known, self._is_watching, self._has_begun = find_protected(root), True, True
+        pinned = {} if can_change else pinned_of(root, self.known)
+        plain = (path for path, file in self.known.files.items() if file.link is None)
+        self._unmounted = [path for path in plain if path not in pinned]
+        self._contents = _contents(self._unmounted, root)
         return moved
 
     def after(self, *, has_background: bool) -> list[str]:
@@ -71,41 +86,84 @@ class WorkspaceGuard:
         if not self._has_begun:
             return []
         self._is_watching = has_background
-        root, moved = self._root, list[str]()
-        if self._contents:
+        root, moved = self.root, list[str]()
+        if self._unmounted:
             moved += self._put_back(root)
-        now = find_protected(root)
-        for path, link in self._known.items():
-            if link is not None and now.get(path, "") != link:
-                moved += self._restore(path, link, root)
-        for path in dict.fromkeys((*self._made, *self._new(now, root))):
-            if path not in now:
+        now = find_protected(root, self.known.folders)
+        for path, file in self.known.files.items():
+            if file.link is not None and self._is_there(file) and now.files.get(path) != file:
+                moved += self._restore(path, file.link, root)
+        changed = dict.fromkeys((*self._made, *self._exchanged(now), *self._new(now, root)))
+        for path in changed:
+            if path not in now.files:
                 moved += self._clean_repository(path, root)
                 self._made.add(path)
             elif path not in own_writes:
                 moved += self._move_away(path, root)
         self._made = self._made if has_background else set()
-        self._known = find_protected(root)
+        self.known = find_protected(root, now.folders) if moved or changed else now
         return moved
 
     @property
-    def _root(self) -> Path:
+    def root(self) -> Path:
         return Path(os.path.realpath(self.workspace))
 
+    def _exchanged(self, now: ProtectedFiles) -> list[Path]:
+        """Files in another folder than before of the same name: a mount goes along with a folder that is moved."""
+        return [
+            path
+            for path, file in self.known.files.items()
+            if path in now.files
+            and path not in self._unmounted
+            and now.folders.get(str(file.folder)) != self.known.folders.get(str(file.folder))
+        ]
+
     def _new(self, now: ProtectedFiles, root: Path) -> list[Path]:
-        """The new ones; for those of a new repository its folder, which is not in `now`."""
-        new: dict[Path, None] = {}
-        known = {_repository_of(path, root) for path in self._known}
-        for path in now:
-            if path not in self._known and not _is_of_a_worktree(path, root):
-                repository = _repository_of(path, root)
-                new[path if repository is None or repository in known else repository] = None
-        return list(new)
+        """The new ones; for those of a new repository its folder, which is not in `now`.
+
+        What came with a new repository into a new folder stays, as do files in a folder that was moved.
+        """
+        before = {identity: folder for folder, identity in self.known.folders.items()}
+        known = {_repository_of(path, root) for path in self.known.files}
+        new, repositories, new_folders = dict[Path, None](), set[Path](), set[Path]()
+        for path, file in now.files.items():
+            if path in self.known.files or _is_of_a_worktree(path, root) or self._was_moved(path, file, now, before):
+                continue
+            repository, is_link = _repository_of(path, root), _leads_to_a_repository(path, root)
+            is_repository = repository is not None and repository not in known
+            if (is_repository or is_link) and str(file.folder) not in self.known.folders:
+                new_folders.add(file.folder)
+            if repository is not None and is_repository:
+                repositories.add(repository)
+                new[repository] = None
+            elif not is_link:
+                new[path] = None
+        return [path for path in new if path in repositories or new_folders.isdisjoint(path.parents)]
+
+    def _was_moved(
+        self, path: Path, file: ProtectedFile, now: ProtectedFiles, before: dict[FolderIdentity, str]
+    ) -> bool:
+        """True if the file went along, unchanged, with its folder."""
+        identity = now.folders.get(str(file.folder))
+        folder = before.get(identity) if identity is not None else None
+        if folder is None or folder == str(file.folder):
+            return False
+        earlier = Path(folder) / path.relative_to(file.folder)
+        contents = {name: data for name, data in self._contents.items() if name == earlier or earlier in name.parents}
+        return earlier in self.known.files and all(
+            _read(path / name.relative_to(earlier), self.root) == data for name, data in contents.items()
+        )
+
+    def _is_there(self, file: ProtectedFile) -> bool:
+        """False if the folder with the file was moved away or removed; the workspace itself is there."""
+        return file.folder == self.root or file.folder.is_dir()
 
     def _put_back(self, root: Path) -> list[str]:
         moved: list[str] = []
-        now = _contents({path: None for path, link in self._known.items() if link is None}, root)
-        for path in {**self._contents, **now}:
+        watched = [path for path in self._unmounted if self._is_there(self.known.files[path])]
+        before = {path: data for path, data in self._contents.items() if any(map(path.is_relative_to, watched))}
+        now = _contents(watched, root)
+        for path in {**before, **now}:
             old = self._contents.get(path)
             if now.get(path) == old or path in own_writes:
                 continue
@@ -173,11 +231,11 @@ class WorkspaceGuard:
         return []
 
 
-def _contents(found: ProtectedFiles, root: Path) -> dict[Path, bytes]:
+def _contents(paths: Iterable[Path], root: Path) -> dict[Path, bytes]:
     """The small files among them and in their folders, without following links."""
     files: dict[Path, bytes] = {}
-    for path, link in found.items():
-        below = [] if link is not None else [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+    for path in paths:
+        below = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
         for file in [path, *below[:_MOST_FILES]]:
             if (data := _read(file, root)) is not None:
                 files[file] = data
@@ -194,17 +252,30 @@ def _free_names(*wanted: Path) -> Iterable[Path]:
 
 
 def _repository_of(path: Path, root: Path) -> Path | None:
-    """The repository that the file configures, that of a workspace or of a submodule."""
-    git = root / ".git"
-    if path.is_relative_to(git) and not path.is_relative_to(git / "worktrees"):
-        return next((path.parents[part.count("/")] for part in PROTECTED_PARTS[".git"] if path.match(part)), None)
-    return None
+    """The repository that the file configures, that of a folder or of a submodule."""
+    git = next((above for above in path.parents if above.name == ".git" and above.is_relative_to(root)), None)
+    if git is None or path.is_relative_to(git / "worktrees"):
+        return None
+    return next((path.parents[part.count("/")] for part in PROTECTED_PARTS[".git"] if path.match(part)), None)
 
 
 def _is_of_a_worktree(path: Path, root: Path) -> bool:
     """True for what `git worktree add` writes: where the repository is."""
-    is_there = path.name == "commondir" and path.parent.parent == root / ".git" / "worktrees"
+    is_there = path.name == "commondir" and path.parts[-4:-2] == (".git", "worktrees")
     return is_there and (_read(path, root) or b"").strip() == _COMMON
+
+
+def _leads_to_a_repository(path: Path, root: Path) -> bool:
+    """True for the file `.git` of a submodule or a linked worktree whose repository lies in the workspace."""
+    if path.name != ".git":
+        return False
+    text = (_read(path, root) or b"").decode(errors="replace").strip()
+    target = Path(os.path.normpath(path.parent / text.removeprefix("gitdir:").strip()))
+    if not target.is_relative_to(root) or os.path.realpath(target) != str(target):
+        return False
+    parts = target.relative_to(root).parts
+    git = parts.index(".git") if ".git" in parts else len(parts)
+    return parts[git + 1 : git + 2] in (("modules",), ("worktrees",)) and target.is_dir()
 
 
 def _write_new(path: Path, data: bytes, root: Path) -> None:
