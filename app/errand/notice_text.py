@@ -200,6 +200,14 @@ def prompt_remark_text(remark: PromptRemark) -> str:
         case "too_many_skills":
             text = tr("The agent is told of {most} skills at most: {path} and those after it were left out.")
             return text.format(most=remark.most, path=path)
+        case "untrusted_skills":
+            return trn(
+                "A skill of this folder is not used, because nobody has trusted it yet. To look at it and trust it: "
+                "errand skills trust",
+                "{n} skills of this folder are not used, because nobody has trusted them yet. To look at them and "
+                "trust them: errand skills trust",
+                remark.count + 1,
+            )
         case "too_many_facts":
             text = trn(
                 "The oldest pinned fact was left out: the limit is {most} tokens in total. Remove or shorten some.",

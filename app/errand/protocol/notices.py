@@ -8,7 +8,9 @@ from errand.protocol.tasks import LimitKind
 # `reply`: the model's last reply failed; `summary`: no summary was made; `nothing_to_summarise`: nor was one tried;
 # `no_answer`: no answer follows the schema; `internal`: an error of the engine.
 FailureCause = Literal["reply", "summary", "nothing_to_summarise", "no_answer", "internal"]
-PromptRemarkCode = Literal["too_long", "no_text", "unreadable", "no_front_matter", "too_many_skills", "too_many_facts"]
+PromptRemarkCode = Literal[
+    "too_long", "no_text", "unreadable", "no_front_matter", "too_many_skills", "too_many_facts", "untrusted_skills"
+]
 ThinkingObstacle = Literal["no_thinking", "no_way", "always"]
 RoundEndReason = Literal["limit", "budget", "failed", "not_started"]
 
@@ -203,7 +205,8 @@ class PromptRemark(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="pro
     `too_long`: only the first `count` bytes are read, since `most` are read of all files; `no_text` and `unreadable`:
     it is not read; `no_front_matter`: the skill and `count` more are left out; `too_many_skills`: it and all after it
     are left out, since `most` are named; `too_many_facts`: the `count` oldest are left out, since all together may take
-    `most` tokens; there is no path.
+    `most` tokens; there is no path; `untrusted_skills`: the skill and `count` more are left out, since nobody has
+    trusted the skills of this workspace as they are.
     """
 
     code: PromptRemarkCode

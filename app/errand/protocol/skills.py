@@ -5,6 +5,7 @@ from typing import Literal
 from errand.protocol.base import EmptyResult, Method, Timestamp, Wire
 
 SkillOrigin = Literal["workspace", "user", "installed"]
+SkillTrust = Literal["trusted", "declined", "unknown"]
 
 
 class Skill(Wire, frozen=True, kw_only=True):
@@ -27,6 +28,7 @@ class Skill(Wire, frozen=True, kw_only=True):
     installed_at: Timestamp | None = None
     is_changed: bool = False
     shadowed_by: str = ""
+    is_trusted: bool = True
 
 
 class SkillFile(Wire, frozen=True, kw_only=True):
@@ -71,11 +73,17 @@ class SkillListParams(Wire, frozen=True, kw_only=True):
 
 
 class SkillListResult(Wire, frozen=True, kw_only=True):
-    """`folder` is where skills are installed. `broken` are SKILL.md files without a name and a description."""
+    """`folder` is where skills are installed. `broken` are SKILL.md files without a name and a description.
+
+    `fingerprint` covers the skills of the workspace, and is empty without any; `trust` is what a person decided about
+    exactly these.
+    """
 
     skills: tuple[Skill, ...]
     folder: str
     broken: tuple[str, ...] = ()
+    fingerprint: str = ""
+    trust: SkillTrust = "trusted"
 
 
 class SkillPreviewParams(Wire, frozen=True, kw_only=True):
@@ -128,6 +136,14 @@ class SkillEnableParams(Wire, frozen=True, kw_only=True):
     is_enabled: bool
 
 
+class SkillTrustParams(Wire, frozen=True, kw_only=True):
+    """Whether agents are told of the skills that a workspace brings. Refused if they have another fingerprint now."""
+
+    workspace: str
+    fingerprint: str
+    trusted: bool
+
+
 SKILL_LIST = Method("skill/list", SkillListParams, SkillListResult, False, "List skills.")
 
 SKILL_PREVIEW = Method(
@@ -144,4 +160,9 @@ SKILL_RESTORE = Method(
 
 SKILL_ENABLE = Method("skill/enable", SkillEnableParams, EmptyResult, True, "Switch a skill on or off.")
 
-METHODS = (SKILL_LIST, SKILL_PREVIEW, SKILL_INSTALL, SKILL_REMOVE, SKILL_RESTORE, SKILL_ENABLE)
+
+SKILL_TRUST = Method(
+    "skill/trust", SkillTrustParams, SkillListResult, True, "Trust the skills of a workspace as they are, or not."
+)
+
+METHODS = (SKILL_LIST, SKILL_PREVIEW, SKILL_INSTALL, SKILL_REMOVE, SKILL_RESTORE, SKILL_ENABLE, SKILL_TRUST)

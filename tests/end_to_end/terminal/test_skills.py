@@ -76,3 +76,23 @@ async def test_a_model_runs_the_script_of_a_skill_after_an_ask_and_then_without(
     assert (workspace / "july.txt").exists(), "the second call was covered by the first answer"
     if shutil.which("bwrap"):
         assert not (script.parent / "make.mine").exists(), "the sandbox keeps the skill as it was installed"
+
+
+async def test_skills_of_a_folder_are_used_after_they_were_trusted_as_they_are(
+    own_errand: Errand, source: Path, workspace: Path
+) -> None:
+    assert (await own_errand.run("skills", "trust")).code == 2
+    folder = workspace / ".agents/skills/report"
+    shutil.copytree(source, folder)
+    assert "nobody has trusted" in (await own_errand.run("skills")).out
+    assert "Makes reports." not in (await own_errand.run("prompt")).out
+    refused = await own_errand.run("skills", "trust")
+    assert (refused.code, "Confirm with --yes" in refused.err, "touch" in refused.out) == (2, True, True)
+    assert (await own_errand.run("skills", "trust", "--yes")).code == 0
+    assert "Makes reports." in (await own_errand.run("prompt")).out
+    assert "nobody has trusted" not in (await own_errand.run("skills")).out
+    (folder / "SKILL.md").write_text(TEXT + "More.\n")
+    assert "Makes reports." not in (await own_errand.run("prompt")).out
+    assert (await own_errand.run("skills", "trust", "--yes")).code == 0
+    assert (await own_errand.run("skills", "distrust")).code == 0
+    assert "Makes reports." not in (await own_errand.run("prompt")).out

@@ -14,7 +14,7 @@ from errand.engine.core.errors import Conflict, EngineError, InvalidParams, NotF
 from errand.engine.core.skill_state import SkillState
 from errand.engine.skills.skills import Skills
 from errand.paths import Paths
-from errand.protocol.skills import SkillInstallParams, SkillPreview, SkillPreviewParams
+from errand.protocol.skills import SkillInstallParams, SkillPreview, SkillPreviewParams, SkillTrustParams
 from errand.regular_file import make_folder
 
 HEAD = "---\nname: report\ndescription: Makes reports.\n---\nRun `scripts/make.py`.\n"
@@ -386,7 +386,10 @@ async def test_skills_of_the_workspace_come_first_and_shadow_others(ground: Grou
     workspace = ground.folder / "work"
     near = written(workspace / ".agents/skills/report")
     file = await ground.install(await ground.preview(str(near)))
-    listed = (await ground.skills.listing(str(workspace))).skills
+    found = await ground.skills.listing(str(workspace))
+    assert (found.trust, [skill.is_trusted for skill in found.skills]) == ("unknown", [False, True])
+    params = SkillTrustParams(workspace=str(workspace), fingerprint=found.fingerprint, trusted=True)
+    listed = (await ground.skills.trust(params)).skills
     assert [(skill.origin, skill.shadowed_by) for skill in listed] == [
         ("workspace", ""),
         ("installed", str(near / "SKILL.md")),

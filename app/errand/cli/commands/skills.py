@@ -12,6 +12,7 @@ from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line
 from errand.client.connection import Connection
+from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.client.texts.skills import file_lines, origin_text, source_text, text_parts
 from errand.paths import Paths
@@ -22,6 +23,7 @@ from errand.protocol.skills import (
     SKILL_PREVIEW,
     SKILL_REMOVE,
     SKILL_RESTORE,
+    SKILL_TRUST,
     Skill,
     SkillEnableParams,
     SkillInstallParams,
@@ -30,8 +32,9 @@ from errand.protocol.skills import (
     SkillPreviewParams,
     SkillRemoveParams,
     SkillRestoreParams,
+    SkillTrustParams,
 )
-from errand.translation import tr
+from errand.translation import tr, trn
 
 _ACTIONS = (
     Action("list", "list the skills of this folder (the default)"),
@@ -47,19 +50,22 @@ _ACTIONS = (
     Action("restore NAME", "restore a removed skill, within 30 days"),
     Action("on NAME", "enable a skill for agents", first="skill"),
     Action("off NAME", "disable a skill", first="skill"),
+    Action("trust", "show the skills that this folder brings, and tell agents of them if you confirm"),
+    Action("distrust", "do not tell agents of the skills that this folder brings"),
 )
 
 
 class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
-        tuple[str, ...], Argument("WHAT", "list (the default), show, install, remove, restore, on or off, and a skill")
+        tuple[str, ...],
+        Argument("WHAT", "list (the default) or another action, and a skill"),
     ] = ()
     path: Annotated[str, Option("--path", "with show and install: the folder of the skill in the source", "DIR")] = ""
     ref: Annotated[str, Option("--ref", "with show and install: a branch or tag", "NAME")] = ""
     workspace: Annotated[
         str | None, Option("--workspace", "use the skills of this folder (default: the current one)", "DIR")
     ] = None
-    yes: Annotated[bool, Flag("--yes", "with install and remove: do not ask for confirmation")] = False
+    yes: Annotated[bool, Flag("--yes", "with install, remove and trust: do not ask for confirmation")] = False
     json: Annotated[bool, Flag("--json", "with list and show: print JSON lines")] = False
 
 
@@ -76,6 +82,8 @@ async def skills(options: SkillsOptions, paths: Paths, terminal: Terminal) -> in
                 await _remove(connection, await _named(connection, name, options), options, terminal)
             case ["restore", name]:
                 await _restore(connection, name, terminal)
+            case ["trust" | "distrust" as decision]:
+                await _trust(connection, options, terminal, trusted=decision == "trust")
             case ["on" | "off" as state, name]:
                 skill = await _named(connection, name, options)
                 await connection.call(SKILL_ENABLE, SkillEnableParams(file=skill.file, is_enabled=state == "on"))
@@ -182,6 +190,43 @@ async def _install(connection: Connection, source: str, options: SkillsOptions, 
             name=made.name, parent=escape_hidden_line(str(Path(made.file).parent))
         )
     )
+
+
+async def _trust(connection: Connection, options: SkillsOptions, terminal: Terminal, *, trusted: bool) -> None:
+    """Decide about the skills of the folder, as they were displayed."""
+    workspace = workspace_path(options.workspace)
+    found = await connection.call(SKILL_LIST, SkillListParams(workspace=workspace))
+    skills = [skill for skill in found.skills if skill.origin == "workspace"]
+    if not skills:
+        raise UsageError(tr("This folder brings no skills."))
+    for skill in skills:
+        await _show_of_folder(connection, skill, options, terminal)
+    question = trn(
+        "Tell agents of this skill, until it changes?",
+        "Tell agents of these {n} skills, until one changes?",
+        len(skills),
+    )
+    if trusted and not await _is_confirmed(question, options, terminal):
+        terminal.note(tr("Nothing was changed."))
+        return
+    params = SkillTrustParams(workspace=workspace, fingerprint=found.fingerprint, trusted=trusted)
+    await connection.call(SKILL_TRUST, params)
+    terminal.line(
+        tr("Agents are told of this from the next task on.")
+        if trusted
+        else tr("Agents are not told of this from the next task on.")
+    )
+
+
+async def _show_of_folder(connection: Connection, skill: Skill, options: SkillsOptions, terminal: Terminal) -> None:
+    """Display all of a skill, or what agents are told of one that cannot be displayed."""
+    try:
+        preview = await _preview(connection, str(Path(skill.file).parent), options)
+    except CallError as error:
+        terminal.line(f"{escape_hidden_line(skill.name)}  {escape_hidden_line(skill.description)}")
+        terminal.line(f"  {escape_hidden_line(skill.file)}: {escape_hidden_line(str(error))}")
+        return
+    _show(preview, options, terminal)
 
 
 async def _remove(connection: Connection, skill: Skill, options: SkillsOptions, terminal: Terminal) -> None:

@@ -29,6 +29,7 @@ def origin_text(skill: Skill) -> str:
             when,
             trn("{n} script", "{n} scripts", skill.scripts) if skill.scripts else "",
             "" if skill.is_enabled else tr("off"),
+            "" if skill.is_trusted else tr("not used: nobody has trusted the skills of this folder"),
             tr("files changed since it was installed") if skill.is_changed else "",
             shadow if skill.shadowed_by else "",
         )

@@ -1,8 +1,9 @@
 """What the app knows about skills beside their folders: where installed ones come from, and which are switched off."""
 
 import logging
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -13,6 +14,9 @@ from errand.regular_file import read_regular, write_atomically
 _log = logging.getLogger(__name__)
 
 _LARGEST = 1_000_000
+MAX_TRUSTED_WORKSPACES = 1_000
+
+TrustOfSkills: TypeAlias = Literal["trusted", "declined", "unknown"]
 
 
 class InstalledSkill(msgspec.Struct, frozen=True):
@@ -33,12 +37,40 @@ class RemovedSkill(msgspec.Struct, frozen=True):
     removed_at: datetime
 
 
+class SkillTrust(msgspec.Struct, frozen=True):
+    """A person's decision about the skills that a workspace brings, for exactly this `fingerprint` of them."""
+
+    fingerprint: str
+    is_trusted: bool
+    at: datetime
+
+
 class SkillState(msgspec.Struct, frozen=True):
-    """`installed` and `removed` by SKILL.md, `disabled` are the SKILL.md files of skills that are switched off."""
+    """`installed` and `removed` by SKILL.md, `disabled` are the SKILL.md files of skills that are switched off.
+
+    `trust` is by workspace.
+    """
 
     installed: dict[str, InstalledSkill] = {}
     disabled: tuple[str, ...] = ()
     removed: dict[str, RemovedSkill] = {}
+    trust: dict[str, SkillTrust] = {}
+
+    def trust_of(self, workspace: Path, fingerprint: str) -> TrustOfSkills:
+        """Return the decision about the skills of a workspace; there is nothing to decide without any."""
+        decision = self.trust.get(str(workspace))
+        if not fingerprint:
+            return "trusted"
+        if decision is None or decision.fingerprint != fingerprint:
+            return "unknown"
+        return "trusted" if decision.is_trusted else "declined"
+
+    def decided(self, workspace: Path, fingerprint: str, *, is_trusted: bool) -> "SkillState":
+        """Return the state with a new decision; only the newest decisions are held."""
+        others = {folder: trust for folder, trust in self.trust.items() if folder != str(workspace)}
+        newest = dict(list(others.items())[1 - MAX_TRUSTED_WORKSPACES :])
+        decision = SkillTrust(fingerprint, is_trusted, datetime.now(UTC))
+        return msgspec.structs.replace(self, trust={**newest, str(workspace): decision})
 
 
 def read_skill_state(file: Path) -> SkillState:
@@ -58,10 +90,10 @@ def write_skill_state(file: Path, state: SkillState) -> None:
     write_atomically(file, msgspec.json.format(msgspec.json.encode(state)))
 
 
-def disabled_skills(file: Path) -> frozenset[str]:
-    """The SKILL.md files of skills that are switched off; none if the file cannot be read."""
+def skill_state(file: Path) -> SkillState:
+    """Return the state for a system prompt; none is switched off or trusted if the file cannot be read."""
     try:
-        return frozenset(read_skill_state(file).disabled)
+        return read_skill_state(file)
     except ConfigurationError as error:
         _log.warning("%s", error)
-        return frozenset()
+        return SkillState()

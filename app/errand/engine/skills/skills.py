@@ -29,6 +29,7 @@ from errand.protocol.skills import (
     SkillPreviewParams,
     SkillPreviewResult,
     SkillScript,
+    SkillTrustParams,
 )
 from errand.regular_file import flush_folder, make_folder
 
@@ -60,14 +61,29 @@ class Skills:
         def look() -> SkillListResult:
             if workspace is not None and not (place.is_absolute() and place.is_dir()):
                 raise InvalidParams(f"workspace: {workspace!r} is no folder.")
-            found = find_skills(place.resolve() if workspace is not None else None, self._home, state.disabled)
+            real = place.resolve()
+            found = find_skills(real if workspace is not None else None, self._home, state.disabled)
+            trust = state.trust_of(real, found.fingerprint)
             return SkillListResult(
-                skills=tuple(self._listed(found, state)),
+                skills=tuple(self._listed(found, state, is_trusted=trust == "trusted")),
                 folder=str(self.folder),
                 broken=tuple(str(file) for file in found.broken),
+                fingerprint=found.fingerprint,
+                trust=trust,
             )
 
         return await in_workspace(place, look, _PATIENCE_S)
+
+    async def trust(self, params: SkillTrustParams) -> SkillListResult:
+        """Decide about the skills of a workspace. Raises `Conflict` if they are not those that were displayed."""
+        async with self._changes:
+            listed = await self.listing(params.workspace)
+            if not listed.fingerprint or listed.fingerprint != params.fingerprint:
+                raise Conflict("The skills of this folder have changed since you looked at them. Look at them again.")
+            real = await in_workspace(Path(params.workspace), Path(params.workspace).resolve, _PATIENCE_S)
+            state = read_skill_state(self._paths.skills)
+            self._save(state.decided(real, params.fingerprint, is_trusted=params.trusted))
+        return await self.listing(params.workspace)
 
     async def preview(self, params: SkillPreviewParams) -> SkillPreviewResult:
         """All of a skill, or the folders of the source that hold one. Raises `InvalidParams`."""
@@ -240,14 +256,16 @@ class Skills:
         except OSError as error:
             raise InvalidParams(f"{self._paths.skills} cannot be written: {error.strerror}.") from error
 
-    def _listed(self, found: FoundSkills, state: SkillState) -> list[Skill]:
+    def _listed(self, found: FoundSkills, state: SkillState, *, is_trusted: bool) -> list[Skill]:
         nearest: dict[str, str] = {}
         listed: list[Skill] = []
         for skill in found.skills:
             file = str(skill.file)
             is_enabled = file not in state.disabled
-            first = nearest.setdefault(skill.name, file) if is_enabled else file
-            listed.append(self._skill(skill, state.installed.get(file), is_enabled, "" if first == file else first))
+            is_used = is_enabled and (skill.is_own or is_trusted)
+            first = nearest.setdefault(skill.name, file) if is_used else file
+            described = self._skill(skill, state.installed.get(file), is_enabled, "" if first == file else first)
+            listed.append(msgspec.structs.replace(described, is_trusted=skill.is_own or is_trusted))
         return listed
 
     def _skill(self, skill: FoundSkill, installed: InstalledSkill | None, is_enabled: bool, shadowed_by: str) -> Skill:

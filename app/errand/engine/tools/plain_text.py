@@ -4,6 +4,8 @@ import codecs
 import os
 import re
 
+from errand.visible_text import escape_hidden
+
 # ECMA-48: CSI sequences, OSC sequences up to BEL or ST, and two-character escapes.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 _HALF_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*)\Z")
@@ -14,6 +16,8 @@ _HIDDEN = re.compile(
     "[\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
     "|[\u200c-\u200f\u202a-\u202e\u2066-\u2069\ufe00-\ufe0f]{4,}"
 )
+# They join emoji, and say nothing.
+_OF_EMOJI = {0x200D: None, 0xFE0E: None, 0xFE0F: None}
 _decoder = codecs.getincrementaldecoder("utf-8")
 _CONTROLS = {code: "\ufffd" for code in (*range(32), 127) if chr(code) not in "\t\n"}
 _NO_PART_OF_A_LINE = {code: "\ufffd" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
@@ -60,3 +64,8 @@ def clean_output(data: bytes, *, has_more: bool = False) -> str:
 def without_hidden(text: str) -> str:
     """Text of other people or programs without what is hidden in it."""
     return _HIDDEN.sub("", text)
+
+
+def visible_text(text: str) -> str:
+    """Text of other people as one line for a prompt: what is hidden in it is removed or spelled out."""
+    return escape_hidden(without_hidden(text).translate(_OF_EMOJI)).replace("\n", " ").replace("\t", " ")

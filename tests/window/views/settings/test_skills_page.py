@@ -1,13 +1,17 @@
 """The page with skills, on a real engine server: removing one and putting it back."""
 
+import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QAbstractButton, QLabel
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel
 from pytestqt.qtbot import QtBot
 
 from errand.client.connection import Connection
+from errand.protocol.agents import AGENT_CREATE, AgentCreateParams
 from errand.protocol.skills import SkillInstallParams, SkillPreviewParams
 from errand.window.stores.stores import make_stores
 from errand.window.theme.theme import Theme
@@ -74,3 +78,26 @@ async def test_removed_skill_is_put_back_by_undo(page: SkillsPageView, engine: E
     await press(page, "Undo")
     await until(lambda: has(page, "Restored report.") and "Remove report" in visible(page))
     assert [skill.file for skill in (await skills.listing(None)).skills] == [file] and "Undo" not in visible(page)
+
+
+async def test_skills_of_a_folder_are_trusted_and_not_trusted_as_a_whole(
+    page: SkillsPageView, engine: EngineServer, source: Path, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "shop"
+    shutil.copytree(source, workspace / ".agents/skills/report")
+    client = Connection(engine.endpoint, "test")
+    await client.open()
+    await client.call(AGENT_CREATE, AgentCreateParams(workspace=str(workspace)))
+    await client.close()
+    page.load()
+    choice = next(box for box in page.findChildren(QComboBox) if "folder" in box.accessibleName())
+    await until(lambda: choice.count() == 2)
+    assert "Trust these skills…" not in visible(page)
+    QTest.keyClick(choice, Qt.Key.Key_Down)
+    await until(lambda: has(page, "nobody has trusted the skills"))
+    await press(page, "Trust these skills…")
+    await press(page, "Confirm trust in the skills of this folder")
+    await until(lambda: has(page, "report") and not has(page, "nobody has trusted the skills"))
+    await press(page, "Don't trust these skills")
+    await until(lambda: has(page, "nobody has trusted the skills"))
+    assert (await engine.services.skills.listing(str(workspace))).trust == "declined"

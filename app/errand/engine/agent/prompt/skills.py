@@ -3,6 +3,7 @@
 The front matter is parsed without a YAML library, which a hostile repository could exploit.
 """
 
+import hashlib
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from itertools import islice
 from pathlib import Path
 from string import Template
 
+import msgspec
+
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders
-from errand.engine.tools.plain_text import clean_name
+from errand.engine.tools.plain_text import clean_name, visible_text
 from errand.paths import USER_SKILLS
 from errand.protocol.context import PromptPart
 from errand.protocol.notices import PromptRemark
@@ -30,6 +33,7 @@ _MOST = 64
 _MOST_READ = 500
 _MOST_SCANNED = 5_000
 _HEAD_BYTES = 16_384
+_MAX_HASHED_BYTES = 262_144
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 500
 
@@ -77,12 +81,13 @@ def _in_one_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """`is_own`: it lies in a folder of the person, not of the workspace."""
+    """`is_own`: it lies in a folder of the person, not of the workspace. `digest` covers its SKILL.md."""
 
     name: str
     description: str
     file: Path
     is_own: bool = False
+    digest: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,16 @@ class FoundSkills:
     skills: tuple[Skill, ...] = ()
     broken: tuple[Path, ...] = ()
     unread: tuple[Path, ...] = ()
+
+    @property
+    def of_workspace(self) -> tuple[Skill, ...]:
+        return tuple(skill for skill in self.skills if not skill.is_own)
+
+    @property
+    def fingerprint(self) -> str:
+        """Covers what a person decides about: the skills of the workspace. Empty without any."""
+        skills = sorted((str(skill.file), skill.digest) for skill in self.of_workspace)
+        return hashlib.blake2b(msgspec.msgpack.encode(skills), digest_size=16).hexdigest() if skills else ""
 
 
 def find_skills(workspace: Path | None, home: Path, disabled: Collection[str] = ()) -> FoundSkills:
@@ -120,16 +135,20 @@ def find_skills(workspace: Path | None, home: Path, disabled: Collection[str] = 
 def skills_part(context: PromptContext) -> PromptPart | None:
     """If two skills share a name, the nearest wins: the workspace, then its parent folders, then the user's own.
 
-    Skills that a person switched off are left out.
+    Skills that a person switched off are left out, and those of a workspace that nobody has trusted as they are.
     """
-    looked = find_skills(context.workspace, context.home, context.disabled_skills)
+    looked = find_skills(context.workspace, context.home, context.skills.disabled)
     if looked == FoundSkills():
         return None
+    trust = context.skills.trust_of(context.workspace, looked.fingerprint)
     found: dict[str, Skill] = {}
     for skill in looked.skills:
-        if str(skill.file) not in context.disabled_skills:
+        if str(skill.file) not in context.skills.disabled and (skill.is_own or trust == "trusted"):
             found.setdefault(skill.name, skill)
     remarks = [*_broken_remarks(looked.broken), *_unread_remarks(looked.unread)]
+    if trust == "unknown":
+        first, *others = looked.of_workspace
+        remarks.append(PromptRemark(code="untrusted_skills", path=clean_name(str(first.file)), count=len(others)))
     if not found and not remarks:
         return None
     lines = "\n".join(f"- {skill.name}: {skill.description} (`{skill.file}`)" for skill in found.values())
@@ -179,11 +198,12 @@ def _is_file(file: Path) -> bool:
 
 
 def _read(file: Path, within: Path, *, is_own: bool) -> Skill | None:
-    fields = front_matter((read_inside(file, within, _HEAD_BYTES) or b"").decode("utf-8", "replace"))
-    name, description = fields.get("name"), fields.get("description")
+    content = read_inside(file, within, _MAX_HASHED_BYTES) or b""
+    fields = front_matter(content[:_HEAD_BYTES].decode("utf-8", "replace"))
+    name, description = (visible_text(fields.get(field, "")) for field in ("name", "description"))
     # The path goes into the prompt: a folder name must not inject lines into it.
     if not name or not description or len(name) > _LONGEST_NAME or not str(file).isprintable():
         return None
     if len(description) > _LONGEST_DESCRIPTION:
         description = f"{description[:_LONGEST_DESCRIPTION]}…"
-    return Skill(name, description, file, is_own)
+    return Skill(name, description, file, is_own, hashlib.blake2b(content, digest_size=16).digest())

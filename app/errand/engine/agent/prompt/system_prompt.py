@@ -4,7 +4,7 @@ Built once for each task and stored with it.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
@@ -12,13 +12,14 @@ from string import Template
 from errand.engine.agent.prompt.skills import skills_part
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders, workspace_part
-from errand.engine.core.skill_state import disabled_skills
+from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.skill_state import skill_state
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.memory.facts import Facts
 from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import tasks
-from errand.engine.tools.plain_text import clean_name
+from errand.engine.tools.plain_text import clean_name, without_hidden
 from errand.paths import Paths
 from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact
@@ -58,7 +59,7 @@ def instructions_part(context: PromptContext) -> PromptPart | None:
         elif found.strip():
             if len(found) > room:
                 remarks.append(PromptRemark(code="too_long", path=str(file), count=room, most=MOST_BYTES))
-            shown.insert(0, (file, found[:room].decode("utf-8", "replace").strip()))
+            shown.insert(0, (file, without_hidden(found[:room].decode("utf-8", "replace")).strip()))
             room -= len(found[:room])
     if not shown and not remarks:
         return None
@@ -132,22 +133,35 @@ def remarks_of(parts: Iterable[PromptPart]) -> Iterator[PromptRemark | Remark]:
 
 
 class TaskSystemPrompt:
-    """The system prompt of one task. `role` is the personality's own prompt."""
+    """The system prompt of one task. `role` is the personality's own prompt.
 
-    def __init__(self, task: Task, role: str, facts: Facts, database: Database, paths: Paths) -> None:
+    `ask_about_skills` is awaited before new parts are read.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        role: str,
+        facts: Facts,
+        database: Database,
+        paths: Paths,
+        ask_about_skills: Callable[[CancelSignal], Awaitable[None]],
+    ) -> None:
         self._task = task
         self._role = role
         self._facts = facts
         self._paths = paths
         self._database = database
+        self._ask_about_skills = ask_about_skills
 
-    async def parts(self) -> tuple[PromptPart, ...]:
+    async def parts(self, cancel: CancelSignal) -> tuple[PromptPart, ...]:
         """The stored parts, also after a restart; otherwise new ones, committed with the next write."""
         known = await self._database.prompts.of_task(self._task.id)
         if known:
             return known
         task = self._task
         workspace = Path(task.workspace)
+        await self._ask_about_skills(cancel)
         facts = await self._facts.for_task(workspace)
         parts = await current_parts(self._role, workspace, task.mode, self._paths, facts, task.approve)
         self._database.journal.put(tasks.add(self._task.id, parts))
@@ -161,7 +175,7 @@ async def current_parts(
     now = datetime.now(UTC).astimezone()
 
     def read() -> tuple[PromptPart, ...]:
-        disabled = disabled_skills(paths.skills)
-        return read_parts(PromptContext(role, workspace, mode, Path.home(), now, approve, disabled, facts))
+        skills = skill_state(paths.skills)
+        return read_parts(PromptContext(role, workspace, mode, Path.home(), now, approve, skills, facts))
 
     return await in_workspace(workspace, read)

@@ -3,13 +3,14 @@
 import os
 import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice, takewhile
 from pathlib import Path
 from string import Template
 
 from errand.engine.agent.prompt.texts import prompt_text
+from errand.engine.core.skill_state import SkillState
 from errand.engine.tools.files.file_walk import is_folder
 from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact
@@ -25,7 +26,7 @@ _LONGEST_NAME = 80
 class PromptContext:
     """`role` is the personality's own prompt. `workspace` is a real path, `home` the user's home directory.
 
-    `disabled_skills` are the SKILL.md files of skills that are switched off. `facts` are those for this
+    `skills` says which are switched off, and whether those of the workspace are trusted. `facts` are those for this
     workspace, oldest first.
     """
 
@@ -35,7 +36,7 @@ class PromptContext:
     home: Path
     now: datetime
     approve: ApproveMode = "ask"
-    disabled_skills: frozenset[str] = frozenset()
+    skills: SkillState = field(default_factory=SkillState)
     facts: tuple[Fact, ...] = ()
 
 

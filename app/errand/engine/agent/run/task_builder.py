@@ -27,6 +27,7 @@ from errand.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from errand.engine.agent.run.repeat_detection import RepeatDetector
 from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from errand.engine.agent.run.service_tools import ServiceTools
+from errand.engine.agent.run.skill_question import SkillQuestion
 from errand.engine.agent.run.stop_policy import ModeDetector, StopPolicy
 from errand.engine.agent.run.task_context import TaskContext, TaskTools
 from errand.engine.agent.run.task_run import TaskParts, TaskRun
@@ -207,7 +208,10 @@ class TaskBuilder:
         for listener in listeners_of(features):
             agent.subscribe(listener)
         queue.attach(agent)
-        prompt = TaskSystemPrompt(task, personality.system_prompt, self.facts, self.database, self.paths)
+        skills = SkillQuestion(context, self.paths.skills)
+        prompt = TaskSystemPrompt(
+            task, personality.system_prompt, self.facts, self.database, self.paths, skills.ask_if_new
+        )
         return TaskRun(
             TaskParts(
                 context=context,

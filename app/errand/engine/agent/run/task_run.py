@@ -242,7 +242,7 @@ class TaskRun:
 
     async def _set_system_prompt(self) -> None:
         """Set the system prompt; notices about omitted parts appear once per conversation."""
-        parts = await self._parts.system_prompt.parts()
+        parts = await self._parts.system_prompt.parts(self._cancel)
         self._agent.set_system_prompt(join_parts(parts))
         if not self._agent.state.messages:
             self._parts.recorder.remark(*remarks_of(parts))

@@ -11,6 +11,7 @@ from errand.protocol.skills import (
     SKILL_PREVIEW,
     SKILL_REMOVE,
     SKILL_RESTORE,
+    SKILL_TRUST,
     SkillEnableParams,
     SkillInstallParams,
     SkillListParams,
@@ -20,6 +21,7 @@ from errand.protocol.skills import (
     SkillRemoveParams,
     SkillRestoreParams,
     SkillResult,
+    SkillTrustParams,
 )
 
 
@@ -49,6 +51,10 @@ async def enable(services: Services, session: ClientSession, params: SkillEnable
     return EmptyResult()
 
 
+async def trust(services: Services, session: ClientSession, params: SkillTrustParams) -> SkillListResult:
+    return await services.skills.trust(params)
+
+
 HANDLERS = (
     Route(SKILL_LIST, list_skills),
     Route(SKILL_PREVIEW, preview),
@@ -56,4 +62,5 @@ HANDLERS = (
     Route(SKILL_REMOVE, remove),
     Route(SKILL_RESTORE, restore),
     Route(SKILL_ENABLE, enable),
+    Route(SKILL_TRUST, trust),
 )

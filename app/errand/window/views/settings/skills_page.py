@@ -14,6 +14,7 @@ from errand.protocol.skills import (
     SKILL_PREVIEW,
     SKILL_REMOVE,
     SKILL_RESTORE,
+    SKILL_TRUST,
     Skill,
     SkillEnableParams,
     SkillListParams,
@@ -21,6 +22,7 @@ from errand.protocol.skills import (
     SkillPreviewParams,
     SkillRemoveParams,
     SkillRestoreParams,
+    SkillTrustParams,
 )
 from errand.translation import tr
 from errand.window.theme.style import check_box, push_button
@@ -34,6 +36,7 @@ from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
 _TEXT = tr("Instructions and scripts for specific kinds of work. You're asked before a script runs.")
+_TRUST = tr("Tell agents of the skills that this folder brings? You will be asked again if one changes.")
 _NOTHING = tr("A skill is a folder with a SKILL.md. Install one, or put it in .agents/skills of a project.")
 
 
@@ -131,10 +134,26 @@ class SkillsPageView(SettingsPageView):
         self._form = SkillInstallView(theme, calls)
         head = QHBoxLayout()
         head.setSpacing(theme.tokens.space_close)
+        self._trust, self._distrust = (
+            push_button(tr("Trust these skills…")),
+            push_button(tr("Don't trust these skills")),
+        )
         head.addWidget(self._new)
+        head.addWidget(self._trust)
+        head.addWidget(self._distrust)
         head.addStretch(1)
         head.addWidget(self._folder)
         self.top.addLayout(head)
+        confirm, decline = push_button(tr("Trust"), "primary"), push_button(tr("Not now"))
+        confirm.setAccessibleName(tr("Confirm trust in the skills of this folder"))
+        self._question = ConfirmationView(theme, confirm, decline)
+        self.top.addWidget(self._question)
+        self._trust.clicked.connect(lambda: self._question.ask(_TRUST, decline))
+        self._distrust.clicked.connect(lambda: self._decide(is_trusted=False))
+        confirm.clicked.connect(self._question.hide)
+        confirm.clicked.connect(lambda: self._decide(is_trusted=True))
+        decline.clicked.connect(self._question.hide)
+        self._fingerprint = ""
         self.rows.addWidget(self._form)
         open_in_place(self._new, self._form.open_form, self._form.closed)
         self._new.clicked.connect(lambda: self.bring_into_view(self._form))
@@ -155,7 +174,25 @@ class SkillsPageView(SettingsPageView):
     async def _list(self) -> None:
         self._show(await self._calls.call(SKILL_LIST, SkillListParams(workspace=self._folder.folder)))
 
+    def _decide(self, *, is_trusted: bool) -> None:
+        folder = self._folder.folder
+        if folder is not None:
+            params = SkillTrustParams(workspace=folder, fingerprint=self._fingerprint, trusted=is_trusted)
+            self._calls.spawn(self._send_decision(params), self._on_failed)
+
+    async def _send_decision(self, params: SkillTrustParams) -> None:
+        self._show(await self._calls.call(SKILL_TRUST, params))
+
+    def _show_trust(self, found: SkillListResult) -> None:
+        """What the folder brings is decided about as a whole."""
+        if found.fingerprint != self._fingerprint:
+            self._fingerprint = found.fingerprint
+            self._question.hide()  # it was about other skills
+        self._trust.setVisible(bool(found.fingerprint) and found.trust != "trusted")
+        self._distrust.setVisible(bool(found.fingerprint) and found.trust != "declined")
+
     def _show(self, found: SkillListResult) -> None:
+        self._show_trust(found)
         skills = {skill.file: skill for skill in found.skills}
         if skills and list(skills) == list(self._shown) and found.broken == self._broken:
             for file, skill in skills.items():
