@@ -272,6 +272,30 @@ def test_a_closed_folder_is_closed_to_commands_whatever_is_allowed(house: House)
         assert (house.command(line, "all").verdict, house.command(line, "all").rule) == ("deny", "closed folder")
 
 
+@pytest.mark.parametrize("name", ["/etc/os-release", "/etc/timezone", "/proc/cpuinfo", "/proc/meminfo"])
+def test_files_that_say_which_system_this_is_are_read_by_their_names_alone(house: House, name: str) -> None:
+    link = house.workspace / "link"
+    link.symlink_to(name)
+    for mode in ("ask", "all", "never"):
+        for line in (f"cat {name}", f"head -1 < {name}", f"grep -c a {name}"):
+            assert house.command(line, mode).verdict == "allow"
+        read = Access("read", "Read", reads=(Path(os.path.realpath(name)),), operation="read", given=name)
+        assert house.decide(read, mode).verdict == "allow"
+    others = (f"/{name}", f"{name}x", name[:-1] + "?", f"/usr/..{name}", f"/proc/self/root{name}", "link", f"{name}/")
+    for line in (*(f"cat {other}" for other in others), f"cat {name} /etc/shadow", f"cp a {name}", f"rm {name}"):
+        assert house.command(line, "all").rule == "closed folder", line
+    assert house.command(f"echo a > {name}", "all").verdict == "deny"
+    for given in (f"/{name}", f"/usr/..{name}", "link"):
+        read = Access("read", "Read", reads=(Path(os.path.realpath(name)),), operation="read", given=given)
+        assert house.decide(read, "all").verdict == "deny", given
+    write = Access("write", "Write", writes=(Path(name),), operation="write", given=name)
+    assert house.decide(write, "all").verdict == "deny"
+    denied = frozenset((GrantedCall(folder=os.path.dirname(name)),))
+    access = Access("run", "cat", reads=(house.workspace,), command=f"cat {name}", operation="run")
+    found = decide(access, house.workspace, "all", frozenset(), house.private, house.home, denied)
+    assert found.verdict == "deny"
+
+
 def test_a_search_through_a_folder_with_a_secret_is_asked_about(house: House) -> None:
     assert house.command("grep -rn x .").verdict == "allow"
     (house.workspace / ".env").touch()

@@ -41,6 +41,8 @@ _MOVES_FILES = frozenset(
     {"cp", "mv", "ln", "install", "rm", "rmdir", "touch", "tee", "dd", "chmod", "chown", "chgrp", "less", "more", "vi"}
     | {"vim", "nano", "emacs", "zip", "truncate", "shred", "sed", "awk", "mkdir", "split", "rsync", "source", "."}
 )
+# Those of them that change no file which they name as an operand.
+_READS_FILES = frozenset(("source", ".", "less", "more", "awk"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,8 @@ class _Judge:
                 continue
             if redirect.target == _NULL and redirect.operator != "<&":
                 continue
-            against = judge_operand(redirect.target, folders, self._places, is_known=True)
+            is_read = redirect.operator == "<"
+            against = judge_operand(redirect.target, folders, self._places, is_known=True, is_read=is_read)
             if against is not None:
                 yield against
             elif redirect.operator != "<":
@@ -317,7 +320,7 @@ class _Judge:
                 yield ask("operand", f"`{words[0]}` follows the links in a folder")
             if self._places.is_of_skill(path):
                 continue
-            if against := judge_operand(path, folders, self._places, is_known=True):
+            if against := judge_operand(path, folders, self._places, is_known=True, is_read=True):
                 yield against
         yield Finding("allow", "read-only command", f"`{words[0]}` only looks, in the workspace")
 
@@ -367,11 +370,12 @@ class _Judge:
 
     def _words_against(self, words: tuple[str, ...], folders: tuple[str, ...], *, is_known: bool) -> Iterator[Finding]:
         """Looks for paths among words of which nothing is known, the values of flags included."""
+        is_read = words[0] in _READS_FILES
         for word in words[2:] if self._runs_script(words) else words[1:]:
             value = word.partition("=")[2] if word.startswith("-") or "=" in word else word
             if word.startswith("-") and not value and word[:2] != "--" and ("/" in word or ".." in word or "~" in word):
                 value = word[2:]  # a path attached to a short flag
-            if value and (against := judge_operand(value, folders, self._places, is_known=is_known)):
+            if value and (against := judge_operand(value, folders, self._places, is_known=is_known, is_read=is_read)):
                 yield against
 
     def _runs_script(self, words: tuple[str, ...]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from errand.engine.permissions.grants import is_below
-from errand.engine.permissions.paths import Places, judge_path
+from errand.engine.permissions.paths import OPEN_FILES, Places, judge_path
 from errand.engine.permissions.verdict import Finding, ask, deny, strictest
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall, Risk
@@ -18,6 +18,8 @@ def judge_files(access: Access, places: Places) -> Finding:
         return ask("tool", "not known to be harmless")
     findings = [judge_path("write", str(path), places.workspace, places, False) for path in access.writes]
     findings += [_of_read(str(path), places) for path in access.reads]
+    if access.operation == "read" and access.given in OPEN_FILES and len(findings) == 1:
+        return Finding("allow", "path", f"{access.given} only says what kind of system this is")
     if access.given:  # the name may mean more than the file to which it leads
         named = judge_path("write" if access.writes else "read", access.given, places.workspace, places, False)
         findings += [named] if named.verdict == "deny" or named.risk == "high" else []
@@ -56,7 +58,8 @@ def denied_folder(access: Access, denied: Iterable[GrantedCall]) -> str | None:
         if call.folder is None:
             continue
         paths = access.writes if call.operation == "write" else (*access.writes, *access.reads)
-        if any(is_below(str(path), call.folder) for path in paths):
+        names = (access.given,) if access.given in OPEN_FILES and call.operation != "write" else ()
+        if any(is_below(str(path), call.folder) for path in (*paths, *names)):
             return call.folder
         is_searched = call.operation != "write" and access.operation == "search"
         if is_searched and any(is_below(call.folder, str(path)) for path in access.reads):

@@ -14,9 +14,12 @@ from errand.regular_file import real_path
 
 PathOperation = Literal["read", "list", "search", "write", "patch", "create_dir", "delete"]
 CLOSED_SYSTEM = ("/etc", "/sys", "/proc", "/boot")
+# Readable by exactly these names although they are in closed folders: what kind of system this is.
+OPEN_FILES = frozenset(("/etc/os-release", "/etc/timezone", "/proc/cpuinfo", "/proc/meminfo"))
 CLOSED_AT_HOME = (".ssh", ".gnupg", ".aws")
 _WRITES = frozenset(("write", "patch", "create_dir", "delete"))
 _LONGEST, _LONGEST_NAME = 4_096, 255
+_MAX_LINKS = 40
 
 
 @dataclass(frozen=True)
@@ -117,9 +120,9 @@ def judge_path(operation: PathOperation, path: str, folder: str, places: Places,
     if path.startswith("~") and path != "~" and not path.startswith("~/"):
         return deny("path", f"{path} names the home directory of somebody else")
     given = os.path.join(folder, _with_home(path, places.home))
-    named, real = os.path.normpath(given), os.path.realpath(given)
+    named, real = _normal(given), os.path.realpath(given)
     writes = operation in _WRITES
-    for place in (named, real, given):
+    for place in (named, real, given, *_open_files_on_the_way(named, real)):
         if closed := places.closed_folder_of(place):
             return deny("closed folder", f"{closed} is closed to tools")
     if not places.in_workspace(named) or not places.in_workspace(real):
@@ -138,18 +141,22 @@ def judge_path(operation: PathOperation, path: str, folder: str, places: Places,
     return Finding("allow", "path", f"{'writing' if writes else 'reading'} inside the workspace")
 
 
-def judge_operand(word: str, folders: Sequence[str], places: Places, *, is_known: bool) -> Finding | None:
+def judge_operand(
+    word: str, folders: Sequence[str], places: Places, *, is_known: bool, is_read: bool = False
+) -> Finding | None:
     """Judge a word of a command as a path from each folder it may run in; None if there is nothing against it.
 
     `is_known`: the program is known to take a path here. Other words may be anything, so only what is plainly a
-    path outside is asked about.
+    path outside is asked about. `is_read`: the program only reads what the path names.
     """
+    if is_read and word in OPEN_FILES:
+        return None
     if unusable := unusable_path(word):
         return ask("operand", unusable) if is_known else None
     for folder in folders:
         given = os.path.join(folder, word)
-        named, real = os.path.normpath(given), os.path.realpath(given)
-        for place in (named, real, given):
+        named, real = _normal(given), os.path.realpath(given)
+        for place in (named, real, given, *_open_files_on_the_way(named, real)):
             if closed := places.closed_folder_of(place):
                 reason = f"{word} is in {closed}, which is closed to tools"
                 return deny("closed folder", reason) if is_known else ask("operand", reason, "high")
@@ -160,6 +167,24 @@ def judge_operand(word: str, folders: Sequence[str], places: Places, *, is_known
         if is_known and places.holds_closed(real):
             return ask("operand", f"{word} holds folders that are closed to tools")
     return None
+
+
+def _normal(path: str) -> str:
+    """The path without `.` and `..`; two slashes at its beginning are one on all systems that we know."""
+    return "/" + os.path.normpath(path).lstrip("/") if path.startswith("/") else os.path.normpath(path)
+
+
+def _open_files_on_the_way(named: str, real: str) -> tuple[str, ...]:
+    """The open files by which a link leads elsewhere: they are open by their own names alone."""
+    steps: list[str] = []
+    while named != real and len(steps) < _MAX_LINKS:
+        try:
+            target = os.readlink(named)
+        except OSError:
+            break
+        named = _normal(os.path.join(os.path.realpath(os.path.dirname(named)), target))
+        steps.append(named)
+    return tuple(step for step in steps if step in OPEN_FILES)
 
 
 def _outside(path: str, named: str, real: str, places: Places, writes: bool) -> Finding:
