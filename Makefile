@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint quick-lint bench attacks mutants crash clients soak real pythons model setup system docs screenshots catalogues clean
+.PHONY: run test lint quick-lint bench attacks mutants crash clients soak real pythons model setup system docs screenshots catalogues flaky clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -27,6 +27,11 @@ quick-lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+# Test files N times in random order, beside processes that keep each core busy; lists what failed once. FILES are all by default;
+# an interrupted run goes on.
+flaky: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.flaky $(or $(N),3) $(FILES) $(if $(SEED),--seed $(SEED))
 
 # N crowds of twenty clients that connect and disconnect at random; SEED is that of the first crowd.
 clients: $(VENV)/.ready-dev
