@@ -23,6 +23,9 @@ _SHARE = 0.5
 _SUFFICIENT_LENGTH = 24
 # A text of at most this length may be a field, whose beginning or end was cut.
 _MAX_FIELD_LENGTH = 2_000
+# Characters beside an ellipsis, and ellipses of a text, that are searched for parts of secrets.
+_NEAR = 200
+_MAX_ELLIPSES = 200
 
 _ESCAPE = re.compile(
     r"\\{1,8}(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^ux\\]))"
@@ -104,7 +107,16 @@ class Redactor:
     def hide(self, text: str) -> str:
         """Redact the secrets, and a truncated secret at the end of the text."""
         hidden, _ = self.split(text, is_end=True)
-        return without_encoded_keys(hidden, self._secret_starts, REMOVED) if self._secrets else hidden
+        if not self._secrets:
+            return hidden
+        return self._without_cut_secrets(without_encoded_keys(hidden, self._secret_starts, REMOVED))
+
+    def _without_cut_secrets(self, text: str) -> str:
+        """Without parts of secrets near an ellipsis, which says that somebody cut the text there."""
+        for at in reversed(find_all("…", text)[:_MAX_ELLIPSES]):
+            start, end = max(at - _NEAR, 0), at + _NEAR
+            text = f"{text[:start]}{self._without_fragments(text[start:end])}{text[end:]}"
+        return text
 
     def _secret_starts(self, text: str) -> Iterable[int]:
         """Where secrets begin in a text that was decoded: those in lines of base64 have a form of no secret."""

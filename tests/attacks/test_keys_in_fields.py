@@ -1,5 +1,6 @@
 """A key in a first message: no field that is made of the message has it, wherever the field goes."""
 
+from base64 import b64encode
 from pathlib import Path
 
 import msgspec
@@ -23,10 +24,16 @@ from errand.protocol.usage import USAGE_REPORT, UsageReportParams
 from tests.end_to_end.terminal.test_memory import indexed
 from tests.support.command_line import Errand, connected
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import PYTHON
 
 OF_OTHERS = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0"
 OWN = "my-secret-q9w8e7r6t5y4u3i2"
+SERVER = Path(__file__).parents[1] / "support" / "mcp_leaky_server.py"
 CHAT = ("run", "--approve", "all", "--model", "openai/test-model")
+
+
+def _encoded(text: str) -> str:
+    return b64encode(text.encode()).decode()
 
 
 def pieces(key: str) -> list[str]:
@@ -115,3 +122,34 @@ async def test_the_line_of_a_call_that_was_cut_in_a_key_has_none_of_it(own_erran
     found: list[JsonObject] = (await own_errand.run("memory", "search", "tide", "--json")).lines
     assert found and not holds_key(msgspec.json.encode(found).decode())
     assert not holds_key(shown)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        OF_OTHERS,
+        OWN,
+        b64encode(f"token {OF_OTHERS}".encode()).decode(),
+        b64encode(OWN.encode()).decode(),
+        OWN.encode().hex(),
+    ],
+)
+async def test_nothing_that_a_server_says_of_itself_has_a_key(own_errand: Errand, key: str) -> None:
+    variables = {"OPENAI_API_KEY": OWN}
+    command = (PYTHON, "-I", "-S", str(SERVER), key)
+    await own_errand.run("keys", variables=variables)
+    assert (await own_errand.run("mcp", "add", "leaky", "--", *command, variables=variables)).code == 0
+    replies = [
+        Reply(calls=(Call("mcp", {"operation": "list"}), Call("leaky__echo", {"text": "x"}))),
+        Reply(text="Done."),
+    ]
+    shown = [
+        (await own_errand.run(*words, variables=variables)).out
+        for words in (("mcp", "show", "leaky"), ("mcp", "prompt", "leaky/ask", "city=Rome"), ("mcp", "log", "leaky"))
+    ]
+    async with ModelServer(replies=replies) as server:
+        shown.append(await chat(own_errand, server, "look at the tide tables"))
+        sent = [msgspec.json.encode(request.body).decode() for request in server.requests]
+    assert "leaky__echo" in sent[0] and "does not want" in sent[1] and "db:" in sent[1]
+    lines = [line for line in "\n".join((*sent, *shown)).splitlines() if SERVER.name not in line]
+    assert next((line for line in lines if any(piece in line for piece in pieces(key))), "") == ""

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QVBoxLayout
 
 from errand.client.safe_text import plain
 from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.redaction import redact
 from errand.translation import tr
 from errand.window.stores.session import EngineSession
 from errand.window.stores.window_state import WindowStateStore
@@ -83,7 +84,7 @@ class QuickTaskDialog(FramelessDialog):
         self._is_starting = False
         self._field.setReadOnly(False)
         self._field.clear()
-        line = " ".join(plain(prompt).split())
+        line = redact(" ".join(plain(prompt).split()))
         title = line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE]}…"
         self._show_status(tr("Started: {title}").format(title=title), "done")
         self._open.show()

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask
 from errand.protocol.tasks import Task
+from errand.redaction import redact
 from errand.translation import tr, trn
 from errand.window.stores.asks import ask_summary
 from errand.window.stores.stores import Stores
@@ -159,7 +160,7 @@ def _line(title: str, detail: str) -> str:
 
 
 def _short(text: str, longest: int) -> str:
-    line = " ".join(plain(text).split())
+    line = redact(" ".join(plain(text).split()))
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 

@@ -135,11 +135,15 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
 
 
 def _choice_buttons(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
-    """A button per choice; none if any choice is too long to be shown in full."""
+    """A button per choice; none if any choice is too long to be shown in full, or has a key."""
     labels = [plain(choice) for choice in choices]
-    if len(labels) > _MAX_CHOICES or any(len(label) > _MAX_CHOICE or "\n" in label for label in labels):
+    if len(labels) > _MAX_CHOICES or not all(map(_fits_button, labels)):
         return ()
     return tuple(NotificationButton(f"choice {index}", label, index) for index, label in enumerate(labels))
+
+
+def _fits_button(label: str) -> bool:
+    return len(label) <= _MAX_CHOICE and "\n" not in label and redact(label) == label
 
 
 def _approval_buttons(approval: Approval) -> tuple[NotificationButton, ...]:

@@ -26,6 +26,7 @@ from errand.protocol.blocks import NoticeBlock as Notice
 from errand.protocol.blocks import ToolResultBlock as Result
 from errand.protocol.context import ContextItem, ContextPart
 from errand.protocol.conversations import Node
+from errand.redaction import redact
 
 # Typical of English, code and JSON with OpenAI's tokenizers; used until the first reply reports a count.
 _TOKENS_A_CHARACTER = 1 / 4
@@ -155,7 +156,7 @@ def _part_of_node(node: Node, kept: Collection[str]) -> ContextPart:
 
 
 def _beginning(node: Node) -> str:
-    text = " ".join(" ".join(_block_text(block) for block in node.blocks).split())
+    text = redact(" ".join(" ".join(_block_text(block) for block in node.blocks).split()))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

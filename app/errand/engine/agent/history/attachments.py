@@ -28,6 +28,7 @@ from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.models.message_cache import BeginningCache
 from errand.engine.tools.base import ToolResult
 from errand.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
+from errand.redaction import redact
 from errand.regular_file import (
     NotRegularFile,
     make_folder,
@@ -188,9 +189,10 @@ def _keep(picture: Image, folder: Path) -> UserContent:
         return Text(f"[A picture was here{named}; it could not be read.]")
     if len(data) > _LARGEST_PICTURE:
         return Text(f"[A picture was here{named}; it has more than {_LARGEST_PICTURE // 2**20} MB.]")
-    words = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in picture.name)
+    clean_name = redact(picture.name)
+    words = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in clean_name)
     stem = words.removesuffix(_EXTENSIONS[kind])[:_LONGEST_NAME].strip("-.") or "picture"
-    name = picture.name[:_LONGEST_NAME] or "Picture"
+    name = clean_name[:_LONGEST_NAME] or "Picture"
     return Image(kind, "", str(_copied(data, folder, stem + _EXTENSIONS[kind])), name)
 
 

@@ -15,6 +15,7 @@ from errand.engine.tools.files.file_walk import is_folder
 from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact
 from errand.protocol.tasks import ApproveMode, TaskMode
+from errand.redaction import redact
 from errand.regular_file import read_beginning
 
 _MOST_SHOWN = 40
@@ -134,6 +135,7 @@ def _git_folder(place: Path) -> Path:
 
 
 def _sanitised(name: str) -> str:
-    """A name that cannot break out of its line or its backticks."""
+    """A name that cannot break out of its line or its backticks, and has no key."""
+    name = redact(name)
     shown = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
     return shown if len(shown) <= _LONGEST_NAME or os.sep in shown else f"{shown[:_LONGEST_NAME]}…"

@@ -1,6 +1,7 @@
 """One connection to a server, in the protocol's words: handshake, lists, calls, resources, prompts."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -8,7 +9,7 @@ from importlib.metadata import version
 import msgspec
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.mcp.definitions import SchemaRoom, ToolList, checked_tools, names_of
+from errand.engine.tools.mcp.definitions import SchemaRoom, ToolList, checked_tools, names_of, without_keys
 from errand.engine.tools.mcp.json_rpc import McpError, OnProgress, RpcPeer
 from errand.engine.tools.plain_text import clean_output
 from errand.protocol.base import JsonObject, JsonValue
@@ -37,9 +38,13 @@ class ServerFacts:
 
 
 class McpConnection:
-    """A connection after its handshake. Each method raises `McpError`."""
+    """A connection after its handshake. Each method raises `McpError`.
 
-    def __init__(self, server: str, peer: RpcPeer, facts: ServerFacts) -> None:
+    What a server says of itself, its tools, resources and prompts has no keys; results of calls come as they are.
+    """
+
+    def __init__(self, server: str, peer: RpcPeer, facts: ServerFacts, redact: Callable[[str], str]) -> None:
+        self._redact = redact
         self._server = server
         self._peer = peer
         self.facts = facts
@@ -48,7 +53,7 @@ class McpConnection:
     async def load_tools(self, room: SchemaRoom) -> None:
         """Read the list of tools again."""
         if self.facts.has_tools:
-            self.tools = await checked_tools(self._server, await self._pages("tools/list", "tools"), room)
+            self.tools = await checked_tools(self._server, await self._pages("tools/list", "tools"), room, self._redact)
 
     async def call(
         self, tool: str, arguments: JsonObject, timeout_s: float, cancel: CancelSignal, on_progress: OnProgress
@@ -63,19 +68,25 @@ class McpConnection:
         listed = await self._pages("resources/list", "resources")
         with suppress(McpError):  # optional in the protocol
             listed += await self._pages("resources/templates/list", "resourceTemplates")
-        return tuple(listed)
+        return await asyncio.to_thread(_without_keys, listed, self._redact)
 
     async def read_resource(self, uri: str, timeout_s: float, cancel: CancelSignal) -> tuple[JsonObject, ...]:
         answer = await self._peer.request("resources/read", {"uri": uri}, timeout_s, cancel)
         return names_of(answer, "contents")
 
     async def prompts(self) -> tuple[JsonObject, ...]:
-        return tuple(await self._pages("prompts/list", "prompts")) if self.facts.has_prompts else ()
+        """Those whose names have no key: a prompt is asked for by its name."""
+        if not self.facts.has_prompts:
+            return ()
+        listed = await self._pages("prompts/list", "prompts")
+        named = [entry for entry in listed if self._redact(str(entry.get("name"))) == str(entry.get("name"))]
+        return await asyncio.to_thread(_without_keys, named, self._redact)
 
     async def prompt(self, name: str, arguments: dict[str, str], timeout_s: float) -> tuple[JsonObject, ...]:
         """The messages of a prompt."""
         params: JsonObject = {"name": name, "arguments": dict(arguments)}
-        return names_of(await self._peer.request("prompts/get", params, timeout_s), "messages")
+        messages = names_of(await self._peer.request("prompts/get", params, timeout_s), "messages")
+        return await asyncio.to_thread(_without_keys, messages, self._redact)
 
     async def _pages(self, method: str, key: str) -> list[JsonObject]:
         entries: list[JsonObject] = []
@@ -94,7 +105,9 @@ class McpConnection:
         return entries[:_MOST_LISTED]
 
 
-async def shake_hands(server: str, peer: RpcPeer, use_version: Callable[[str], None]) -> McpConnection:
+async def shake_hands(
+    server: str, peer: RpcPeer, use_version: Callable[[str], None], redact: Callable[[str], str]
+) -> McpConnection:
     """Begin the session. `use_version` gets the version of the protocol before anything else is sent."""
     params: JsonObject = {
         "protocolVersion": PROTOCOL_VERSIONS[0],
@@ -107,22 +120,26 @@ async def shake_hands(server: str, peer: RpcPeer, use_version: Callable[[str], N
         raise McpError(f"It speaks version {str(protocol)[:40]!r} of the protocol, which is not known here.")
     use_version(str(protocol))
     peer.notify("notifications/initialized")
-    return McpConnection(server, peer, _facts(answer, str(protocol)))
+    return McpConnection(server, peer, _facts(answer, str(protocol), redact), redact)
 
 
-def _facts(answer: JsonObject, protocol: str) -> ServerFacts:
+def _facts(answer: JsonObject, protocol: str, redact: Callable[[str], str]) -> ServerFacts:
     info, capabilities = answer.get("serverInfo"), answer.get("capabilities")
     about = info if isinstance(info, dict) else {}
     can = capabilities if isinstance(capabilities, dict) else {}
     return ServerFacts(
-        title=_short(about.get("title") or about.get("name")),
-        version=_short(about.get("version")),
+        title=_short(about.get("title") or about.get("name"), redact),
+        version=_short(about.get("version"), redact),
         protocol=protocol,
-        instructions=_text(answer.get("instructions"))[:_LONGEST_INSTRUCTIONS],
+        instructions=redact(_text(answer.get("instructions")))[:_LONGEST_INSTRUCTIONS],
         has_tools=_has(can, "tools"),
         has_resources=_has(can, "resources"),
         has_prompts=_has(can, "prompts"),
     )
+
+
+def _without_keys(entries: Sequence[JsonObject], redact: Callable[[str], str]) -> tuple[JsonObject, ...]:
+    return tuple({name: without_keys(value, redact) for name, value in entry.items()} for entry in entries)
 
 
 def _has(capabilities: JsonObject, name: str) -> bool:
@@ -130,8 +147,8 @@ def _has(capabilities: JsonObject, name: str) -> bool:
     return capabilities.get(name) not in (None, False)
 
 
-def _short(value: JsonValue) -> str:
-    return " ".join(_text(value).split())[:100]
+def _short(value: JsonValue, redact: Callable[[str], str]) -> str:
+    return redact(" ".join(_text(value).split()))[:100]
 
 
 def _text(value: JsonValue) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -14,6 +14,7 @@ from errand.engine.core.fair_share import short_switches
 from errand.engine.tools.mcp.schemas import NO_PARAMETERS, usable_parameters
 from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.protocol.base import JsonObject, JsonValue
+from errand.redaction import redact
 
 MOST_TOOLS = 300
 MAX_SCHEMA_BYTES = 2 * 1024 * 1024
@@ -76,8 +77,10 @@ class SchemaRoom:
         return True
 
 
-async def checked_tools(server: str, raw: Iterable[JsonValue], room: SchemaRoom) -> ToolList:
-    """Return the usable tools of a server's list, in its order."""
+async def checked_tools(
+    server: str, raw: Iterable[JsonValue], room: SchemaRoom, redact: Callable[[str], str] = redact
+) -> ToolList:
+    """Return the usable tools of a server's list, in its order. What they say is read without keys."""
     tools: dict[str, ServerTool] = {}
     notes: list[str] = []
     own_names: set[str] = set()
@@ -87,7 +90,7 @@ async def checked_tools(server: str, raw: Iterable[JsonValue], room: SchemaRoom)
             notes.append(f"It has more than {MOST_TOOLS} tools; the others are left out.")
             break
         try:
-            tool = await _checked(server, entry, room, notes)
+            tool = await _checked(server, entry, room, notes, redact)
         except InvalidParams as problem:
             notes.append(str(problem))
             continue
@@ -99,13 +102,17 @@ async def checked_tools(server: str, raw: Iterable[JsonValue], room: SchemaRoom)
     return ToolList(tuple(tools.values()), tuple(notes[:_MAX_NOTES]))
 
 
-async def _checked(server: str, entry: JsonValue, room: SchemaRoom, notes: list[str]) -> ServerTool:
+async def _checked(
+    server: str, entry: JsonValue, room: SchemaRoom, notes: list[str], redact: Callable[[str], str]
+) -> ServerTool:
     if not isinstance(entry, dict):
         raise InvalidParams("A tool that is no object is left out.")
     name = entry.get("name")
     # In rules `*` stands for all tools of a server.
     if not isinstance(name, str) or not re.fullmatch(r"[^*]{1,200}", name) or not name.isprintable():
         raise InvalidParams("A tool without a usable name is left out.")
+    if redact(name) != name:
+        raise InvalidParams("A tool whose name has a key is left out.")
     text = _description(entry)
     if len(text) > _LONGEST_DESCRIPTION:
         notes.append(f"{_shown(name)}: its description has {len(text):,} characters; its beginning is used.")
@@ -114,7 +121,8 @@ async def _checked(server: str, entry: JsonValue, room: SchemaRoom, notes: list[
     if not room.take(size):
         raise InvalidParams(f"{_shown(name)} is left out: the parameters of all tools together are too large.")
     try:
-        parameters, is_whole = await usable_parameters(name, schema)
+        clean_schema = await asyncio.to_thread(without_keys, schema, redact)
+        parameters, is_whole = await usable_parameters(name, clean_schema)
     except InvalidParams as problem:
         raise InvalidParams(f"{_shown(name)} is left out: {problem}") from problem
     if not is_whole:
@@ -123,11 +131,24 @@ async def _checked(server: str, entry: JsonValue, room: SchemaRoom, notes: list[
     return ServerTool(
         tool_name(server, name),
         name,
-        text[:_LONGEST_DESCRIPTION],
+        redact(text)[:_LONGEST_DESCRIPTION],
         parameters,
         _fingerprint(text, schema if isinstance(schema, dict) else NO_PARAMETERS),
         read_only=isinstance(hints, dict) and hints.get("readOnlyHint") is True,
     )
+
+
+def without_keys(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
+    """The value with redacted texts. May take long: call it in a thread."""
+    match value:
+        case str():
+            return redact(value)
+        case list():
+            return [without_keys(item, redact) for item in value]
+        case dict():
+            return {name: without_keys(item, redact) for name, item in value.items()}
+        case _:
+            return value
 
 
 def _description(entry: JsonObject) -> str:

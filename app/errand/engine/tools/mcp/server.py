@@ -208,7 +208,7 @@ class McpServer:
         self._peer = RpcPeer(transport, self._on_notice, self._on_flood, self.log.note)
         transport.deliver_to(self._peer)
         await transport.start(launch)
-        return await shake_hands(spec.name, self._peer, lambda _: None)
+        return await shake_hands(spec.name, self._peer, lambda _: None, self._parts.redactor)
 
     async def _connect_web(self, values: ServerValues) -> McpConnection:
         spec = self.spec
@@ -224,7 +224,7 @@ class McpServer:
         self._peer = RpcPeer(transport, self._on_notice, self._on_flood, self.log.note)
         transport.deliver_to(self._peer)
         transport.open()
-        return await shake_hands(spec.name, self._peer, transport.use_version)
+        return await shake_hands(spec.name, self._peer, transport.use_version, self._parts.redactor)
 
     def _on_failed(self, failure: McpError, request_id: int | None) -> None:
         if isinstance(failure, LoginNeeded):
@@ -302,6 +302,7 @@ class McpServer:
         self._set("given_up" if self._failures >= _MOST_FAILURES else "failed", problem)
 
     def _set(self, state: ServerState, problem: str) -> None:
+        problem = self._parts.redactor(problem)
         if (self.state, self.problem) != (state, problem):
             self.state, self.problem = state, problem
             self._parts.changed()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -94,7 +94,7 @@ class McpTool:
     ) -> ToolResult:
         if cancel.is_set:
             raise ToolError("Operation aborted")
-        updates, started = _Progress(on_update), time.monotonic()
+        updates, started = _Progress(on_update, self._context.redactor), time.monotonic()
         server = self._server
         try:
             connection = await until_cancelled(server.connected(), cancel)
@@ -107,7 +107,7 @@ class McpTool:
                 )
             answer = await connection.call(self._tool.own_name, arguments, server.spec.timeout_s, cancel, updates.put)
         except (McpError, EngineError) as error:
-            raise _failure(error, server, cancel) from error
+            raise _failure(error, server, cancel, self._context.redactor) from error
         reader = ContentReader(self._context.output_dir, call_id)
         result = await asyncio.to_thread(result_of, answer, reader)
         details: JsonObject = {"duration_ms": round((time.monotonic() - started) * 1000), "server": server.spec.name}
@@ -176,7 +176,7 @@ class McpResources:
             connection = await until_cancelled(server.connected(), cancel)
             contents = await connection.read_resource(wanted.uri, server.spec.timeout_s, cancel)
         except EngineError as error:
-            raise _failure(error, server, cancel) from error
+            raise _failure(error, server, cancel, self._context.redactor) from error
         reader = ContentReader(self._context.output_dir, call_id)
         content = await asyncio.to_thread(_read, contents, reader)
         return hidden(ToolResult(content, None, f"{len(contents)} read"), self._context.redactor)
@@ -189,7 +189,7 @@ class McpResources:
                 connection = await server.connected()
                 resources = await connection.resources()
             except EngineError as error:
-                lines.append(f"{server.spec.name}: {error}")
+                lines.append(f"{server.spec.name}: {self._context.redactor(str(error))}")
                 continue
             lines += [f"{server.spec.name}: {_resource_line(one)}" for one in resources[:_MOST_RESOURCES]]
             if len(resources) > _MOST_RESOURCES:
@@ -215,8 +215,9 @@ def _read(contents: Sequence[JsonObject], reader: ContentReader) -> tuple[UserCo
 class _Progress:
     """Shows the progress that a server reports, with a rate limit."""
 
-    def __init__(self, on_update: OnUpdate) -> None:
+    def __init__(self, on_update: OnUpdate, redact: Callable[[str], str]) -> None:
         self._on_update = on_update
+        self._redact = redact
         self._shown_at = 0.0
 
     def put(self, done: float, total: float | None, text: str) -> None:
@@ -225,7 +226,7 @@ class _Progress:
             return
         self._shown_at = now
         share = f"{done:g} of {total:g}" if total is not None else f"{done:g}"
-        line = f"{share}: {text[:2_000]}" if text else share
+        line = f"{share}: {self._redact(text[:2_000])}" if text else share
         self._on_update(text_result(line, line[:120]))
 
 
@@ -235,19 +236,20 @@ def _identities(server: McpServer) -> tuple[str, ...]:
     return (*(tool.identity for tool in tools), RESOURCES) if tools else ()
 
 
-def _failure(error: EngineError, server: McpServer, cancel: CancelSignal) -> ToolError:
+def _failure(error: EngineError, server: McpServer, cancel: CancelSignal, redact: Callable[[str], str]) -> ToolError:
+    """What the model and the person read of a failed call, without keys, which a server may quote."""
     if isinstance(error, ToolError):
         return error
     if cancel.is_set:
         return ToolError("Operation aborted")
-    name = server.spec.name
+    name, text = server.spec.name, redact(str(error))
     if isinstance(error, LoginNeeded) or server.state == "needs_login":
         return ToolError(
-            f"The server {name} was not asked, since only a person can sign in there. {error}", "needs your sign-in"
+            f"The server {name} was not asked, since only a person can sign in there. {text}", "needs your sign-in"
         )
     if isinstance(error, McpTimeout):
-        return ToolError(f"The server {name} did not answer in time. {error}", "no answer in time")
-    return ToolError(f"The server {name}: {error}")
+        return ToolError(f"The server {name} did not answer in time. {text}", "no answer in time")
+    return ToolError(f"The server {name}: {text}")
 
 
 def _resource_line(resource: JsonObject) -> str:

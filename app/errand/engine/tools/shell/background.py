@@ -23,7 +23,7 @@ from errand.engine.tools.shell.command import shell
 from errand.notice_text import exit_text
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.notices import EndedProcess
-from errand.redaction import RedactedBytes, Redactor
+from errand.redaction import RedactedBytes, Redactor, redact
 
 MOST = 16
 _PIECE = 256 * 1024
@@ -379,7 +379,7 @@ def ended_line(shown: BackgroundCommand) -> str:
     code = shown.exit_code
     ended = f"was {exit_text(code)}" if code is not None and code < 0 else f"ended with exit code {code}"
     how = f"was stopped by {shown.stopped_by}" if shown.stopped_by else ended
-    line = " ".join(shown.command.split())
+    line = redact(" ".join(shown.command.split()))
     return f"[background {shown.id} `{line if len(line) <= 80 else line[:79] + '…'}` {how}]"
 
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.tools.mcp.json_rpc import McpError
+from errand.redaction import redact
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -120,7 +121,7 @@ def code_of(answer: Mapping[str, str], issuer: str, *, names_issuer: bool) -> st
         raise McpError("The answer is not one of the server that was asked, so it was not used. Sign in again.")
     if error := answer.get("error"):
         problem = ": ".join(filter(None, (error, answer.get("error_description", ""))))
-        text = "".join(filter(str.isprintable, problem))[:_LONGEST_ERROR]
+        text = redact("".join(filter(str.isprintable, problem)))[:_LONGEST_ERROR]
         raise McpError("You declined it." if error == "access_denied" else f"The server refused: {text}.")
     code = answer.get("code", "")
     if not 0 < len(code) <= _LONGEST_CODE:

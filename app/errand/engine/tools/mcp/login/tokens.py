@@ -12,6 +12,7 @@ from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.login.discovery import Authorization
 from errand.engine.tools.mcp.login.named_addresses import Answer, NamedAddresses, shown
 from errand.protocol.base import JsonObject
+from errand.redaction import redact
 
 AuthMethod = Literal["none", "client_secret_post", "client_secret_basic"]
 
@@ -234,4 +235,4 @@ def _reason(answer: Answer) -> str:
         return f"it answered with {answer.status} and {answer.what}."
     texts = [answer.content.get("error"), answer.content.get("error_description")]
     text = ": ".join("".join(filter(str.isprintable, one)) for one in texts if isinstance(one, str) and one)
-    return text[:_LONGEST_ERROR] or f"it answered with {answer.status}."
+    return redact(text)[:_LONGEST_ERROR] or f"it answered with {answer.status}."
