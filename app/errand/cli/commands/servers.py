@@ -283,7 +283,7 @@ def server_lines(server: McpServer, style: Style) -> list[str]:
     if what:
         lines.append(f"  {style.dim(what)}")
     for problem in filter(None, (server.problem, server.login_problem)):
-        lines.append(f"  {style.amber(escape_hidden_line(problem))}")
+        lines.append(f"  {style.amber(plain(problem))}")
     if server.trust == "unknown" and (server.command or server.url):
         lines.append(tr("  Review and trust it: errand mcp trust {name}").format(name=plain(server.name)))
     return lines

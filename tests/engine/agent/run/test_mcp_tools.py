@@ -190,7 +190,7 @@ async def test_a_server_that_dies_in_a_call_has_its_tools_for_the_rest_of_the_ta
         await engine.watcher.end(task.id)
         texts = [block.text for block in results(engine.watcher.nodes())]
         assert "ended with exit code 3" in texts[0] and texts[1] == "again" and texts[3] == "there"
-        assert "test__echo" in texts[2] and "other__" not in texts[2]
+        assert "Did you mean test__echo?" in texts[2]
         assert all("test__echo" in offered(engine, request) for request in range(4))
 
 
