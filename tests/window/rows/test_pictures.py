@@ -16,7 +16,7 @@ from errand.window.rows.row import ImageRow
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.picture_viewer import PictureViewer, suggested_name
-from errand.window.widgets.pictures import PictureButton, picture_size
+from errand.window.widgets.pictures import PictureButton, picture_size, read_picture
 from tests.support.row_actions import KeptActions
 from tests.support.rows import node
 from tests.window.rows.conftest import MakeRowView, part
@@ -150,3 +150,42 @@ def test_every_control_of_the_viewer_has_a_name_and_escape_closes(
 )
 def test_the_suggested_file_name_is_safe(name: str, suggested: str) -> None:
     assert suggested_name(ImageBlock(media_type="image/png", data="", name=name)) == suggested
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPG", "WEBP"])
+def test_the_size_of_each_format_is_read_from_its_beginning(tmp_path: Path, form: str) -> None:
+    path, picture = tmp_path / "figure", QImage(301, 203, QImage.Format.Format_ARGB32)
+    picture.fill(QColor("teal"))
+    assert picture.save(str(path), form)  # pyright: ignore[reportArgumentType, reportCallIssue] -- PySide6's stubs want bytes for the format and take no str
+    image = ImageBlock(media_type="image/anything", path=str(path))
+    assert picture_size(image) == QSize(301, 203)
+    assert read_picture(image, QSize(1000, 1000)).size() == QSize(301, 203)
+
+
+def test_a_gif_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "dot.gif"
+    path.write_bytes(base64.b64decode("R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw=="))
+    image = ImageBlock(media_type="image/gif", path=str(path))
+    assert picture_size(image) == read_picture(image, QSize(9, 9)).size() == QSize(1, 1)
+
+
+@pytest.mark.parametrize("form", ["BMP", "PPM", "XBM", "XPM", "ICO", "SVG"])
+def test_no_other_format_is_read_whatever_it_calls_itself(tmp_path: Path, form: str) -> None:
+    path, picture = tmp_path / "figure.png", QImage(4, 4, QImage.Format.Format_RGB32)
+    if form == "SVG":
+        path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"/>')
+    else:
+        picture.fill(QColor("teal"))
+        assert picture.save(str(path), form)  # pyright: ignore[reportArgumentType, reportCallIssue] -- PySide6's stubs want bytes for the format and take no str
+    image = ImageBlock(media_type="image/png", path=str(path))
+    assert not picture_size(image).isValid()
+    assert read_picture(image, QSize(9, 9)).isNull()
+
+
+@pytest.mark.parametrize("head", [b"\x89PNG\r\n\x1a\n", b"RIFF\0\0\0\0WEBP", b"RIFF\0\0\0\0WEBPVP8X", b"GIF89a"])
+def test_a_picture_that_is_cut_in_its_header_has_no_size(tmp_path: Path, head: bytes) -> None:
+    path = tmp_path / "figure.png"
+    path.write_bytes(head)
+    image = ImageBlock(media_type="image/png", path=str(path))
+    assert picture_size(image).isEmpty()
+    assert read_picture(image, QSize(9, 9)).isNull()

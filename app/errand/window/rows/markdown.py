@@ -124,12 +124,14 @@ class _DocumentStyler:
         self._has_decorations = False
 
     def apply(self) -> None:
+        self._cursor.beginEditBlock()  # otherwise each step looks through its whole paragraph
         block = self._document.begin()
         while block.isValid():
             self._style_block(block)
             replace_images(block, self._cursor, self._theme, self._find)
             self._style_fragments(block)
             block = block.next()
+        self._cursor.endEditBlock()
         for frame in self._document.rootFrame().childFrames():
             if isinstance(frame, QTextTable):
                 self._style_table(frame)

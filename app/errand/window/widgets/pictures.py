@@ -1,9 +1,14 @@
-"""Pictures of nodes and files: their size, decoding in a thread, and a button that shows one as a thumbnail."""
+"""Pictures of nodes and files: their size, decoding in a thread, and a button that shows one as a thumbnail.
+
+Only PNG, JPEG, GIF and WebP are read, told by their first bytes: any other plug-in of Qt could run for ever.
+"""
 
 import base64
 import binascii
+import struct
 import threading
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QImageIOHandler, QImageReader, QKeyEvent, QPainter, QPaintEvent, QPixmap, QPixmapCache
@@ -15,10 +20,13 @@ from errand.translation import tr
 from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded, pressed_by_enter
 from errand.window.theme.theme import Theme
 
+PictureFormat: TypeAlias = Literal["png", "jpeg", "gif", "webp"]
+
 # The maximum size of a picture file, in bytes.
 MAX_BYTES = 10 * 1024 * 1024
 # Enough for the dimensions, also behind the metadata of a photo.
 _HEADER_BYTES = 96 * 1024
+_WEBP_HEAD_BYTES = 30
 # Qt refuses to decode more than 256 MB.
 _MOST_PIXELS = 60_000_000
 _POLL_MS = 10
@@ -27,6 +35,17 @@ BACKING = Qt.GlobalColor.white
 
 # Decoding takes a processor for up to 300 ms.
 _decoding = threading.BoundedSemaphore(2)
+
+
+def picture_format(head: bytes) -> PictureFormat | Literal[""]:
+    """Return the format of a picture by its first 16 bytes; empty for any other file."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and head[12:16] == b"IHDR":
+        return "png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "gif"
+    return "webp" if head.startswith(b"RIFF") and head[8:12] == b"WEBP" else ""
 
 
 def picture_bytes(image: ImageBlock) -> bytes:
@@ -47,7 +66,10 @@ def picture_size(image: ImageBlock) -> QSize:
     except (OSError, binascii.Error, ValueError):
         return QSize()
     buffer = _buffer(head)
-    reader = QImageReader(buffer)
+    kind = picture_format(head)
+    if kind != "jpeg":
+        return _written_size(head, kind)
+    reader = _reader(buffer, kind)
     size = reader.size()
     is_turned = reader.transformation().value & QImageIOHandler.Transformation.TransformationRotate90.value
     return size.transposed() if is_turned else size
@@ -55,14 +77,18 @@ def picture_size(image: ImageBlock) -> QSize:
 
 def read_picture(image: ImageBlock, most: QSize) -> QImage:
     """Decode a picture at its display size, so that a huge one is cheap; a null image if it is not valid."""
-    buffer = _buffer(picture_bytes(image))
-    reader = QImageReader(buffer)
+    data = picture_bytes(image)
+    kind = picture_format(data)
+    if not kind:
+        return QImage()
+    buffer = _buffer(data)
+    reader = _reader(buffer, kind)
     reader.setAutoTransform(True)
     size = reader.size()
-    if size.width() * size.height() > _MOST_PIXELS:
+    if not size.isValid() or size.width() * size.height() > _MOST_PIXELS:
         return QImage()
     if size.width() > most.width() or size.height() > most.height():
-        reader.setScaledSize(size.scaled(most, Qt.AspectRatioMode.KeepAspectRatio))
+        reader.setScaledSize(fitted(size, most))
     return reader.read()
 
 
@@ -199,6 +225,44 @@ class PictureButton(QAbstractButton):
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
         if self.hasFocus():
             paint_focus_ring(painter, self.rect(), tokens, tokens.radius_control)
+
+
+def _reader(buffer: QBuffer, kind: PictureFormat) -> QImageReader:
+    """Return a reader of this format that tries no other one."""
+    reader = QImageReader(buffer, QByteArray(kind.encode()))
+    reader.setAutoDetectImageFormat(False)
+    return reader
+
+
+def _written_size(head: bytes, kind: str) -> QSize:
+    """Return the size that the header of a PNG, GIF or WebP file names; not valid for others."""
+    try:
+        match kind:
+            case "png":
+                return QSize(*struct.unpack_from(">ii", head, 16))
+            case "gif":
+                return QSize(*struct.unpack_from("<HH", head, 6))
+            case "webp":
+                return _webp_size(head)
+            case _:
+                return QSize()
+    except struct.error:
+        return QSize()
+
+
+def _webp_size(head: bytes) -> QSize:
+    """Return the size of a WebP file, which has one of three headers (RFC 9649)."""
+    match head[12:16] if len(head) >= _WEBP_HEAD_BYTES else b"":
+        case b"VP8X":
+            return QSize(1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little"))
+        case b"VP8L":
+            bits = int.from_bytes(head[21:25], "little")
+            return QSize(1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF))
+        case b"VP8 ":
+            width, height = struct.unpack_from("<HH", head, 26)
+            return QSize(width & 0x3FFF, height & 0x3FFF)
+        case _:
+            return QSize()
 
 
 def _buffer(data: bytes) -> QBuffer:

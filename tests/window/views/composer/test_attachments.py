@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
+from PySide6.QtCore import QBuffer, QIODevice, QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
 from errand.window.rows.row import FileRow, ImageRow
 from errand.window.stores.catalog import ModelStore
@@ -164,3 +164,59 @@ async def test_a_message_over_the_limit_is_reported_and_kept(person: Desk) -> No
     await until(lambda: bool(why))
     assert len(why) == 1 and "too long" in why[0]
     assert len(person.view.composer.text) >= 1_199_999
+
+
+def endless_svg() -> bytes:
+    """A picture of 2 KB that takes Qt's reader longer than anybody waits: each part uses the one before ten times."""
+    parts = ['<g id="p0"><rect width="1" height="1"/></g>']
+    for number in range(1, 10):
+        uses = f'<use xlink:href="#p{number - 1}"/>' * 10
+        parts.append(f'<g id="p{number}">{uses}</g>')
+    head = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" height="9">'
+    return f'{head}<defs>{"".join(parts)}</defs><use xlink:href="#p9"/></svg>'.encode()
+
+
+@pytest.mark.parametrize("name", ["art.svg", "art.png", "art"])
+async def test_a_picture_of_another_format_is_attached_as_a_file_and_never_decoded(
+    person: Desk, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_bytes(endless_svg())
+    drop(person, files(tmp_path / name))
+    assert chips(person) == [name]
+    (chip,) = person.view.findChildren(AttachmentView)
+    before = chip.findChildren(QLabel)[0].pixmap().cacheKey()
+    picture().save(str(tmp_path / "red.png"))
+    drop(person, files(tmp_path / "red.png"))
+    (_, red) = person.view.findChildren(AttachmentView)
+    await until(lambda: label_colour(red) == QColor("red"))
+    assert chip.findChildren(QLabel)[0].pixmap().cacheKey() == before
+
+
+@pytest.mark.parametrize("kind", ["image/svg+xml", "image/png", "image/bmp"])
+async def test_a_pasted_picture_of_another_format_is_not_decoded(person: Desk, kind: str) -> None:
+    mime = QMimeData()
+    mime.setData(kind, endless_svg())
+    person.view.composer.field.insertFromMimeData(mime)
+    assert chips(person) == []
+
+
+@pytest.mark.parametrize(("form", "ending"), [("PNG", ".png"), ("JPG", ".jpeg"), ("WEBP", ".webp")])
+async def test_a_picture_pasted_from_another_program_is_attached_as_it_is(person: Desk, form: str, ending: str) -> None:
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    picture().save(buffer, form)  # pyright: ignore[reportArgumentType, reportCallIssue] -- PySide6's stubs want bytes for the format and take no str
+    data = bytes(buffer.data().data())
+    mime = QMimeData()
+    mime.setData("image/jpeg" if form == "JPG" else f"image/{form.lower()}", data)
+    person.view.composer.field.insertFromMimeData(mime)
+    (path,) = map(Path, person.view.composer.attachments.paths)
+    assert (path.suffix, path.read_bytes()) == (ending, data)
+    (chip,) = person.view.findChildren(AttachmentView)
+    await until(lambda: label_colour(chip) == QColor("red"))
+
+
+def label_colour(chip: AttachmentView) -> QColor:
+    """The colour in the middle of the picture of a chip."""
+    image = chip.findChildren(QLabel)[0].pixmap().toImage()
+    colour = image.pixelColor(image.rect().center())
+    return QColor("red") if (colour.red() > 240 and colour.green() < 15 and colour.blue() < 15) else colour

@@ -13,6 +13,7 @@ def apply_marks(document: MarkdownDocument, marked: MarkedSource, theme: Theme) 
     """The document has just been parsed from the marked source and is not laid out yet."""
     found = list(markers(document.toRawText()))
     cursor = QTextCursor(document)
+    cursor.beginEditBlock()  # otherwise each step looks through its whole paragraph
     for kind, start, end in _ranges(found):
         cursor.setPosition(start + 1)
         cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
@@ -26,6 +27,7 @@ def apply_marks(document: MarkdownDocument, marked: MarkedSource, theme: Theme) 
             _formulas(document, theme).insert(cursor, marked.formulas[mark.number])
         else:
             cursor.removeSelectedText()
+    cursor.endEditBlock()
 
 
 def _formulas(document: MarkdownDocument, theme: Theme) -> DocumentFormulas:

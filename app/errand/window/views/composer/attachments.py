@@ -5,28 +5,29 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QImageReader, QKeyEvent, QPixmap, QResizeEvent
+from PySide6.QtGui import QImage, QKeyEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QWidget
 
 from errand.client.number_format import file_size
 from errand.protocol.blocks import ImageBlock
-from errand.regular_file import NotRegularFile, open_regular
+from errand.regular_file import NotRegularFile, read_beginning
 from errand.translation import tr
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel, TextLabel
-from errand.window.widgets.pictures import read_picture
+from errand.window.widgets.pictures import PictureLoader, picture_format
 
 _REMOVERS = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
 
 # The engine's limits, checked here before anything is sent.
 _MAX_FILES = 20
+_HEAD_BYTES = 16
 _MAX_PICTURE_BYTES = 10 * 1024 * 1024
 
 
 class AttachmentView(QFrame):
-    """One attached file. Emits `removed` on its button, Del or Backspace."""
+    """One attached file, with its picture once that is decoded. Emits `removed` on its button, Del or Backspace."""
 
     removed = Signal()
 
@@ -37,6 +38,8 @@ class AttachmentView(QFrame):
         self._theme = theme
         tokens = theme.tokens
         self._picture = QLabel()
+        self._loader = PictureLoader(self)
+        self._loader.loaded.connect(self._on_loaded)
         name = ElidedLabel(theme, Path(path).name, size=tokens.size_small, mode=Qt.TextElideMode.ElideMiddle)
         name.setMaximumWidth(tokens.column // 4)
         words = _size_of(path)
@@ -63,18 +66,14 @@ class AttachmentView(QFrame):
     def _on_theme_changed(self) -> None:
         side = self._theme.tokens.icon_large
         ratio = self.devicePixelRatio()
-        thumbnail = _thumbnail(self.path, round(side * ratio))
-        if thumbnail is None:
-            self._picture.setPixmap(self._theme.icon("file", "muted").pixmap(QSize(side, side), ratio))
-        else:
-            thumbnail.setDevicePixelRatio(ratio)
+        self._picture.setPixmap(self._theme.icon("file", "muted").pixmap(QSize(side, side), ratio))
+        self._loader.load(ImageBlock(media_type="", path=self.path), QSize(side, side) * ratio)
+
+    def _on_loaded(self, picture: QImage) -> None:
+        if not picture.isNull():
+            thumbnail = QPixmap.fromImage(picture)
+            thumbnail.setDevicePixelRatio(self.devicePixelRatio())
             self._picture.setPixmap(thumbnail)
-
-
-def _thumbnail(path: str, side: int) -> QPixmap | None:
-    """The picture, decoded at its display size; None if the file is not a picture."""
-    picture = read_picture(ImageBlock(media_type="", path=path), QSize(side, side))
-    return None if picture.isNull() else QPixmap.fromImage(picture)
 
 
 def _size_of(path: str) -> str:
@@ -149,8 +148,8 @@ class AttachmentsView(QScrollArea):
     def _refusal(self, path: str) -> str:
         name = Path(path).name
         try:
-            with open_regular(Path(path)):
-                size = Path(path).stat().st_size
+            head = read_beginning(Path(path), _HEAD_BYTES)
+            size = Path(path).stat().st_size
         except NotRegularFile as error:
             return tr("Couldn't attach {name}: {error}.").format(name=name, error=error.strerror)
         except OSError:
@@ -159,7 +158,7 @@ class AttachmentsView(QScrollArea):
             return tr("Couldn't attach {name}: a message can have up to {most} files.").format(
                 name=name, most=_MAX_FILES
             )
-        if size > _MAX_PICTURE_BYTES and QImageReader(path).canRead():
+        if size > _MAX_PICTURE_BYTES and picture_format(head):
             return tr("Couldn't attach {name}: pictures can be up to 10 MB.").format(name=name)
         return ""
 

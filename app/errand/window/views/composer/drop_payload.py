@@ -13,26 +13,33 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from errand.window.theme.theme import Theme
+from errand.window.widgets.pictures import picture_format
 
 # Qt lays out the whole line on each key press: 40 ms at this length (measured).
 _LONGEST_LINE = 50_000
 _LONGEST_TEXT = 1_100_000  # longer than the engine accepts as one message
+_PICTURE_KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 _OVERLAY_OPACITY = 225  # alpha, of 255
 
 
 @dataclass(frozen=True, slots=True)
 class DropPayload:
-    """`paths` of files and folders, or a `picture`, or a `text` that is too long for the text field."""
+    """`paths` of files and folders, or a picture, or a `text` that is too long for the text field.
+
+    `picture_file` is a picture as another program gave it, not decoded; `picture` one that the desktop has decoded.
+    """
 
     paths: tuple[str, ...] = ()
     picture: QImage | None = None
+    picture_file: bytes = b""
     text: str = ""
 
 
 def can_attach(mime: QMimeData) -> bool:
     """True if the data contains something to attach. Text with a picture of itself counts as text."""
-    return bool(_paths(mime)) or (mime.hasImage() and not mime.hasText()) or _is_long(mime.text())
+    has_picture = mime.hasImage() or any(mime.hasFormat(kind) for kind in _PICTURE_KINDS)
+    return bool(_paths(mime)) or (has_picture and not mime.hasText()) or _is_long(mime.text())
 
 
 def drop_payload(mime: QMimeData) -> DropPayload:
@@ -41,8 +48,21 @@ def drop_payload(mime: QMimeData) -> DropPayload:
         return DropPayload(paths)
     if mime.hasText():
         return DropPayload(text=mime.text())
+    kinds = [kind for kind in mime.formats() if kind.startswith("image/")]
+    if kinds:
+        return DropPayload(picture_file=_picture_file(mime, kinds))
     picture: object = mime.imageData()
     return DropPayload(picture=picture if isinstance(picture, QImage) else None)
+
+
+def _picture_file(mime: QMimeData, kinds: list[str]) -> bytes:
+    """Return the first picture of a format that is read, as it was given. Qt would decode any, here and now."""
+    for kind in sorted(kinds, key=lambda kind: kind != "image/png"):
+        if kind in _PICTURE_KINDS:
+            data = bytes(mime.data(kind).data())
+            if picture_format(data):
+                return data
+    return b""
 
 
 def _is_long(text: str) -> bool:
@@ -66,6 +86,10 @@ class PastedFiles:
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         image.save(buffer, "PNG")  # pyright: ignore[reportArgumentType, reportCallIssue] -- PySide6's stubs want bytes for the format and take no str
         return self._write(bytes(buffer.data().data()), "png")
+
+    def save_picture_file(self, data: bytes) -> str:
+        """Store a picture as it is; returns its path. Raises OSError."""
+        return self._write(data, picture_format(data))
 
     def save_text(self, text: str) -> str:
         """Store a text; returns its path. Raises OSError."""

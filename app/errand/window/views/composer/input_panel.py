@@ -166,6 +166,8 @@ class InputPanelView(QWidget):
         try:
             if payload.picture is not None:
                 self.composer.attachments.add([self._pasted.save_image(payload.picture)])
+            elif payload.picture_file:
+                self.composer.attachments.add([self._pasted.save_picture_file(payload.picture_file)])
             elif payload.text:
                 self.composer.attachments.add([self._pasted.save_text(payload.text)])
         except OSError as error:
