@@ -32,7 +32,8 @@ class McpServer(Wire, frozen=True, kw_only=True):
     are what it says of itself. `has_login`: tokens of a sign-in are stored. `wants_login`: it refused
     for want of one, or of one with more rights. `login_address` is what to open while one
     waits for a person, `login_problem` why the last one failed. `client_id` and `callback_port` are those of a program
-    that the person registered at its authorization server.
+    that the person registered at its authorization server. `client_issuer` is the one that the secret was entered for;
+    `new_issuer` is another one that asks for it in a sign-in: `mcp/login` with it allows that.
     """
 
     id: str
@@ -63,6 +64,8 @@ class McpServer(Wire, frozen=True, kw_only=True):
     login_problem: str = ""
     client_id: str = ""
     callback_port: int = 0
+    client_issuer: str = ""
+    new_issuer: str = ""
 
 
 class McpListParams(Wire, frozen=True, kw_only=True):
@@ -144,6 +147,14 @@ class McpKeyParams(Wire, frozen=True, kw_only=True):
 
 class McpKeyResult(Wire, frozen=True, kw_only=True):
     notice: str
+
+
+class McpLoginParams(Wire, frozen=True, kw_only=True):
+    """`issuer` is the authorization server that the person allows to get the client secret that they entered."""
+
+    name: str
+    workspace: str | None = None
+    issuer: str = ""
 
 
 class McpLoginResult(Wire, frozen=True, kw_only=True):
@@ -284,7 +295,7 @@ MCP_TRUST = Method("mcp/trust", McpTrustParams, McpServerResult, True, "Decide a
 MCP_RESTART = Method("mcp/restart", McpServerParams, McpServerResult, True, "Restart a server, whatever failed before.")
 
 # No result of these is stored: an address holds what only the person at the browser should see.
-MCP_LOGIN = Method("mcp/login", McpServerParams, McpLoginResult, False, "Begin a sign-in at a server on the web.")
+MCP_LOGIN = Method("mcp/login", McpLoginParams, McpLoginResult, False, "Begin a sign-in at a server on the web.")
 
 MCP_FINISH_LOGIN = Method("mcp/finish_login", McpFinishLoginParams, EmptyResult, False, "Finish it from elsewhere.")
 

@@ -11,7 +11,7 @@ import pytest
 from errand.protocol.servers import MCP_LIST, McpListParams, McpServer
 from tests.support.command_line import Errand, Finished, connected, rest
 from tests.support.limits import WAIT_LIMIT_S
-from tests.support.oauth_server import OAuthServer, back_address, oauth_server, visit
+from tests.support.oauth_server import RESOURCE, OAuthServer, answering, back_address, oauth_server, visit
 from tests.support.processes import PYTHON, is_alive, until
 
 
@@ -126,3 +126,23 @@ async def test_an_engine_that_is_killed_meanwhile_leaves_nothing_open_and_the_ne
     process, address = await begun(own_errand)
     assert (await visit(address))[0] == 200
     assert (await rest(process)).code == 0
+
+
+async def test_a_client_secret_goes_elsewhere_only_after_it_was_allowed(own_errand: Errand, oauth: OAuthServer) -> None:
+    async with oauth_server() as other:
+        words = ("--client-id", "mine", "--client-secret", "MY_SECRET")
+        done = await own_errand.run(
+            *("mcp", "add", "guarded", "--url", oauth.mcp, *words), variables={"MY_SECRET": "secret-of-mine-1"}
+        )
+        assert f"client secret for {oauth.url}" in done.out, done.err
+        oauth.replaced[RESOURCE] = answering({"resource": oauth.mcp, "authorization_servers": [other.url]})
+        refused = await own_errand.run("mcp", "login", "guarded")
+        assert refused.code != 0 and other.url in refused.err and f"--issuer {other.url}" in refused.err
+        process = await own_errand.start("mcp", "login", "guarded", "--issuer", other.url)
+        assert process.stdout is not None
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            while not (line := (await process.stdout.readline()).decode()).startswith("  http"):
+                assert line
+        assert line.strip().startswith(f"{other.url}/authorize?")
+        process.send_signal(signal.SIGINT)
+        await rest(process)

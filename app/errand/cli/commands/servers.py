@@ -99,6 +99,9 @@ class McpOptions(CommandOptions, frozen=True, kw_only=True):
     answer: Annotated[
         str, Option("--answer", "with login: the address at which a browser on another machine ended", "URL")
     ] = ""
+    issuer: Annotated[
+        str, Option("--issuer", "with login: the authorization server that may get your client secret", "URL")
+    ] = ""
     sandbox: Annotated[bool, Flag("--sandbox", "with add: run it in the sandbox, in your home folder")] = False
     timeout: Annotated[float, Option("--timeout", "with add: time limit of a call in seconds", "S")] = 60.0
     replace: Annotated[bool, Flag("--replace", "with add: replace the server of this name")] = False
@@ -143,7 +146,10 @@ class _Servers:
                 self._shown(server)
                 return 0 if server.state == "ready" else EXIT_ERROR
             case ["login", name]:
-                login = ServerLogin(self._connection, self._terminal, self._named(name), as_json=self._options.json)
+                login = ServerLogin(
+                    *(self._connection, self._terminal, self._named(name), self._options.issuer),
+                    as_json=self._options.json,
+                )
                 return await (login.answer(self._options.answer) if self._options.answer else login.run())
             case ["logout", name]:
                 self._shown((await self._connection.call(MCP_LOGOUT, self._named(name))).server)
@@ -282,6 +288,9 @@ def server_lines(server: McpServer, style: Style) -> list[str]:
     lines = [f"{style.bold(escape_hidden_line(server.name))}  {style.join(color(state), style.dim(plain(place)))}"]
     if what:
         lines.append(f"  {style.dim(what)}")
+    if "://" in server.client_issuer:
+        issuer = tr("client secret for {issuer}").format(issuer=escape_hidden_line(server.client_issuer))
+        lines.append(f"  {style.dim(issuer)}")
     for problem in filter(None, (server.problem, server.login_problem)):
         lines.append(f"  {style.amber(plain(problem))}")
     if server.trust == "unknown" and (server.command or server.url):

@@ -14,6 +14,7 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
+from errand.client.safe_text import escape_hidden_line
 from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
 from errand.protocol.events import EventRecord, McpUpdate
 from errand.protocol.servers import (
@@ -23,10 +24,13 @@ from errand.protocol.servers import (
     MCP_LOGIN,
     McpFinishLoginParams,
     McpListParams,
+    McpLoginParams,
+    McpLoginResult,
     McpServer,
     McpServerParams,
 )
 from errand.translation import tr
+from errand.visible_text import argument_text
 
 _CANCEL_S = 3.0
 
@@ -34,10 +38,13 @@ _CANCEL_S = 3.0
 class ServerLogin:
     """One sign-in. The engine owns it; `run` follows it to its end and cancels it if the person leaves."""
 
-    def __init__(self, connection: Connection, terminal: Terminal, named: McpServerParams, *, as_json: bool) -> None:
+    def __init__(
+        self, connection: Connection, terminal: Terminal, named: McpServerParams, issuer: str, *, as_json: bool
+    ) -> None:
         self._connection = connection
         self._terminal = terminal
         self._named = named
+        self._issuer = issuer
         self._as_json = as_json
         self._changed = asyncio.Event()
 
@@ -45,7 +52,7 @@ class ServerLogin:
         unsubscribe = self._connection.subscribe(self._on_message)
         await self._connection.subscribe_scope()
         try:
-            login = await self._connection.call(MCP_LOGIN, self._named)
+            login = await self._begin()
             self._show_address(login.server.name, login.address)
             server = await self._ended(login.server.id)
         except asyncio.CancelledError:
@@ -67,6 +74,31 @@ class ServerLogin:
                 )
             )
         return 0 if server.has_login and not server.login_problem else EXIT_ERROR
+
+    async def _begin(self) -> McpLoginResult:
+        """Begin it; ask the person before a client secret goes to another authorization server than it was for."""
+        params = McpLoginParams(name=self._named.name, workspace=self._named.workspace, issuer=self._issuer)
+        try:
+            return await self._connection.call(MCP_LOGIN, params)
+        except CallError as error:
+            issuer = await self._new_issuer()
+            if not issuer or not self._is_allowed(issuer, str(error)):
+                raise
+        return await self._connection.call(MCP_LOGIN, msgspec.structs.replace(params, issuer=issuer))
+
+    async def _new_issuer(self) -> str:
+        servers = (await self._connection.call(MCP_LIST, McpListParams(workspace=self._named.workspace))).servers
+        server = next((one for one in servers if self._named.name in (one.name, one.id)), None)
+        return server.new_issuer if server is not None else ""
+
+    def _is_allowed(self, issuer: str, problem: str) -> bool:
+        self._terminal.note(f"errand: {escape_hidden_line(problem)}")
+        if not sys.stdin.isatty():
+            self._terminal.note(tr("To allow it, add --issuer {issuer}").format(issuer=argument_text(issuer)))
+            return False
+        sys.stderr.write(tr("Send the client secret to {issuer}? [y/N] ").format(issuer=escape_hidden_line(issuer)))
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     async def answer(self, address: str) -> int:
         """Give the engine the address at which a browser on another machine ended."""

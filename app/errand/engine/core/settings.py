@@ -64,6 +64,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Values of `env`, `headers` and `client_secret` refer to stored keys and variables as `${NAME}`. `client_id` is that
     of a program that the person registered at the server's authorization server, with `callback_port`.
+    `client_issuer` is the authorization server that the secret was entered for, `unknown` if that was not found out.
     """
 
     name: str
@@ -77,6 +78,7 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     client_id: str = ""
     client_secret: str = ""
     callback_port: int = 0
+    client_issuer: str = ""
 
 
 class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

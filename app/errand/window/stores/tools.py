@@ -20,6 +20,7 @@ from errand.protocol.servers import (
     TOOL_LIST,
     TOOL_SWITCH,
     McpListParams,
+    McpLoginParams,
     McpPromptListParams,
     McpPromptListResult,
     McpPromptParams,
@@ -92,11 +93,12 @@ class ToolStore(QObject):
     def restart(self, server: McpServer) -> None:
         self._session.send(MCP_RESTART, self._params(server), self.failed.emit)
 
-    def login(self, server: McpServer) -> None:
-        """Begin a sign-in, or join the one that waits."""
+    def login(self, server: McpServer, issuer: str = "") -> None:
+        """Begin a sign-in, or join the one that waits. The client secret may go to `issuer`."""
+        params = McpLoginParams(name=server.name, workspace=server.workspace or self.workspace, issuer=issuer)
 
         async def work() -> None:
-            self.login_begun.emit((await self._session.call(MCP_LOGIN, self._params(server))).address)
+            self.login_begun.emit((await self._session.call(MCP_LOGIN, params)).address)
 
         self._session.spawn(work(), self.failed.emit)
 

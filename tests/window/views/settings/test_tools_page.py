@@ -7,17 +7,20 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QPlainTextEdit
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from errand.client.connection import Connection
 from errand.engine.tools.registry import uses_tool
 from errand.protocol.agents import AGENT_CREATE, AgentCreateParams
+from errand.protocol.servers import McpServer
 from errand.window.stores.stores import make_stores
 from errand.window.theme.theme import Theme
+from errand.window.views.settings.mcp_servers import McpServerRowView
 from errand.window.views.settings.tools_page import ToolsPageView
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.limits import WAIT_LIMIT_S
@@ -246,3 +249,22 @@ async def test_a_client_that_the_person_registered_is_entered_with_its_port(
     await until(lambda: "Starts when a task needs it" in texts(page))
     (stored,) = engine.services.settings.values.mcp_servers
     assert (stored.client_id, stored.callback_port) == ("my-client", 8765)
+
+
+def test_a_client_secret_is_sent_to_another_authorization_server_after_a_question(theme: Theme, qtbot: QtBot) -> None:
+    address = "https://a.example/mcp"
+    server = McpServer(id="web", name="web", started="", fingerprint="", state="needs_login", url=address)
+    row, allowed, begun = McpServerRowView(theme, server), list[str](), list[bool]()
+    qtbot.addWidget(row)
+    row.show()
+    row.issuer_allowed.connect(allowed.append)
+    row.login_requested.connect(lambda: begun.append(True))
+    named = {button.accessibleName(): button for button in row.findChildren(QPushButton)}
+    named["Sign in: web"].click()
+    row.show_server(msgspec.structs.replace(server, new_issuer="https://b.example"))
+    named["Sign in: web"].click()
+    confirm = named["Send the client secret of web"]
+    assert (begun, allowed, confirm.isVisible()) == ([True], [], True)
+    assert any("https://b.example" in label.text() for label in row.findChildren(QLabel))
+    confirm.click()
+    assert allowed == ["https://b.example"] and not confirm.isVisible()

@@ -38,6 +38,7 @@ from errand.protocol.servers import (
     McpKeyResult,
     McpListParams,
     McpListResult,
+    McpLoginParams,
     McpLoginResult,
     McpLogResult,
     McpPromptListParams,
@@ -85,8 +86,8 @@ async def restart(services: Services, session: ClientSession, params: McpServerP
     return McpServerResult(server=await services.mcp.restart(params.name, params.workspace))
 
 
-async def login(services: Services, session: ClientSession, params: McpServerParams) -> McpLoginResult:
-    return await services.mcp.login(params.name, params.workspace)
+async def login(services: Services, session: ClientSession, params: McpLoginParams) -> McpLoginResult:
+    return await services.mcp.login(params.name, params.workspace, params.issuer)
 
 
 async def finish_login(services: Services, session: ClientSession, params: McpFinishLoginParams) -> EmptyResult:

@@ -11,7 +11,7 @@ from errand.engine.core.errors import Conflict, EngineError, InvalidParams, NotF
 from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import McpServer as StoredServer
 from errand.engine.core.settings import Settings
-from errand.engine.tools.mcp.configuration import check_server, of_settings, started_text
+from errand.engine.tools.mcp.configuration import check_server, of_settings, started_text, variables_in
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.pool import McpPool, key_name
 from errand.engine.tools.mcp.server import McpServer, has_own_login
@@ -75,6 +75,9 @@ class ServerAdministration:
                 raise InvalidParams(f"There are {_MOST} MCP servers already. Remove one first.")
             for variable, value in params.keys.items():
                 await self._keys.set(f"mcp.{server.name}.{variable}", value)
+            if server.client_secret:
+                issuer = await self._pool.logins.find_issuer(of_settings(server))
+                server = msgspec.structs.replace(server, client_issuer=issuer)
             replaced = [one for one in self._stored if one not in others]
             self._settings.set_mcp_servers((*others, server))
         for old in replaced:
@@ -129,10 +132,16 @@ class ServerAdministration:
             await server.restart()
         return await self.info(server)
 
-    async def login(self, name: str, workspace: str | None) -> protocol.McpLoginResult:
-        """Begin a sign-in, or join the one that waits; how it ends is in `info`."""
+    async def login(self, name: str, workspace: str | None, issuer: str = "") -> protocol.McpLoginResult:
+        """Begin a sign-in, or join the one that waits; how it ends is in `info`.
+
+        `issuer` is an authorization server that may get the client secret that the person entered.
+        """
         server = await self._usable(name, workspace)
         spec = server.spec
+        if issuer and spec.client_secret:
+            server = await self._pin_issuer(spec.name, issuer)
+            spec = server.spec
         if not spec.url:
             raise Conflict(f"{spec.name} is a program of this machine: it gets keys in its variables, and no sign-in.")
         if has_own_login(dict(spec.headers)):
@@ -197,7 +206,24 @@ class ServerAdministration:
         if params.variable not in server.spec.variables:
             named = ", ".join(server.spec.variables) or "none"
             raise InvalidParams(f"{server.spec.name} refers to no variable {params.variable[:80]!r}. It has: {named}.")
-        return await self._keys.set(key_name(server.spec, params.variable), params.value)
+        spec = server.spec
+        notice = await self._keys.set(key_name(spec, params.variable), params.value)
+        if params.value and params.variable in variables_in(spec.client_secret):
+            await self._pin_issuer(spec.name, await self._pool.logins.find_issuer(spec))
+        return notice
+
+    async def _pin_issuer(self, name: str, issuer: str) -> McpServer:
+        """Store for which authorization server the client secret of a server is."""
+        async with self._lock:
+            changed = tuple(
+                msgspec.structs.replace(one, client_issuer=issuer) if one.name == name else one for one in self._stored
+            )
+            for server in changed:
+                check_server(server)
+            self._settings.set_mcp_servers(changed)
+        found = await self._pool.find(name)
+        self._pool.changed(found)
+        return found
 
     async def accept_tool(self, params: protocol.McpAcceptParams) -> AcceptedTool:
         server = await self.find(params.name, params.workspace)
@@ -241,6 +267,8 @@ class ServerAdministration:
             login_problem=logins.problem(spec),
             client_id=spec.client_id,
             callback_port=spec.callback_port,
+            client_issuer=spec.client_issuer,
+            new_issuer=logins.new_issuer(spec),
         )
 
     def _tools(self, server: McpServer) -> tuple[protocol.McpTool, ...]:

@@ -54,6 +54,7 @@ class ServerSpec:
     client_id: str = ""
     client_secret: str = ""
     callback_port: int = 0
+    client_issuer: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -123,6 +124,8 @@ def _check_client(server: McpServer) -> None:
     client, secret = server.client_id, server.client_secret
     if not server.url and (client or secret or server.callback_port):
         raise InvalidParams("client_id: only a server that is opened by its url can need a sign-in.")
+    if len(server.client_issuer) > _LONGEST_WORD or not server.client_issuer.isprintable():
+        raise InvalidParams("client_issuer: the address of an authorization server.")
     if len(client) > _LONGEST_WORD or not client.isascii() or not client.isprintable() or " " in client:
         raise InvalidParams("client_id: it has blanks or characters that no client id has; copy it again.")
     if secret and not (client and _VARIABLE.fullmatch(secret)):
@@ -150,6 +153,7 @@ def of_settings(server: McpServer) -> ServerSpec:
         client_id=server.client_id,
         client_secret=server.client_secret,
         callback_port=server.callback_port,
+        client_issuer=server.client_issuer,
     )
 
 

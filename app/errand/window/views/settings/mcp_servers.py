@@ -76,6 +76,7 @@ class McpServerRowView(QWidget):
     switched = Signal(bool)
     trusted = Signal(bool)
     login_requested = Signal()
+    issuer_allowed = Signal(str)
     login_cancelled = Signal()
     logout_requested = Signal()
 
@@ -83,6 +84,7 @@ class McpServerRowView(QWidget):
         super().__init__()
         self._theme = theme
         self._fingerprint = server.fingerprint
+        self._new_issuer = server.new_issuer
         self._name = escape_hidden_line(server.name)
         self._switch = check_box(tr("On"))
         self._switch.setAccessibleName(tr("Use {name}").format(name=self._name))
@@ -108,6 +110,13 @@ class McpServerRowView(QWidget):
         self._removal, keep = self._question(tr("Remove"), "danger", confirm, tr("Keep"))
         confirm = tr("Confirm trust in {name}").format(name=self._name)
         self._trusting, decline = self._question(tr("Trust"), "primary", confirm, tr("Not now"))
+        confirm, decline = push_button(tr("Send the client secret"), "primary"), push_button(tr("Don't send it"))
+        confirm.setAccessibleName(tr("Send the client secret of {name}").format(name=self._name))
+        self._sending = ConfirmationView(theme, confirm, decline)
+        confirm.clicked.connect(lambda: self.issuer_allowed.emit(self._new_issuer))
+        for button in (confirm, decline):
+            button.clicked.connect(self._sending.hide)
+        self._login.clicked.connect(lambda: self._on_login(decline))
         self._name_buttons()
         self._lay_out()
         self._switch.clicked.connect(self.switched)
@@ -117,7 +126,6 @@ class McpServerRowView(QWidget):
         self._remove.clicked.connect(lambda: self._removal.ask(question, keep))
         self._trust.clicked.connect(lambda: self._trusting.ask(_TRUST, decline))
         self._distrust.clicked.connect(partial(self.trusted.emit, False))
-        self._login.clicked.connect(self.login_requested)
         self._cancel.clicked.connect(self.login_cancelled)
         self._logout.clicked.connect(self.logout_requested)
         self.show_server(server)
@@ -134,6 +142,9 @@ class McpServerRowView(QWidget):
         if server.fingerprint != self._fingerprint:
             self._fingerprint = server.fingerprint
             self._trusting.hide()  # the question was about something else
+        if server.new_issuer != self._new_issuer:
+            self._new_issuer = server.new_issuer
+            self._sending.hide()
         self._state.setText(escape_hidden(text).strip())
         self._state.set_tone(tone)
         self._switch.setChecked(server.enabled)
@@ -161,6 +172,13 @@ class McpServerRowView(QWidget):
         self._logout.setVisible(server.has_login and not is_waiting)
         self._address.set_text(server.login_address)
         self._address.setVisible(is_waiting)
+
+    def _on_login(self, decline: QPushButton) -> None:
+        if not self._new_issuer:
+            self.login_requested.emit()
+            return
+        question = tr("Send your client secret to {issuer}?").format(issuer=escape_hidden_line(self._new_issuer))
+        self._sending.ask(question, decline)
 
     def show_log(self, text: str) -> None:
         self._log.set_text(escape_hidden(text) or _NO_LOG)
@@ -203,7 +221,8 @@ class McpServerRowView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.space_tight)
         column.addLayout(head)
-        for part in (self._state, self._origin, self._started, self._address, self._trusting, self._removal, self._log):
+        questions = (self._sending, self._trusting, self._removal)
+        for part in (self._state, self._origin, self._started, self._address, *questions, self._log):
             column.addWidget(part)
 
 

@@ -175,6 +175,7 @@ class ToolsPageView(SettingsPageView):
             row.switched.connect(partial(self._on_server_switched, server.name))
             row.trusted.connect(partial(self._on_trusted, _key(server)))
             row.login_requested.connect(partial(self._tools.login, server))
+            row.issuer_allowed.connect(partial(self._tools.login, server))
             row.login_cancelled.connect(partial(self._tools.cancel_login, server))
             row.logout_requested.connect(partial(self._tools.logout, server))
             self._server_list.addWidget(row)

@@ -15,6 +15,7 @@ from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import McpServer as StoredServer
 from errand.engine.core.settings import Settings
 from errand.engine.tools.base import ToolError
+from errand.engine.tools.mcp.administration import ServerAdministration
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.known import KnownServers
 from errand.engine.tools.mcp.login.discovery import Challenge
@@ -22,6 +23,8 @@ from errand.engine.tools.mcp.login.flow import LoginFlow, LoginRequest
 from errand.engine.tools.mcp.login.named_addresses import NamedAddresses
 from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.mcp.server import McpServer
+from errand.protocol.base import JsonObject
+from errand.protocol.servers import McpKeyParams, McpSaveParams
 from tests.support.mcp_servers import echo, judge_here, no_sandbox, no_vault, tool_of_server
 from tests.support.oauth_server import METADATA, RESOURCE, OAuthServer, answering, back_address, oauth_server, visit
 from tests.support.processes import until
@@ -339,6 +342,56 @@ async def test_a_client_that_the_person_registered_is_used_with_its_port(tmp_pat
     await until(lambda: server.state == "ready")
     assert oauth.granted[0]["client_secret"] == "secret-of-mine-1"
     await own.close()
+
+
+def own_client(tmp_path: Path, server: StoredServer) -> tuple[McpPool, ServerAdministration]:
+    """A server with a client that the person registered; its secret is entered by the test."""
+    settings, keys = Settings(tmp_path / "settings.json"), KeyStore(tmp_path / "keys", {}, no_vault)
+    settings.set_mcp_servers((server,))
+    pool = McpPool(settings, keys, KnownServers(tmp_path / "mcp.json"), no_sandbox, judge_here)
+    return pool, ServerAdministration(settings, keys, pool)
+
+
+async def test_a_client_secret_goes_to_no_other_authorization_server_than_it_was_entered_for(
+    tmp_path: Path, oauth: OAuthServer
+) -> None:
+    async with oauth_server() as other:
+        pool, servers = own_client(tmp_path, StoredServer(name="unused", command=("true",)))
+        params = McpSaveParams(
+            name="web", url=oauth.mcp, client_id="mine", client_secret="${S}", keys={"S": "secret-of-mine-1"}
+        )
+        assert (await servers.save(params)).client_issuer == oauth.url
+        elsewhere: JsonObject = {"resource": oauth.mcp, "authorization_servers": [other.url]}
+        oauth.replaced[RESOURCE] = answering(elsewhere)
+        other.secret_method = "client_secret_post"
+        with pytest.raises(McpError, match="Nothing was sent"):
+            await servers.login("web", None)
+        assert not other.authorized and not other.granted
+        (info,) = [one for one in await servers.list(None) if one.name == "web"]
+        assert info.new_issuer == other.url and not info.login_address
+
+        address = (await servers.login("web", None, other.url)).address
+        (info,) = [one for one in await servers.list(None) if one.name == "web"]
+        assert address.startswith(other.url) and (info.client_issuer, info.new_issuer) == (other.url, "")
+        await servers.set_key(McpKeyParams(name="web", variable="S", value="another-secret-1"))
+        del oauth.replaced[RESOURCE]
+        await pool.logins.cancel((await pool.find("web")).spec)
+        with pytest.raises(McpError, match="Nothing was sent"):
+            await servers.login("web", None)
+        await pool.close()
+
+
+async def test_where_it_was_not_found_out_for_whom_a_secret_is_the_person_is_asked(
+    tmp_path: Path, oauth: OAuthServer
+) -> None:
+    oauth.metadata = {"code_challenge_methods_supported": []}
+    pool, servers = own_client(tmp_path, StoredServer(name="unused", command=("true",)))
+    params = McpSaveParams(name="web", url=oauth.mcp, client_id="mine", client_secret="${S}", keys={"S": "secret-1"})
+    assert (await servers.save(params)).client_issuer == "unknown"
+    oauth.metadata = {}
+    with pytest.raises(McpError, match="Nothing was sent"):
+        await servers.login("web", None)
+    await pool.close()
 
 
 async def test_the_answer_of_a_browser_elsewhere_is_brought_by_hand(pool: McpPool, oauth: OAuthServer) -> None:

@@ -15,7 +15,7 @@ from errand.engine.core.errors import ConfigurationError
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.login.callback import Callback, code_of
 from errand.engine.tools.mcp.login.discovery import Authorization, Challenge, checked_scope, discover
-from errand.engine.tools.mcp.login.named_addresses import NamedAddresses
+from errand.engine.tools.mcp.login.named_addresses import NamedAddresses, shown
 from errand.engine.tools.mcp.login.tokens import Client, Credentials, exchange, register, usable_method
 
 # To find out where, and until the person is back.
@@ -27,7 +27,8 @@ _WAIT_S = 300.0
 class LoginRequest:
     """What a sign-in begins with. `held` are credentials of an earlier one, whose registration may be used again.
 
-    `client` was entered by the person, with the port that it was registered for (0: any).
+    `client` was entered by the person, with the port that it was registered for (0: any). Its secret was entered for
+    the authorization server `issuer`; an empty one is not known, and the first is taken.
     """
 
     server: str
@@ -35,6 +36,19 @@ class LoginRequest:
     held: Credentials | None = None
     client: Client | None = None
     port: int = 0
+    issuer: str = ""
+
+
+class OtherIssuer(McpError):
+    """An authorization server asks for a client secret that was entered for another one."""
+
+    def __init__(self, issuer: str, entered_for: str) -> None:
+        before = f"You entered it for {shown(entered_for)}. " if is_address(entered_for) else ""
+        super().__init__(
+            f"To sign in, your client secret would go to the authorization server {shown(issuer)}. {before}"
+            "Nothing was sent. Allow it only if you know that server."
+        )
+        self.issuer = issuer
 
 
 class LoginFlow:
@@ -89,8 +103,10 @@ class LoginFlow:
         """The client that was entered, the registered one if its port is free, or a new registration."""
         request = self._request
         if request.client is not None:
-            await callback.open(request.port)
             has_secret = bool(request.client.secret)
+            if has_secret and request.issuer and not is_same_issuer(request.issuer, at.issuer):
+                raise OtherIssuer(at.issuer, request.issuer)
+            await callback.open(request.port)
             method = usable_method(at.auth_methods, has_secret=True) if has_secret else "none"
             return Client(client_id=request.client.client_id, secret=request.client.secret, method=method)
         if (known := self._registered(at)) is not None:
@@ -128,6 +144,15 @@ class LoginFlow:
             raise McpError(f"Nobody signed in within {self._wait_s / 60:.2g} minutes. Try it again.") from error
         code = code_of(answer, at.issuer, names_issuer=at.names_issuer)
         return await exchange(self._addresses, self._request.server, at, client, code, verifier, callback.redirect_uri)
+
+
+def is_same_issuer(one: str, other: str) -> bool:
+    return one.rstrip("/") == other.rstrip("/")
+
+
+def is_address(issuer: str) -> bool:
+    """Return False for the mark that it was not found out for whom a secret was entered."""
+    return "://" in issuer
 
 
 def _authorization_address(at: Authorization, client: Client, redirect_uri: str, state: str, verifier: str) -> str:

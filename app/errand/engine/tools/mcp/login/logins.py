@@ -20,7 +20,8 @@ from errand.engine.core.errors import ConfigurationError, EngineError
 from errand.engine.core.secrets import KeyStore
 from errand.engine.tools.mcp.configuration import ServerSpec
 from errand.engine.tools.mcp.json_rpc import McpError
-from errand.engine.tools.mcp.login.flow import LoginFlow, LoginRequest
+from errand.engine.tools.mcp.login.discovery import Challenge, discover
+from errand.engine.tools.mcp.login.flow import LoginFlow, LoginRequest, OtherIssuer
 from errand.engine.tools.mcp.login.named_addresses import JudgeNamed, NamedAddresses
 from errand.engine.tools.mcp.login.tokens import Client, Credentials, LoginOver, renew, revoke
 
@@ -29,6 +30,8 @@ _logger = logging.getLogger(__name__)
 # Tokens are renewed this long before they end.
 _EARLY_S = 30.0
 _REVOKE_S = 5.0
+_FIND_ISSUER_S = 5.0
+UNKNOWN_ISSUER = "unknown"
 _CLOSE_S = 2.0
 # Tokens that were replaced may hold for a while: this many sets of them stay known to the redactor.
 _GENERATIONS = 3
@@ -54,6 +57,7 @@ class Logins:
         self._running: dict[str, _Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._problems: dict[str, str] = {}
+        self._new_issuers: dict[str, str] = {}
         # Never cancelled: the server counts the old refresh token as used.
         self._renewals: dict[str, asyncio.Task[Credentials | None]] = {}
         self._hidden: dict[str, deque[frozenset[str]]] = {}
@@ -84,6 +88,14 @@ class Logins:
     def _named(self, spec: ServerSpec) -> NamedAddresses:
         return NamedAddresses(spec.url, self._judge, ca_file=self._ca_file())
 
+    async def find_issuer(self, spec: ServerSpec) -> str:
+        """Return the authorization server that a server names now, or the mark that it was not found out."""
+        try:
+            async with asyncio.timeout(_FIND_ISSUER_S):
+                return (await discover(self._named(spec), spec.url, Challenge())).issuer
+        except (EngineError, TimeoutError):
+            return UNKNOWN_ISSUER
+
     async def has(self, spec: ServerSpec) -> bool:
         """True if tokens are stored for the server. Opens no keyring."""
         if not spec.url:
@@ -102,6 +114,10 @@ class Logins:
         """Why the last sign-in failed; empty if it did not."""
         return self._problems.get(_name(spec), "")
 
+    def new_issuer(self, spec: ServerSpec) -> str:
+        """Return the authorization server that asked for a client secret of another one; empty if none did."""
+        return self._new_issuers.get(_name(spec), "")
+
     async def begin(self, spec: ServerSpec, request: LoginRequest, done: Callable[[], Awaitable[None]]) -> str:
         """Begin a sign-in, or join the one that waits. Returns the address to open; raises why there is none.
 
@@ -111,8 +127,10 @@ class Logins:
         running = self._running.get(name)
         if running is None:
             self._problems.pop(name, None)
+            self._new_issuers.pop(name, None)
             held = await self._credentials(spec)
-            flow = LoginFlow(replace(request, held=held), self._named(spec))
+            issuer = spec.client_issuer or _issuer_of(held, spec)
+            flow = LoginFlow(replace(request, held=held, issuer=issuer), self._named(spec))
             started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             running = self._running.get(name)
             if running is None:
@@ -145,6 +163,7 @@ class Logins:
         await self.cancel(spec)
         name = _name(spec)
         self._problems.pop(name, None)
+        self._new_issuers.pop(name, None)
         if not await self._keys.has(name) and not self._held.get(name):
             return False
         held: Credentials | None = None
@@ -181,6 +200,8 @@ class Logins:
             flow.finish()
         except EngineError as error:
             problem = str(error)
+            if isinstance(error, OtherIssuer):
+                self._new_issuers[name] = error.issuer
             # The browser may have shown that the server does not know the client any more.
             if (held := self._held.get(name)) is not None:
                 self._held[name] = msgspec.structs.replace(held, client=_unregistered(held.client))
@@ -269,6 +290,11 @@ class Logins:
 def _name(spec: ServerSpec) -> str:
     """Under which the tokens of a server are stored among the keys."""
     return f"mcp-login.{spec.id}.{hashlib.blake2b(spec.url.encode(), digest_size=8).hexdigest()}"
+
+
+def _issuer_of(held: Credentials | None, spec: ServerSpec) -> str:
+    """Return the authorization server of an earlier sign-in as the program that the person entered."""
+    return held.issuer if held is not None and held.client.client_id == spec.client_id else ""
 
 
 def _unregistered(client: Client) -> Client:
