@@ -1,4 +1,4 @@
-"""Reads and replaces regular files at untrusted paths; writes are atomic."""
+"""Reads and replaces regular files at untrusted paths; writes are atomic, unless that would break what a file is."""
 
 import errno
 import os
@@ -22,6 +22,8 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFLNK: "a link",
 }
+# What the kernel removes from a file whose content changes.
+_ATTRIBUTES_OF_CONTENT = frozenset(("security.capability", "security.ima", "security.evm"))
 _SYSTEM_FOLDERS = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr", "/System")
 
 
@@ -237,3 +239,90 @@ def _keep_rights(descriptor: int, old: os.stat_result) -> None:
         except PermissionError:
             return  # another user's file: permissions meant for its owner must not apply to us
     os.chmod(descriptor, stat.S_IMODE(old.st_mode))
+
+
+class _CannotKeep(Exception):
+    """A new file cannot have the owner or an attribute of the one that it would replace."""
+
+
+def replace_file(path: Path, data: bytes, *, folder: int | None = None, mode: int | None = None) -> None:
+    """Replace or create a file of a person; keeps hard links, permissions, owner and extended attributes.
+
+    Raises OSError. Atomic as `write_atomically`, with the same parameters, unless a new file would lose a hard link,
+    the owner or an attribute: then the file is overwritten in place. The caller stores the old content first, since a
+    power cut in that moment leaves a mixture.
+    """
+    try:
+        old = os.open(path, _TO_READ | _NO_LINK, dir_fd=folder)
+    except OSError:  # there is none, it is a link, or it cannot be read: also what to say of it is known there
+        write_atomically(path, data, folder=folder, mode=mode)
+        return
+    try:
+        status = os.fstat(old)
+        _check(status, path)
+        if status.st_nlink > 1:
+            raise _CannotKeep
+        with atomic_writer(path, overwrite=True, mode=0o600, folder=folder) as file:
+            _keep_all(file.fileno(), old, status)
+            if mode is not None and os.name == "posix":
+                os.fchmod(file.fileno(), mode)
+            file.write(data)
+    except _CannotKeep:
+        _overwrite(path, data, folder, mode)
+    finally:
+        os.close(old)
+
+
+def is_read_only(path: Path, status: os.stat_result, *, folder: int | None = None) -> bool:
+    """True if nobody, or at least not this account, may write to the file."""
+    return not status.st_mode & 0o222 or not os.access(path, os.W_OK, dir_fd=folder)
+
+
+def _keep_all(new: int, old: int, status: os.stat_result) -> None:
+    """Give a new file what makes the old one; raises `_CannotKeep`."""
+    own = os.fstat(new)
+    try:
+        if os.name == "posix" and (status.st_uid, status.st_gid) != (own.st_uid, own.st_gid):
+            os.fchown(new, status.st_uid, status.st_gid)
+        os.chmod(new, stat.S_IMODE(status.st_mode))
+        if sys.platform == "linux":
+            for name in os.listxattr(old):
+                if name not in _ATTRIBUTES_OF_CONTENT:
+                    os.setxattr(new, name, os.getxattr(old, name))
+    except OSError as error:
+        if error.errno not in (errno.ENOTSUP, errno.ENOSYS):
+            raise _CannotKeep from error
+
+
+def _overwrite(path: Path, data: bytes, folder: int | None, mode: int | None) -> None:
+    """Overwrite a file in place. An error on the way, such as a full disk, leaves the old content."""
+    binary = getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, os.O_RDWR | _NO_LINK | binary, dir_fd=folder)
+    with open(descriptor, "r+b", buffering=0) as file:
+        status = os.fstat(descriptor)
+        _check(status, path)
+        before = read_at_most(file, status.st_size + 1)
+        try:
+            _put(descriptor, data)
+        except OSError:
+            with suppress(OSError):
+                _put(descriptor, before)
+            raise
+        if mode is not None and os.name == "posix":
+            os.fchmod(descriptor, mode)
+
+
+def _put(descriptor: int, data: bytes) -> None:
+    """Make this the whole content, on disk. Where it can, it reserves the room before anything is overwritten."""
+    if sys.platform == "linux" and len(data) > os.fstat(descriptor).st_size:
+        try:
+            os.posix_fallocate(descriptor, 0, len(data))
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    os.ftruncate(descriptor, len(data))
+    os.fsync(descriptor)

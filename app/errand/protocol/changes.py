@@ -191,7 +191,7 @@ class ChangeConflict(Wire, frozen=True, kw_only=True):
 
 
 class ChangeUndoResult(Wire, frozen=True, kw_only=True):
-    """The changes that were made. If there are conflicts that could be found before, nothing was changed."""
+    """The changes that were made. `conflicts` are the files that were left as they are."""
 
     changes: tuple[Change, ...]
     conflicts: tuple[ChangeConflict, ...] = ()

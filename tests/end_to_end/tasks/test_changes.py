@@ -60,6 +60,19 @@ async def test_what_a_command_changed_is_listed_as_such_and_undone(errand: Erran
     assert (workspace / "a.txt").read_text() == "one\n"
 
 
+async def test_link_that_a_command_made_is_named_and_the_rest_is_undone(errand: Errand, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one\n")
+    (workspace / "gone.txt").write_text("precious\n")
+    command = Call("shell", {"command": "echo two > a.txt; rm gone.txt; ln -s a.txt link"})
+    async with ModelServer(turns=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
+        task = await worked(errand, server)
+    undone = await errand.run("undo", task)
+    assert (undone.code, undone.out) == (1, "Undone in 2 files.\n")
+    assert "link was left as it is: it is a symbolic link" in undone.err and "nothing was changed" not in undone.err
+    assert (workspace / "a.txt").read_text() == "one\n" and (workspace / "gone.txt").read_text() == "precious\n"
+    assert (await errand.run("undo", task)).code == 1
+
+
 async def test_a_file_changed_since_is_overwritten_only_on_demand(errand: Errand, workspace: Path) -> None:
     async with ModelServer(turns=[Reply(calls=(write("a.txt", "new\n"),)), Reply(text="Done.")]) as server:
         task = await worked(errand, server)

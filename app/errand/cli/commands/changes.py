@@ -150,12 +150,12 @@ def _report(result: ChangeUndoResult, name: str, terminal: Terminal, *, as_json:
         return EXIT_ERROR if result.conflicts else 0
     for conflict in result.conflicts:
         terminal.note(f"errand: {plain(conflict.text)}")
+    if result.conflicts and not result.changes:
+        terminal.note(tr("errand: nothing was changed."))
     if result.conflicts and all(conflict.is_gone for conflict in result.conflicts):
-        terminal.note(tr("errand: nothing was changed. Use --overwrite to restore the file; redo removes it again."))
+        terminal.note(tr("errand: use --overwrite to restore the file; redo removes it again."))
     elif any(conflict.can_overwrite for conflict in result.conflicts):
-        terminal.note(
-            tr("errand: nothing was changed. Use --overwrite to do it anyway; redo restores the current version.")
-        )
+        terminal.note(tr("errand: use --overwrite to do it anyway; redo restores the current version."))
     if result.changes:
         done = tr("Redone") if name == "redo" else tr("Undone")
         terminal.line(

@@ -11,7 +11,7 @@ from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.files.real_path import name_in, opened_folder
 from errand.protocol.changes import FOLDER, NOTHING
-from errand.regular_file import NotRegularFile, open_regular, read_at_most, write_atomically
+from errand.regular_file import NotRegularFile, open_regular, read_at_most, replace_file
 
 # Of a path where there is something else than a file or a folder, or a file that is too large to be kept.
 OTHER = "other"
@@ -40,7 +40,7 @@ def read_version(path: Path) -> Version:
 def restore(path: Path, version: Version, expected: str) -> None:
     """Make the file this version, if it still has the content `expected`.
 
-    Raises `CannotRestore` if not, and OSError. A file is replaced atomically.
+    Raises `CannotRestore` if not, and OSError. A file is replaced atomically, unless that would break a hard link.
     """
     if read_version(path).content != expected:
         raise CannotRestore("it was changed at this moment; look at it again")
@@ -54,7 +54,7 @@ def restore(path: Path, version: Version, expected: str) -> None:
                 os.mkdir(name, dir_fd=folder)
             else:
                 assert version.data is not None, "the history gives the bytes of files"
-                write_atomically(name, version.data, folder=folder, mode=version.mode)
+                replace_file(name, version.data, folder=folder, mode=version.mode)
     except ToolError as error:
         raise CannotRestore("it leads to another place than when it was changed") from error
     if version.content == NOTHING:

@@ -160,13 +160,16 @@ class Checkpoints:
         return await in_workspace(Path(task.workspace), run, _PATIENCE_S)
 
     async def _change(self, params: ChangeUndoParams, by: str, direction: Direction) -> ChangeUndoResult:
-        """Plan for all files, commit the plan, then write: after a crash the records tell what was meant."""
+        """Plan for all files, commit the plan, then write: after a crash the records tell what was meant.
+
+        A file that cannot be changed is named, and does not keep the others from it.
+        """
         task = await self._task(params.task_id)
         async with self._lock:
             plans, conflicts = await self._with_histories(
                 task, partial(self._plan, task=task, params=params, by=by, direction=direction)
             )
-            if conflicts:
+            if not plans:
                 return ChangeUndoResult(changes=(), conflicts=tuple(conflicts))
             for plan in plans:
                 self._log.publish(ChangeUpdate(change=plan.change))
@@ -177,9 +180,12 @@ class Checkpoints:
             await self._log.flush()
         return ChangeUndoResult(
             changes=tuple(plan.change for plan in plans if plan.change not in failures),
-            conflicts=tuple(
-                ChangeConflict(path=change.path, name=name_of(change.path, task.workspace), text=text)
-                for change, text in failures.items()
+            conflicts=(
+                *conflicts,
+                *(
+                    ChangeConflict(path=change.path, name=name_of(change.path, task.workspace), text=text)
+                    for change, text in failures.items()
+                ),
             ),
         )
 
@@ -193,8 +199,9 @@ class Checkpoints:
         for history in chosen:
             try:
                 plan = self._plan_file(history, task, params, by, direction)
-            except CannotRestore as error:
-                text = f"{name_of(history.path, task.workspace)} was left as it is: {error}."
+            except (CannotRestore, OSError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                text = f"{name_of(history.path, task.workspace)} was left as it is: {reason}."
                 conflicts.append(
                     ChangeConflict(path=history.path, name=name_of(history.path, task.workspace), text=text)
                 )
@@ -226,7 +233,7 @@ class Checkpoints:
         if not units and not is_hunk:
             return None
         if history.current == OTHER:
-            raise CannotRestore("there is no file any more that could be changed, or it is too large")
+            raise CannotRestore(_reason_of_other(Path(history.path)))
         now = read_version(Path(history.path))
         if now.content != history.current:
             raise CannotRestore("it was changed at this moment; look at it again")
@@ -279,6 +286,12 @@ class Checkpoints:
             by=by,
         )
         return _Plan(change, version)
+
+
+def _reason_of_other(path: Path) -> str:
+    if path.is_symlink():
+        return "it is a symbolic link, and undo changes only files and folders; remove it by hand if it is not wanted"
+    return "there is no file any more that could be changed, or it is too large"
 
 
 def _order(plan: _Plan) -> int:

@@ -55,7 +55,7 @@ class ChangesStore(QObject):
 
     `diff_loaded` has the path and the diff that `compare` asked for, None if nothing is left of the change.
     `patch_loaded` has the patch that `load_patch` asked for, and the names of files that are not in it whole.
-    `conflicted` has the result of a command that changed nothing, because of conflicts; `overwrite` repeats it.
+    `conflicted` has the result of a command that left files as they are; `overwrite` repeats it for these.
     `failed` and `hinted` have a text for people. `take_back` and `repeat` go through what was undone and redone here.
     `review_requested` asks for the panel, with a task and a file or `""`.
     """
@@ -174,7 +174,7 @@ class ChangesStore(QObject):
     async def _do(self, command: _Command) -> None:
         async with self._lock:
             result = await self._run(command)
-            if result.conflicts:
+            if not result.changes:
                 return
             # What a person agreed to overwrite once is asked about when the keys do it again.
             command = replace(command, params=structs.replace(command.params, overwrite=False))

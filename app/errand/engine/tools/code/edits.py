@@ -2,11 +2,21 @@
 
 import difflib
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from errand.engine.tools.base import ToolError
+from errand.engine.tools.code.line_ends import (
+    Span,
+    replaced,
+    replaced_at,
+    spans_of,
+    spans_with_other_line_ends,
+    with_line_ends_of,
+)
 from errand.engine.tools.code.line_matcher import LineMatcher
+from errand.engine.tools.code.look_alikes import look_alike_hint, unusual_difference
 from errand.engine.tools.code.loose_match import loose_places, reindented
 
 # Bounds for comparing texts: only their beginnings count, and difflib, which takes quadratic time, gets only the texts
@@ -69,24 +79,33 @@ def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) ->
     if old == new:
         raise ToolError("`old` and `new` are the same: there is nothing to change.")
     count = text.count(old)
-    if count == 0:
+    others = spans_with_other_line_ends(text, old) if count == 0 else []
+    if count == 0 and not others:
         return _replace_loosely(text, old, new, name)
+    count = count or len(others)
     if count > 1 and not replace_all:
+        lines = _line_numbers(text, others or spans_of(text, old))
         raise ToolError(
-            f"`old` was found {count} times in {name}, at lines {places(text, old)}. Give more of the lines around "
-            "the place you mean, or set replace_all.",
+            f"`old` was found {count} times in {name}, at lines {lines}. Give more of the lines around the place you "
+            "mean, or set replace_all.",
             f"text to replace found {count} times",
         )
     length = len(text) + count * (len(new) - len(old))
     if length > max(_LARGEST_RESULT, len(text)):
         raise ToolError(f"{name} would get {length:,} characters; at most {_LARGEST_RESULT:,} are written here.")
-    return Replacement(text.replace(old, new), old, new)
+    if others:  # the kind of its line ends was mistaken
+        whole = replaced_at(text, others, old.replace("\r\n", "\n"), new.replace("\r\n", "\n"))
+    else:
+        whole = replaced(text, old, new, count)
+    start, end = others[0] if others else (0, 0)
+    return Replacement(whole, text[start:end] or old, new)
 
 
 def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
     found = loose_places(text, old)
     if not found:
-        raise ToolError(f"`old` was not found in {name}. {_position_hint(text, old)}", "text to replace not found")
+        hint = look_alike_hint(text, old) or _position_hint(text, old)
+        raise ToolError(f"`old` was not found in {name}. {hint}", "text to replace not found")
     if len(found) > 1:
         lines = ", ".join(str(place.first) for place in found[:10]) + (", …" if len(found) > 10 else "")
         raise ToolError(
@@ -95,7 +114,7 @@ def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
             f"text to replace found {len(found)} times ignoring white space",
         )
     (place,) = found
-    own = reindented(new, old, place.text)
+    own = with_line_ends_of(place.text, reindented(new, old, place.text))
     if own == place.text:
         raise ToolError(
             f"`old` and `new` differ in white space only, and `old` is not in {name} as it stands. Lines "
@@ -110,12 +129,12 @@ def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
 
 def places(text: str, old: str) -> str:
     """The numbers of the first ten lines where `old` begins."""
-    lines: list[str] = []
-    at = text.find(old)
-    while at >= 0 and len(lines) < 10:
-        lines.append(str(text.count("\n", 0, at) + 1))
-        at = text.find(old, at + len(old))
-    return ", ".join(lines) + (", …" if at >= 0 else "")
+    return _line_numbers(text, spans_of(text, old))
+
+
+def _line_numbers(text: str, spans: Iterable[Span]) -> str:
+    lines = [str(text.count("\n", 0, start) + 1) for start, _ in islice(spans, 11)]
+    return ", ".join(lines[:10]) + (", …" if len(lines) > 10 else "")
 
 
 def _position_hint(text: str, old: str) -> str:
@@ -128,7 +147,9 @@ def _position_hint(text: str, old: str) -> str:
         return "Nothing there is like it: read the file again."
     first = max(0, close[0] - lead)
     shown = lines[first : first + min(len(wanted), _HINT_LINES)]
-    return f"Copy the text exactly, blanks and all. The nearest place is line {first + 1}:\n{_cut_lines(shown)}"
+    difference = unusual_difference(wanted[lead].strip(), lines[close[0]].strip())
+    head = f"Copy the text exactly, blanks and all. The nearest place is line {first + 1}{difference}:"
+    return f"{head}\n{_cut_lines(shown)}"
 
 
 def _cut_lines(lines: Sequence[str]) -> str:

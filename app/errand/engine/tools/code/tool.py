@@ -239,6 +239,7 @@ class Code:
     def _change(
         self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
     ) -> "_Write":
+        self._files.check_writable(path)
         before = (self._files.current_file if wanted.action == "write" else self._files.load)(path, basis)
         text, edits = self._new_text(wanted, before.file.text, path)
         if is_cancelled():

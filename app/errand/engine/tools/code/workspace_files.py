@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from errand.engine.tools.code.text_file import LARGEST, LineRange, TextFile, dec
 from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.files.real_path import name_in, opened_folder, with_real_path
 from errand.engine.tools.sessions import WorkingFolder
-from errand.regular_file import NotRegularFile, open_regular, read_at_most, write_atomically
+from errand.regular_file import NotRegularFile, is_read_only, open_regular, read_at_most, replace_file
 
 _LARGEST_EDITED = 20_000_000
 _LARGEST_COMPARED = 1_000_000
@@ -131,6 +132,19 @@ class WorkspaceFiles:
         after = text.replace("\r\n", "\n") if file.newline == "\r\n" else text
         return PreparedWrite(before, data, diff_texts(file.text, after, name))
 
+    def check_writable(self, path: Path) -> None:
+        """Raises `ToolError` for a file that is read-only: to replace it would change it all the same."""
+        with suppress(OSError), opened_folder(path.parent) as folder:
+            name = name_in(folder, path)
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and is_read_only(name, status, folder=folder):
+                mode = stat.S_IMODE(status.st_mode)
+                raise ToolError(
+                    f"{self.name(path)} is read-only (mode {mode:04o}), so it was not changed. Somebody protected it: "
+                    "ask the person, or leave it as it is.",
+                    "the file is read-only",
+                )
+
     def write(self, prepared: PreparedWrite) -> None:
         """Replace or create the file, unless it has changed since it was loaded."""
         path, before = prepared.before.path, prepared.before
@@ -142,7 +156,7 @@ class WorkspaceFiles:
                 now = None
             if (_identity(now) if now is not None else "") != before.identity:
                 raise self._changed(path)
-            write_atomically(name_in(folder, path), prepared.data, folder=folder)
+            replace_file(name_in(folder, path), prepared.data, folder=folder)
         self._read[path] = _digest(prepared.data)
 
     def _current(self, path: Path, state: str | None) -> LoadedFile:

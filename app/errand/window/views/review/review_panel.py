@@ -310,10 +310,11 @@ class ReviewPanelView(QWidget):
         first, *others = result.conflicts
         more = " " + trn("And {n} more file.", "And {n} more files.", len(others)) if others else ""
         can_overwrite = all(conflict.can_overwrite for conflict in result.conflicts)
-        kept, button = tr("Nothing was changed. If you overwrite it, redo brings that version back."), tr("Overwrite")
+        outcome = tr("The other files were changed.") if result.changes else tr("Nothing was changed.")
+        hint, button = tr("If you overwrite it, redo brings that version back."), tr("Overwrite")
         if all(conflict.is_gone for conflict in result.conflicts):
-            kept, button = tr("Nothing was changed. If you restore it, redo removes it again."), tr("Restore file")
-        text = f"{escape_hidden_line(first.text)}{more}{f' {kept}' if can_overwrite else ''}"
+            hint, button = tr("If you restore it, redo removes it again."), tr("Restore file")
+        text = f"{escape_hidden_line(first.text)}{more} {outcome}{f' {hint}' if can_overwrite else ''}"
         self.banner.show_message(text, "waiting", button if can_overwrite else "")
 
     def _on_failed(self, text: str) -> None:

@@ -1,0 +1,80 @@
+"""Names the first character that differs, where a text is found but for characters that look alike."""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from itertools import accumulate
+
+# A larger text is not searched: folding it takes a second for each million characters or so.
+_MAX_SEARCHED = 1_000_000
+_QUOTES = dict.fromkeys("‘’‚‛′ʼʹ`´", "'") | dict.fromkeys("“”„‟″«»", '"')
+_DASHES = dict.fromkeys("‐‑‒–—―−﹘﹣", "-")
+_NAMES = {"\t": "a tab", " ": "a blank", "\n": "a line end", "\r": "a carriage return"}
+
+
+class _Folding(dict[int, str]):
+    """A table for `str.translate`: characters that look alike become the same, those without width none."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        folded = _QUOTES.get(character) or _DASHES.get(character)
+        if folded is None:
+            folded = "".join(map(_folded, unicodedata.normalize("NFKD", character)))
+        self[code] = folded
+        return folded
+
+
+def _folded(character: str) -> str:
+    if character in ("\n", "\t"):
+        return " " if character == "\t" else character
+    category = unicodedata.category(character)
+    if category == "Zs":
+        return " "
+    return "" if category in ("Cf", "Cc") else _QUOTES.get(character) or _DASHES.get(character) or character
+
+
+_folding = _Folding()
+
+
+def look_alike_hint(text: str, old: str) -> str:
+    """Return where `old` is but for characters that look alike, with the first that differs; empty if it is nowhere."""
+    wanted = old.translate(_folding)
+    if len(text) > _MAX_SEARCHED or len(old) > _MAX_SEARCHED or not wanted.strip():
+        return ""
+    # Blanks match any number of blanks: a tab stands for several.
+    pattern = re.compile(re.sub(r"(?:\\ )+", " +", re.escape(wanted)))
+    match = pattern.search(text.translate(_folding))
+    if match is None:
+        return ""
+    ends = list(accumulate(len(folded) for folded in map(str.translate, text, [_folding] * len(text))))
+    start, end = bisect_right(ends, match.start()), bisect_right(ends, match.end() - 1) + 1
+    line = text.count("\n", 0, start) + 1
+    return f"It is at line {line} but for characters that look alike: {first_difference(old, text[start:end])}."
+
+
+def first_difference(old: str, found: str) -> str:
+    """Return in words the first characters in which `old` and the text of the file differ."""
+    index = next((at for at, (one, other) in enumerate(zip(old, found, strict=False)) if one != other), None)
+    at = min(len(old), len(found)) if index is None else index
+    return f"where `old` has {_described(old, at)}, the file has {_described(found, at)}"
+
+
+def unusual_difference(old: str, found: str) -> str:
+    """Return the first difference with the word before it, if a character there is not ASCII; else nothing."""
+    at = next((at for at, (one, other) in enumerate(zip(old, found, strict=False)) if one != other), None)
+    if at is None or (old[at].isascii() and found[at].isascii()):
+        return ""
+    return f" ({first_difference(old, found)})"
+
+
+def _described(text: str, at: int) -> str:
+    """The character at this position, with its combining marks."""
+    if at >= len(text):
+        return "nothing more"
+    end = at + 1
+    while end < len(text) and end < at + 3 and unicodedata.combining(text[end]):
+        end += 1
+    points = " ".join(f"U+{ord(character):04X}" for character in text[at:end])
+    name = _NAMES.get(text[at]) or unicodedata.name(text[at], "a character without a name").lower()
+    sign = f" {text[at:end]}" if text[at].isprintable() and not text[at].isspace() else ""
+    return f"{points} ({name}{sign})"
