@@ -27,7 +27,7 @@ _ATTRIBUTES_OF_CONTENT = frozenset(("security.capability", "security.ima", "secu
 _SYSTEM_FOLDERS = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr", "/System")
 
 
-def real_path(path: str) -> str:
+def real_path(path: str | os.PathLike[str]) -> str:
     """As `os.path.realpath`, which asks about each component by itself: Linux knows where an open file is."""
     try:
         file = os.open(path, os.O_PATH | os.O_CLOEXEC) if sys.platform == "linux" else None
@@ -43,7 +43,10 @@ def real_path(path: str) -> str:
         # Not the file of a socket or a pipe, nor one whose name was removed meanwhile, to which the kernel adds a word.
         if found.startswith("/") and not found.endswith(" (deleted)"):
             return found
-    return os.path.realpath(path)
+    try:
+        return os.path.realpath(path)
+    except OSError as error:  # a link that may not be read, as those of other processes in /proc
+        return error.filename if isinstance(error.filename, str) else os.path.abspath(path)
 
 
 class NotRegularFile(OSError):

@@ -11,31 +11,38 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from websockets.exceptions import WebSocketException
 
 from errand.engine.permissions.cases import Case, answer
 from errand.engine.permissions.verdict import Verdict
+from tests.conformance.case_links import CaseLink, make_links
 from tests.conformance.wire_cases import WireCase, decide, not_run
 
 FILE = Path(__file__).with_name("permissions.json")
 # More cases of the same form.
 ATTACKS = Path(__file__).with_name("permission_attacks.json")
 WIRE_ATTACKS = Path(__file__).with_name("wire_attacks.json")
+# What a case that cannot be played may raise; it counts as failed, and the others go on.
+_BROKEN = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    OSError,
+    RuntimeError,
+    AssertionError,
+    LookupError,
+    WebSocketException,
+)
 _STRICTNESS: tuple[Verdict, ...] = ("allow", "ask", "deny")
 
 
-class _Link(msgspec.Struct, frozen=True):
-    path: str
-    target: str
-    type: str = "symlink"
-
-
 class _CaseLinks(msgspec.Struct, frozen=True):
-    fs: tuple[_Link, ...] = ()
+    fs: tuple[CaseLink, ...] = ()
 
 
 class _Expectation(msgspec.Struct, frozen=True):
@@ -87,49 +94,52 @@ def _outcomes(raws: Iterable[msgspec.Raw], folder: Path) -> Iterator[Outcome]:
     for index, raw in enumerate(raws):
         if msgspec.json.decode(raw, type=_Expectation).kind == "ws":
             continue
-        text = _in_folders(raw, folder / str(index))
-        case = msgspec.json.decode(text, type=_Expectation)
-        for link in case.context.fs:
-            Path(link.path).parent.mkdir(parents=True, exist_ok=True)
-            os.symlink(link.target, link.path)
+        case = msgspec.json.decode(raw, type=_Expectation)
         try:
-            found = answer(msgspec.json.decode(text, type=Case))
-        except (ValueError, OSError, RecursionError, AssertionError, LookupError) as error:
+            found = answer(msgspec.json.decode(_in_folders(raw, case.context.fs, folder / str(index)), type=Case))
+        except _BROKEN as error:
             yield Outcome(case, "", repr(error))
             continue
         yield Outcome(case, found.decision, f"{found.rule}: {found.reason}")
 
 
-def _in_folders(raw: msgspec.Raw, folder: Path) -> str:
-    """The case with its placeholders replaced by directories that are made for it."""
+def _in_folders(raw: msgspec.Raw, links: Sequence[CaseLink], folder: Path) -> str:
+    """The case with its placeholders replaced by directories, which are made for it with its links."""
     home, workspace = folder / "home" / "dana", folder / "work" / "proj"
-    for place in (home, workspace):
-        place.mkdir(parents=True)
-    text = bytes(raw).decode()
-    for name, value in (
-        ("{{WSNAME}}", workspace.name),
-        ("{{REALWS}}", os.path.realpath(workspace)),
-        ("{{WS}}", str(workspace)),
-        ("{{HOME}}", str(home)),
-    ):
+    for directory in (home, workspace):
+        directory.mkdir(parents=True)
+    names = {"{{WSNAME}}": workspace.name, "{{WS}}": str(workspace), "{{HOME}}": str(home)}
+    # A link in the place of the workspace may lead to where it really is.
+    real = str(workspace.with_name("real")) if any(link.path == "{{WS}}" for link in links) else str(workspace)
+    make_links((_named(link, {**names, "{{REALWS}}": real}) for link in links), folder)
+    return _replaced(bytes(raw).decode(), {**names, "{{REALWS}}": os.path.realpath(workspace)})
+
+
+def _named(link: CaseLink, names: Mapping[str, str]) -> CaseLink:
+    path, target = _replaced(link.path, names), _replaced(link.target, names)
+    return CaseLink(path, target, link.type, link.content)
+
+
+def _replaced(text: str, names: Mapping[str, str]) -> str:
+    for name, value in names.items():
         text = text.replace(name, value)
     return text
 
 
-async def run_wire(raws: Iterable[msgspec.Raw], folder: Path) -> tuple[list[Outcome], Counter[str]]:
-    """The outcomes of the wire cases, and how many were not run for which reason."""
-    outcomes, left_out = list[Outcome](), Counter[str]()
+async def run_wire(raws: Iterable[msgspec.Raw], folder: Path) -> tuple[list[Outcome], dict[str, str]]:
+    """The outcomes of the wire cases that ran against an engine, and why the others did not, by their ids."""
+    outcomes, left_out = list[Outcome](), dict[str, str]()
     for index, raw in enumerate(raws):
         case = msgspec.json.decode(raw, type=_Expectation)
         if case.kind != "ws":
             continue
-        wire = msgspec.json.decode(raw, type=WireCase)
-        if reason := not_run(wire):
-            left_out[reason] += 1
-            continue
         try:
+            wire = msgspec.json.decode(raw, type=WireCase)
+            if reason := not_run(wire):
+                left_out[case.id] = reason
+                continue
             outcomes.append(Outcome(case, await decide(wire, folder / f"wire-{index}"), ""))
-        except (ValueError, TypeError, OSError, LookupError, AssertionError) as error:
+        except _BROKEN as error:
             outcomes.append(Outcome(case, "", repr(error)))
     return outcomes, left_out
 
@@ -144,7 +154,12 @@ def macro_recall(outcomes: Sequence[Outcome]) -> float:
     return sum(parts) / len(parts) if parts else 1.0
 
 
-def report(outcomes: Sequence[Outcome], left_out: Counter[str]) -> Iterator[str]:
+def report(outcomes: Sequence[Outcome], left_out: Mapping[str, str]) -> Iterator[str]:
+    for outcome in outcomes:
+        if outcome.case.kind == "ws":
+            yield f"{outcome.case.id}: ran against an engine, {outcome.decision or outcome.text}"
+    for case_id, reason in left_out.items():
+        yield f"{case_id}: not run, {reason}"
     failed = [outcome for outcome in outcomes if not outcome.passed]
     for outcome in failed:
         case = outcome.case
@@ -155,7 +170,7 @@ def report(outcomes: Sequence[Outcome], left_out: Counter[str]) -> Iterator[str]
     for kind in dict.fromkeys(outcome.case.kind for outcome in outcomes):
         of_kind = [outcome for outcome in outcomes if outcome.case.kind == kind]
         yield f"macro recall of {kind}: {macro_recall(of_kind):.3f} ({len(of_kind)} cases)"
-    for reason, count in left_out.most_common():
+    for reason, count in Counter(left_out.values()).most_common():
         yield f"not run: {count} wire cases, {reason}"
     yield f"too permissive: {sum(outcome.too_permissive for outcome in outcomes)}"
     yield f"macro recall: {macro_recall(outcomes):.3f}"

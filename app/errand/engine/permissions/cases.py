@@ -14,6 +14,11 @@ from errand.engine.permissions.command_policy import CommandContext, CommandDeci
 from errand.engine.permissions.command_rules import CommandRule
 from errand.engine.permissions.paths import PathOperation, Places, closed_by_default, judge_path
 from errand.engine.permissions.verdict import Finding, Verdict
+from errand.regular_file import real_path
+
+_OF_SESSION = ("session", "conversation")
+# Names for a person as the source of a decision.
+_PERSONS = frozenset(("user", "person", "human", "owner", "local"))
 
 
 class CommandInput(msgspec.Struct, frozen=True):
@@ -33,15 +38,24 @@ class AddressInput(msgspec.Struct, frozen=True):
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """What a person decided before; `workspace` null stands for the one of the case."""
+    """What was decided before; `workspace` and `cwd` null stand for those of the case.
 
-    match: Literal["prefix", "exact"] = "exact"
+    `session` is the conversation in which it was decided, for the scopes `session` and `conversation`. A decision that
+    was `revoked`, or used up (`once`), holds no more. `source` says who made it: only a person can allow.
+    """
+
+    match: str = "exact"
     decision: Literal["allow", "deny", "ask"] = "allow"
     tool: str = "shell"
     argv: tuple[str, ...] = ()
     command: str | None = None
     scope: str = "workspace"
     workspace: str | None = None
+    cwd: str | None = None
+    session: str | None = None
+    source: str = "user"
+    revoked: bool = False
+    revoked_at: datetime | None = None
     expires_at: datetime | None = None
 
 
@@ -56,6 +70,7 @@ class CaseContext(msgspec.Struct, frozen=True):
     workspace: str = ""
     cwd: str = ""
     home: str = ""
+    session: str | None = None
     trusted: bool = False
     interactive: bool = True
     remembered: tuple[Remembered, ...] = ()
@@ -155,7 +170,7 @@ def rules_of(context: CaseContext) -> tuple[CommandRule, ...]:
     return tuple(
         CommandRule(one.decision, one.argv if one.match == "prefix" else (), _exact(one))
         for one in context.remembered
-        if one.tool == "shell" and one.decision != "ask" and _holds(one, context)
+        if one.tool == "shell" and one.decision != "ask" and one.match in ("prefix", "exact") and _holds(one, context)
     )
 
 
@@ -166,5 +181,14 @@ def _exact(one: Remembered) -> str | None:
 def _holds(one: Remembered, context: CaseContext) -> bool:
     if one.expires_at is not None and one.expires_at.astimezone(UTC) < datetime.now(UTC):
         return False
-    own = os.path.realpath(context.workspace)
-    return one.workspace is None or os.path.realpath(one.workspace) == own
+    if one.revoked or one.revoked_at is not None or one.scope == "once":
+        return False
+    if one.decision == "allow" and one.source not in _PERSONS:
+        return False
+    if one.scope in _OF_SESSION and one.session != context.session:
+        return False
+    if one.scope == "user":
+        return True
+    if one.cwd is not None and real_path(one.cwd) != real_path(context.cwd or context.workspace):
+        return False
+    return one.workspace is None or real_path(one.workspace) == real_path(context.workspace)

@@ -32,6 +32,7 @@ from errand.engine.permissions.shell.grammar import Loop, NotPlain, PlainCommand
 from errand.engine.permissions.shell.nested_code import FoundCommands, find_commands, is_interpreter
 from errand.engine.permissions.shell.scanner import program_name
 from errand.engine.permissions.verdict import Finding, ask, deny, strictest
+from errand.regular_file import real_path
 
 _NULL = "/dev/null"
 _MOST_FOLDERS = 4
@@ -199,7 +200,7 @@ class _Judge:
         moved = folders
         if command.words[:1] == ("cd",) and len(command.words) > 1:
             target = command.words[-1]
-            moved = tuple(dict.fromkeys(os.path.realpath(os.path.join(folder, target)) for folder in folders))
+            moved = tuple(dict.fromkeys(real_path(os.path.join(folder, target)) for folder in folders))
         both = {"&&": (moved, (*self._after_failure, *folders)), "||": ((*self._after_success, *moved), folders)}
         success, failure = both.get(command.connector, (moved, folders))
         self._after_success = tuple(dict.fromkeys(success))[:_MOST_FOLDERS]
@@ -286,7 +287,7 @@ class _Judge:
             yield against
         elif against is not None:
             yield ask("operand", against.reason)
-        elif any(os.path.realpath(path) != _real_start(path, self._places) for path in _joined(folders, words[1])):
+        elif any(real_path(path) != _real_start(path, self._places) for path in _joined(folders, words[1])):
             yield ask("operand", f"{words[1]} leads through a link")
         else:
             yield Finding("allow", "read-only command", "changes the folder within the workspace")
@@ -424,4 +425,4 @@ def _joined(folders: tuple[str, ...], path: str) -> list[str]:
 def _real_start(path: str, places: Places) -> str:
     """The path with its workspace resolved, and nothing else."""
     root = next((root for root in places.roots if places.is_inside(path, root)), path)
-    return os.path.realpath(root) + path[len(root) :]
+    return real_path(root) + path[len(root) :]

@@ -14,6 +14,7 @@ from typing import Literal
 from errand.engine.permissions.programs.git import subcommand
 from errand.engine.permissions.shell.nested_code import SHELLS, WRAPPERS, FoundCommand, is_interpreter, runs_code
 from errand.engine.permissions.shell.scanner import program_name
+from errand.regular_file import real_path
 from errand.visible_text import command_text
 
 SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
@@ -93,7 +94,7 @@ def named_folder(commands: Iterable[FoundCommand], folders: Sequence[str], start
     """The first of the folders in which a command runs, or which one of its words names, alone or after a flag."""
     for number, path in enumerate(_paths(commands, start, home)):
         named = os.path.normpath(path)
-        places = (named, os.path.realpath(path)) if number < _MOST_LOOKED_UP else (named,)
+        places = (named, real_path(path)) if number < _MOST_LOOKED_UP else (named,)
         for folder in folders:
             if any(place == folder or place.startswith(folder.rstrip("/") + "/") for place in places):
                 return folder

@@ -20,6 +20,7 @@ from errand.engine.tools.base import Access
 from errand.paths import Paths
 from errand.printable import printable
 from errand.protocol.asks import Grant
+from errand.regular_file import real_path
 
 _WITHOUT_RULES = "grants  not looked at here; `errand grants` lists what you allowed and denied\n"
 _LONGEST_LINE = 10_000_000
@@ -57,7 +58,7 @@ def explain_path(path: str, folder: str, private: Path, out: TextIO, *, writes: 
     if unusable := unusable_path(path):
         _print("deny", "path", unusable, out)
         return
-    real = Path(os.path.realpath(os.path.join(folder, os.path.expanduser(path))))
+    real = Path(real_path(os.path.join(folder, os.path.expanduser(path))))
     if writes:
         access = Access("write", path, writes=(real,), operation="write", given=path)
     else:

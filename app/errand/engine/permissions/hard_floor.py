@@ -17,6 +17,7 @@ from errand.engine.permissions.shell.nested_code import (
     find_commands,
     is_interpreter,
 )
+from errand.regular_file import real_path
 
 _ROOTS = frozenset(
     {"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/sbin", "/srv", "/sys"}
@@ -78,7 +79,7 @@ def floor_reason(line: str, home: str, folder: str) -> tuple[str | None, FoundCo
 
 @cache
 def _roots(home: str) -> frozenset[str]:
-    return _ROOTS.union(*({place, *_above(place)} for place in (home, os.path.realpath(home))))
+    return _ROOTS.union(*({place, *_above(place)} for place in (home, real_path(home))))
 
 
 def _reason(command: FoundCommand, home: str, roots: frozenset[str]) -> str | None:

@@ -3,7 +3,6 @@
 An offer is made only if the policy itself says that the call would be allowed with it.
 """
 
-import os
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,6 +18,7 @@ from errand.engine.permissions.programs.prefixes import other_call, other_comman
 from errand.engine.permissions.programs.risky_flags import risky_flags_of
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall, GrantOffer, GrantScope
+from errand.regular_file import real_path
 from errand.visible_text import command_text
 
 # The policy's verdict on a call if these were granted.
@@ -55,7 +55,7 @@ def _of_command(access: Access, decision: Decision, workspace: str, judge: Judge
         )
     prefixes = _prefixes(access, decision, judge)
     if prefixes:
-        real = os.path.realpath(workspace)
+        real = real_path(workspace)
         calls = tuple(GrantedCall(operation="run", prefix=prefix, working_dir=real) for prefix in prefixes)
         shown = " or ".join(f"`{command_text(prefix)} …`" for prefix in prefixes)
         more = "" if len(prefixes) == 1 else ", each alone or together"
@@ -183,7 +183,7 @@ def _of_file(access: Access, decision: Decision, workspace: str) -> Iterator[Gra
             example=f"write {path}, any other content",
             not_covered=f"write {_sibling(path)}",
         )
-    for place in dict.fromkeys((folder, os.path.realpath(workspace))):
+    for place in dict.fromkeys((folder, real_path(workspace))):
         yield GrantOffer(
             kind="folder",
             calls=(GrantedCall(operation="edit", folder=place),),

@@ -45,7 +45,7 @@ class Places:
 
     def real(self, path: str) -> str:
         """Where a path really is; for the workspace, which is looked up once, without asking the system again."""
-        return path if path == self.roots[-1] else os.path.realpath(path)
+        return path if path == self.roots[-1] else real_path(path)
 
     @property
     def closed_folders(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Places:
         """
         if not os.path.isabs(path) or os.path.normpath(path) != path or not self._is_below_skills(path):
             return False
-        real = os.path.realpath(path)
+        real = real_path(path)
         return self._is_below_skills(real) and self.closed_folder_of(real) is None and not is_secret(real)
 
     def _is_below_skills(self, path: str) -> bool:
@@ -98,13 +98,13 @@ class Places:
 @cache
 def _real(folder: str) -> str:
     """For folders of the app, which stay where they are."""
-    return os.path.realpath(folder)
+    return real_path(folder)
 
 
 @cache
 def _named_and_real(folders: tuple[str, ...]) -> tuple[str, ...]:
     named = [os.path.normpath(folder) for folder in folders]
-    return tuple(dict.fromkeys([*named, *map(os.path.realpath, folders)]))
+    return tuple(dict.fromkeys([*named, *map(real_path, folders)]))
 
 
 def closed_by_default(home: str) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def judge_path(operation: PathOperation, path: str, folder: str, places: Places,
     if path.startswith("~") and path != "~" and not path.startswith("~/"):
         return deny("path", f"{path} names the home directory of somebody else")
     given = os.path.join(folder, _with_home(path, places.home))
-    named, real = _normal(given), os.path.realpath(given)
+    named, real = _normal(given), real_path(given)
     writes = operation in _WRITES
     for place in (named, real, given, *_open_files_on_the_way(named, real)):
         if closed := places.closed_folder_of(place):
@@ -155,7 +155,7 @@ def judge_operand(
         return ask("operand", unusable) if is_known else None
     for folder in folders:
         given = os.path.join(folder, word)
-        named, real = _normal(given), os.path.realpath(given)
+        named, real = _normal(given), real_path(given)
         for place in (named, real, given, *_open_files_on_the_way(named, real)):
             if closed := places.closed_folder_of(place):
                 reason = f"{word} is in {closed}, which is closed to tools"
@@ -182,7 +182,7 @@ def _open_files_on_the_way(named: str, real: str) -> tuple[str, ...]:
             target = os.readlink(named)
         except OSError:
             break
-        named = _normal(os.path.join(os.path.realpath(os.path.dirname(named)), target))
+        named = _normal(os.path.join(real_path(os.path.dirname(named)), target))
         steps.append(named)
     return tuple(step for step in steps if step in OPEN_FILES)
 

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from errand.regular_file import real_path
+
 _LARGEST, _LARGEST_INDEX = 65_536, 20_000_000
 _GITLINK = b"\x00\x00\xe0\x00"
 # In an entry of the index: from the mode to the flags, and to the name of the file.
@@ -55,18 +57,18 @@ _DIRECTING["rustc"] = _DIRECTING["rustup"] = _DIRECTING["cargo"]
 def directs_no_program(program: str, folder: str, home: str) -> bool:
     """True if no file of the folder or one above directs npm or cargo; those in the home directory are the user's."""
     names = _DIRECTING.get(program, ())
-    place = Path(os.path.realpath(folder))
+    place = Path(real_path(folder))
     return bool(names) and not any(
         os.path.lexists(above / name)
         for above in (place, *place.parents)
-        if above != Path(os.path.realpath(home))
+        if above != Path(real_path(home))
         for name in names
     )
 
 
 def names_no_program(folder: str) -> bool:
     """True if git, reading in this folder, runs nothing of the repository's; also if there is no repository."""
-    place = Path(os.path.realpath(folder))
+    place = Path(real_path(folder))
     try:
         for above in (place, *place.parents):
             git = above / ".git"
@@ -96,7 +98,7 @@ def _git_folder(git: Path) -> _GitFolder | None:
     found = _LINK.fullmatch(_short_text(git))
     if found is None or not os.path.isabs(found[1]):
         return None
-    own = Path(os.path.realpath(found[1]))
+    own = Path(real_path(found[1]))
     common = own.parent.parent
     # Only the repository itself can say that this is its worktree.
     is_linked = own.parent.name == "worktrees" and _short_text(own / "gitdir").strip() == str(git)
@@ -138,8 +140,8 @@ def _is_plain_submodule(parent: Path, root: Path, depth: int) -> bool:
     found = _LINK.fullmatch(_short_text(git))
     if found is None:
         return False
-    own = Path(os.path.realpath(root / found[1]))
-    if not own.is_relative_to(os.path.realpath(parent / "modules")) or os.path.lexists(own / "commondir"):
+    own = Path(real_path(root / found[1]))
+    if not own.is_relative_to(real_path(parent / "modules")) or os.path.lexists(own / "commondir"):
         return False
     return _is_plain(_GitFolder(own, own), root, depth)
 
@@ -189,7 +191,7 @@ def _hooks_folder(text: str, submodule: Path | None, own: Path) -> str | None:
             if hooks.startswith(("~", "%")):
                 return None
         if key[1].lower() == "worktree" and (
-            submodule is None or os.path.realpath(own / (key[2] or "")) != os.path.realpath(submodule)
+            submodule is None or real_path(own / (key[2] or "")) != real_path(submodule)
         ):
             return None
     return hooks

@@ -12,9 +12,10 @@ from tempfile import gettempdir
 
 from errand.engine.permissions.paths import Places
 from errand.environment import SYSTEM_PATH
+from errand.regular_file import real_path
 
-_SYSTEM = frozenset(os.path.realpath(folder) for folder in SYSTEM_PATH.split(":"))
-_TEMPORARY = tuple({os.path.realpath(folder) for folder in ("/tmp", "/var/tmp", "/dev/shm", gettempdir())})
+_SYSTEM = frozenset(real_path(folder) for folder in SYSTEM_PATH.split(":"))
+_TEMPORARY = tuple({real_path(folder) for folder in ("/tmp", "/var/tmp", "/dev/shm", gettempdir())})
 
 
 # Folders of programs that choose what they run by files of the working folder, such as `.tool-versions`.
@@ -27,7 +28,7 @@ def find_program(name: str, places: Places, path: str) -> str | None:
         return found
     for folder in _trusted_folders(path, places):
         program = os.path.join(folder, name)
-        real = os.path.realpath(program)
+        real = real_path(program)
         if _is_foreign(real, places) and _only_owner_writes(real) and _is_trusted_folder(os.path.dirname(real), places):
             return program if os.access(program, os.X_OK) and os.path.isfile(real) else None
     return None
@@ -41,7 +42,7 @@ def _trusted_folders(path: str, places: Places) -> tuple[str, ...]:
 
 def _is_trusted_folder(folder: str, places: Places) -> bool:
     """True if neither tools nor other users can put a program there: the folder, and all folders above it."""
-    real = os.path.realpath(folder)
+    real = real_path(folder)
     if real in _SYSTEM:
         return True
     if not _SHIMS.isdisjoint(real.split("/")):

@@ -42,7 +42,7 @@ def resolve(path: str, context: ToolContext, *, must_be_text: bool = True) -> Pa
                 "here; to change it, rename it first with the shell."
             )
         if os.path.islink(found):
-            raise ToolError(f"{path[:200]!r} is a link that leads to itself, at once or in a circle of links.")
+            raise ToolError(f"{path[:200]!r} is a link that leads to itself, in a circle of links, or may not be read.")
         return Path(found)
     except (OSError, ValueError) as error:  # a loop of links, or characters not allowed in a file name
         raise ToolError(f"{path[:200]!r} is not a usable path: {error}.") from error
