@@ -19,6 +19,12 @@ _PAGES = 256
 _PAUSE_S = 0.002
 
 _NEWEST = "SELECT (SELECT value FROM meta WHERE name = 'epoch'), (SELECT coalesce(max(sequence), 0) FROM events)"
+_FORGET_PASSWORDS = """
+    DELETE FROM commands WHERE method = 'settings/set' AND (
+        result LIKE '%"value":"postgresql%://%:%@%' AND result NOT LIKE '%:***@%'
+        OR result LIKE '%"value":"postgresql%password=%' AND result NOT LIKE '%password=***%'
+    )
+"""
 _EMPTY_ACCEPTED = "anew"
 _NOTE_PAUSE_S = 0.1
 
@@ -51,6 +57,8 @@ def _is_on_read_only_disk(connection: sqlite3.Connection) -> bool:
 def copy_database(source: Path, target: Path, done: Callable[[int, int], None] = lambda left, total: None) -> None:
     """Copy the content of `source` at this moment, despite concurrent writes; readable by its owner only.
 
+    Leaves out stored answers with a password, which versions before this one kept.
+
     `target` appears once it is complete and flushed to disk. `done` receives the pages left and their total. Raises
     sqlite3.Error or OSError and leaves no file behind then.
     """
@@ -71,6 +79,7 @@ def copy_database(source: Path, target: Path, done: Callable[[int, int], None] =
             old.backup(new, pages=_PAGES, progress=step)
             # One file instead of three, since people move copies around.
             new.execute("PRAGMA journal_mode = DELETE")
+            _forget_passwords(new)
         os.replace(part, target)
         flush_folder(target.parent)
     except BaseException:
@@ -78,6 +87,14 @@ def copy_database(source: Path, target: Path, done: Callable[[int, int], None] =
             with suppress(OSError):
                 left_behind.unlink(missing_ok=True)
         raise
+
+
+def _forget_passwords(copy: sqlite3.Connection) -> None:
+    """Of a damaged database as much as can be read: the copy is what is left of it."""
+    with suppress(sqlite3.DatabaseError):
+        if copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'commands'").fetchone():
+            copy.execute("PRAGMA secure_delete = ON")
+            copy.execute(_FORGET_PASSWORDS)
 
 
 def log_files(file: Path) -> tuple[Path, Path]:

@@ -85,6 +85,8 @@ _LONGEST_NAME = 16
 _LONG_WORD = 20
 # Shorter values are placeholders such as `none`, which would be redacted in every text.
 _SHORTEST = 8
+# A password among the parameters of an address, which may be a word.
+_IN_QUERY = re.compile(r"([?&;](?i:ssl)?(?i:password|passwd|passphrase)=)(?!\[|\*\*\*|[$<{%])[^\s&;#\"'\\]+")
 # A key that a limit cut, at the end of a text or before an ellipsis: a format with less of its rest.
 _CUT_FORMAT = re.compile(
     r"(?:^|[^A-Za-z0-9])((?:"
@@ -108,6 +110,7 @@ def redact(text: str) -> str:
     else:
         text = _replace(_ShapeMatcher(text).match, _shape_starts, _without_key, text)
         text = _replace(partial(_NAMED.match, text), _name_starts, _without_value, text)
+    text = _IN_QUERY.sub(rf"\1{REMOVED}", text) if "=" in text else text
     return _without_cut_keys(without_encoded_keys(text, _format_starts, REMOVED))
 
 

@@ -5,13 +5,14 @@ in base64 and hexadecimal digits (`encoded_keys.py`).
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from errand.encoded_keys import encoded_forms, without_encoded_keys
 from errand.key_formats import KEY_FORMAT as KEY_FORMAT
 from errand.key_formats import REMOVED as REMOVED
 from errand.key_formats import find_all
 from errand.key_formats import redact as redact
+from errand.protocol.base import JsonValue
 
 # Shorter values are placeholders such as `none`, which would be redacted in every text.
 _SHORTEST = 8
@@ -37,6 +38,19 @@ _UNFINISHED = re.compile(
 _LONGEST_ESCAPE = 14
 _BEFORE_ESCAPE = "\\%&"
 _SIGN = re.compile(r"[\\%&]")
+
+
+def redact_json(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
+    """The value with redacted texts; names of fields stay. May take long: call it in a thread."""
+    match value:
+        case str():
+            return redact(value)
+        case list():
+            return [redact_json(item, redact) for item in value]
+        case dict():
+            return {name: redact_json(item, redact) for name, item in value.items()}
+        case _:
+            return value
 
 
 class Redactor:

@@ -235,6 +235,7 @@ async def open_services(
     stack.callback(log.deltas.close)
     database.journal.put(
         commands.prune(datetime.now(UTC) - _COMMANDS_STORED),
+        commands.forget_passwords(),
         *(agents.add_personality(shipped) for shipped in BUILTIN_PERSONALITIES),
     )
     asks = PendingAsks(log, database.asks, lambda: settings.values.ask_timeout)

@@ -7,7 +7,7 @@ import re
 import sqlite3
 import tarfile
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
@@ -26,8 +26,10 @@ from errand.client.number_format import file_size
 from errand.database_file import copy_database, find_fault, open_to_read
 from errand.paths import Paths
 from errand.protocol.base import JsonObject
+from errand.redaction import redact, redact_json
 from errand.regular_file import atomic_writer, check_replaceable, open_regular, read_regular
 from errand.translation import tr, trn
+from errand.url_secrets import without_url_secrets
 
 _DATABASE, _SETTINGS = "errand.db", "settings.json"
 _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
@@ -53,10 +55,36 @@ def write_backup(database: Path, paths: Paths, target: Path) -> BackupContents:
     with atomic_writer(target, overwrite=False) as file, tarfile.open(fileobj=file, mode="w") as archive:
         archive.add(database, _DATABASE)
         if has_settings:
-            archive.add(paths.settings, _SETTINGS)
+            _add_settings(paths, archive)
         for picture in pictures:
             archive.add(picture, f"attachments/{picture.parent.name}/{picture.name}")
     return BackupContents(len(pictures), has_settings)
+
+
+def _add_settings(paths: Paths, archive: tarfile.TarFile) -> None:
+    """Add the settings without passwords and keys."""
+    data = read_regular(paths.settings, _LARGEST_SETTINGS)
+    with suppress(OSError):  # no JSON: as they are, and the engine says what is wrong with them
+        data = _without_secrets(_settings(data))
+    member = archive.gettarinfo(paths.settings, _SETTINGS)
+    member.size = len(data)
+    archive.addfile(member, BytesIO(data))
+
+
+def _keep_settings(paths: Paths, to: Path) -> None:
+    """Move the settings; the passwords in their addresses stay where they are used, in the restored ones."""
+    try:
+        clean = _without_secrets(_settings(read_regular(paths.settings, _LARGEST_SETTINGS)))
+    except OSError:
+        os.replace(paths.settings, to)
+        return
+    _copy(BytesIO(clean), to)
+    paths.settings.unlink()
+
+
+def _without_secrets(settings: JsonObject) -> bytes:
+    clean = redact_json(settings, lambda text: redact(without_url_secrets(text)))
+    return msgspec.json.format(msgspec.json.encode(clean), indent=2)
 
 
 @contextmanager
@@ -95,7 +123,7 @@ def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> BackupConten
             elif member.name == _SETTINGS and member.size <= _LARGEST_SETTINGS:
                 settings, left_out = _with_local_addresses(_settings(_open_member(archive, member).read()), paths)
                 if paths.settings.exists():
-                    os.replace(paths.settings, kept_settings)
+                    _keep_settings(paths, kept_settings)
                 _copy(BytesIO(msgspec.json.format(msgspec.json.encode(settings), indent=2)), paths.settings)
                 has_settings = True
     return BackupContents(pictures, has_settings, left_out)

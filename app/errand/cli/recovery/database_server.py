@@ -12,9 +12,9 @@ from errand.paths import Paths
 from errand.printable import reason
 from errand.regular_file import read_regular
 from errand.translation import tr
+from errand.url_secrets import MASK, without_url_secrets
 
 _LARGEST_SETTINGS = 1024 * 1024
-_SECRETS = ("password", "sslpassword")
 _PORT = 5432
 _WAIT_S = 3.0
 
@@ -30,13 +30,13 @@ def server_url(paths: Paths) -> str:
     """
     try:
         url = msgspec.json.decode(read_regular(paths.settings, _LARGEST_SETTINGS), type=_Settings).database_url
-        parts = urlsplit(url)
+        parts = urlsplit(without_url_secrets(url))
     except (OSError, msgspec.DecodeError, ValueError):
         return ""
     if not parts.scheme.startswith("postgresql"):
         return ""
     name, at, host = parts.netloc.rpartition("@")
-    query = "&".join(part for part in parts.query.split("&") if part.partition("=")[0] not in _SECRETS)
+    query = "&".join(part for part in parts.query.split("&") if part.partition("=")[2] != MASK)
     return urlunsplit(parts._replace(scheme="postgresql", netloc=f"{name.partition(':')[0]}{at}{host}", query=query))
 
 

@@ -17,6 +17,7 @@ from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.engine import SandboxMode
 from errand.protocol.settings import Setting
 from errand.regular_file import atomic_writer, read_regular
+from errand.url_secrets import MASK, with_url_secrets, without_url_secrets
 
 # What people change in the first days; clients show the rest on request.
 _EVERYDAY = frozenset(
@@ -307,7 +308,7 @@ class Settings:
                 title=_meta(field.name).title or field.name,
                 help=_meta(field.name).description or "",
                 kind=_kind(field.name),
-                value=_as_json(getattr(self.values, field.name)),
+                value=_shown(getattr(self.values, field.name)),
                 default=_as_json(getattr(defaults, field.name)),
                 choices=_choices(field.name),
                 minimum=_minimum(field.name),
@@ -323,6 +324,8 @@ class Settings:
         if name not in current or name in _SEPARATE:
             names = ", ".join(other for other in current if other not in _SEPARATE)
             raise InvalidParams(f"There is no setting {name!r}. Settings are: {names}.")
+        if isinstance(value, str):
+            value = _with_stored_secrets(name, value, str(current[name]))
         try:
             values = msgspec.convert({**current, name: value}, SettingValues)
         except msgspec.ValidationError as error:
@@ -424,6 +427,19 @@ def _hints() -> Mapping[str, Any]:
 @cache
 def _hints_with_notes() -> Mapping[str, Any]:
     return get_type_hints(SettingValues, include_extras=True)
+
+
+def _shown(value: str | float | bool) -> JsonValue:
+    """The value for clients, without the password of an address."""
+    return without_url_secrets(value) if isinstance(value, str) else value
+
+
+def _with_stored_secrets(name: str, value: str, current: str) -> str:
+    """A value that a client sends back as it is shown means the stored one. Raises `InvalidParams`."""
+    complete = with_url_secrets(value, current)
+    if complete is None:
+        raise InvalidParams(f"Setting {name}: write the password in place of the {MASK}, which hides the stored one.")
+    return complete
 
 
 def _as_json(value: str | float | bool) -> JsonValue:

@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 
+import msgspec
+
 from errand.engine.core.errors import Busy, CannotSave, Conflict
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import commands
 from errand.engine.storage.sql.journal import begin_ownership
+from errand.engine.storage.sql.statements import to_json
 from errand.protocol.engine import ENGINE_SHUTDOWN
 from errand.protocol.tasks import TASK_STOP
+from errand.redaction import redact_json
+from errand.url_secrets import without_url_secrets
 
 _MOST_RUNNING = 1_000
 # Commands that must work even if nothing can be saved.
@@ -42,7 +47,10 @@ class _RunningCommand:
 
 
 class IdempotentCommands:
-    """Owns the running commands: they continue if the client disconnects."""
+    """Owns the running commands: they continue if the client disconnects.
+
+    Answers are stored without keys and passwords: who repeats a command gets its answer without them.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -94,11 +102,18 @@ class IdempotentCommands:
             await self._database.journal.probe()
             result = await work()
         self._database.journal.put(
-            commands.save(command.client_id, command.stored_id, command.method, result.decode(), datetime.now(UTC))
+            commands.save(command.client_id, command.stored_id, command.method, self._stored(result), datetime.now(UTC))
         )
         # An acknowledged command is on disk, with everything that it changed.
         await self._database.journal.flush()
         return result
+
+    def _stored(self, result: bytes) -> str:
+        """The answer as it is stored."""
+        text, redact = result.decode(), self._database.redact
+        if redact(text) == text and without_url_secrets(text) == text:
+            return text
+        return to_json(redact_json(msgspec.json.decode(result), lambda value: redact(without_url_secrets(value))))
 
 
 def _check(command: ClientCommand, method: str) -> None:

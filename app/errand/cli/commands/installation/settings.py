@@ -26,6 +26,7 @@ from errand.protocol.settings import (
 )
 from errand.redaction import redact
 from errand.translation import tr
+from errand.url_secrets import without_url_secrets
 
 _ACTIONS = (
     Action("list", "list all settings with their values and defaults (the default)"),
@@ -33,7 +34,6 @@ _ACTIONS = (
     Action("set NAME VALUE", "set a value: a number, yes or no, one of the choices, or a text", first="setting"),
     Action("reset NAME", "reset a setting to its default", first="setting"),
 )
-_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^/@\s]+@")
 _MODELS = ("default_model", "title_model")
 _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
@@ -188,7 +188,7 @@ def _text(value: JsonValue) -> str:
 
 def _without_secrets(text: str) -> str:
     """Addresses may have a password in them."""
-    return redact(_PASSWORD.sub(r"\1:***@", text))
+    return redact(without_url_secrets(text))
 
 
 def _print_json(setting: Setting, terminal: Terminal) -> None:

@@ -20,6 +20,7 @@ from errand.engine.storage.postgres.writer import PostgresWriter
 from errand.engine.storage.sql import schema
 from errand.engine.storage.sql.async_engine import AsyncConnection, AsyncEngine, create_async_engine
 from errand.engine.storage.sql.errors import error_text
+from errand.url_secrets import without_url_secrets
 
 _CONNECTIONS = 6
 _CONNECT_S = 5.0
@@ -35,7 +36,6 @@ _FIRST_REVISION = "0015"
 # Parts of an address beside those of every URL. SQLAlchemy takes these itself, all others are those of libpq.
 _OF_SQLALCHEMY = ("host", "port")
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
-_SECRETS = ("password", "sslpassword")
 
 
 async def open_server(url: URL, answer_s: float = _ANSWER_S) -> tuple[AsyncEngine, PostgresWriter, PooledReads]:
@@ -59,7 +59,7 @@ async def open_server(url: URL, answer_s: float = _ANSWER_S) -> tuple[AsyncEngin
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
     event.listen(engine.sync_engine, "before_cursor_execute", _without_nul, retval=True)
     writer = PostgresWriter(engine)
-    shown = unquote(repr(url.difference_update_query(_SECRETS)))
+    shown = unquote(without_url_secrets(url.render_as_string(hide_password=False)))
     try:
         connection = await _lock(writer)
         async with connection.begin():

@@ -3,15 +3,25 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import and_, bindparam, or_, select
 
 from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import Write, to_text, upsert
 from errand.engine.storage.sql.tables import commands
+from errand.protocol.settings import SETTINGS_SET
+from errand.url_secrets import MASK
 
 # The first result wins.
 _SAVE = upsert(commands, ["client_id", "command_id"])
 _PRUNE = commands.delete().where(commands.c.at < bindparam("before"))
+_result = commands.c.result
+_FORGET_PASSWORDS = commands.delete().where(
+    commands.c.method == SETTINGS_SET.name,
+    or_(
+        and_(_result.like('%"value":"postgresql%://%:%@%'), _result.not_like(f"%:{MASK}@%")),
+        and_(_result.like('%"value":"postgresql%password=%'), _result.not_like(f"%password={MASK}%")),
+    ),
+)
 _ANSWERED = select(commands.c.method, commands.c.result).where(
     commands.c.client_id == bindparam("client_id"), commands.c.command_id == bindparam("command_id")
 )
@@ -28,6 +38,11 @@ def save(client_id: str, command_id: str, method: str, result: str, at: datetime
 def prune(before: datetime) -> Write:
     """Delete commands older than `before`."""
     return Write(_PRUNE, {"before": to_text(before)})
+
+
+def forget_passwords() -> Write:
+    """Delete answers of earlier versions with the password of a database: later ones have none."""
+    return Write(_FORGET_PASSWORDS, {})
 
 
 @dataclass(frozen=True, slots=True)

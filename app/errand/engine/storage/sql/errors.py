@@ -130,5 +130,5 @@ def name_of(engine: AsyncEngine) -> str:
     """The file, or the database and the host of a server."""
     url = engine.url
     hosts = url.host or url.query.get("host") or "localhost"
-    host = hosts if isinstance(hosts, str) else ", ".join(hosts)
+    host = (hosts if isinstance(hosts, str) else ", ".join(hosts)).rpartition("@")[2]  # a password may have an `@`
     return url.database or "" if url.get_backend_name() == "sqlite" else f"{url.database} on {host}"

@@ -18,6 +18,7 @@ from errand.engine.tools.mcp.server import McpServer, has_own_login
 from errand.engine.tools.plain_text import clean_output
 from errand.protocol import servers as protocol
 from errand.protocol.base import JsonObject, JsonValue
+from errand.url_secrets import without_url_secrets
 
 _MOST = 100
 _LONGEST_PROMPT = 200_000
@@ -245,7 +246,7 @@ class ServerAdministration:
             fingerprint=spec.fingerprint,
             state=server.state,
             command=spec.command,
-            url=spec.url,
+            url=without_url_secrets(spec.url),
             environment=dict(spec.environment),
             headers=dict(spec.headers),
             sandbox=spec.sandbox,

@@ -9,10 +9,11 @@ from importlib.metadata import version
 import msgspec
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.mcp.definitions import SchemaRoom, ToolList, checked_tools, names_of, without_keys
+from errand.engine.tools.mcp.definitions import SchemaRoom, ToolList, checked_tools, names_of
 from errand.engine.tools.mcp.json_rpc import McpError, OnProgress, RpcPeer
 from errand.engine.tools.plain_text import clean_output
 from errand.protocol.base import JsonObject, JsonValue
+from errand.redaction import redact_json
 
 # The newest first: it is offered, and the server answers with one that it speaks.
 PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -139,7 +140,7 @@ def _facts(answer: JsonObject, protocol: str, redact: Callable[[str], str]) -> S
 
 
 def _without_keys(entries: Sequence[JsonObject], redact: Callable[[str], str]) -> tuple[JsonObject, ...]:
-    return tuple({name: without_keys(value, redact) for name, value in entry.items()} for entry in entries)
+    return tuple({name: redact_json(value, redact) for name, value in entry.items()} for entry in entries)
 
 
 def _has(capabilities: JsonObject, name: str) -> bool:

@@ -14,7 +14,7 @@ from errand.engine.core.fair_share import short_switches
 from errand.engine.tools.mcp.schemas import NO_PARAMETERS, usable_parameters
 from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.protocol.base import JsonObject, JsonValue
-from errand.redaction import redact
+from errand.redaction import redact, redact_json
 
 MOST_TOOLS = 300
 MAX_SCHEMA_BYTES = 2 * 1024 * 1024
@@ -121,7 +121,7 @@ async def _checked(
     if not room.take(size):
         raise InvalidParams(f"{_shown(name)} is left out: the parameters of all tools together are too large.")
     try:
-        clean_schema = await asyncio.to_thread(without_keys, schema, redact)
+        clean_schema = await asyncio.to_thread(redact_json, schema, redact)
         parameters, is_whole = await usable_parameters(name, clean_schema)
     except InvalidParams as problem:
         raise InvalidParams(f"{_shown(name)} is left out: {problem}") from problem
@@ -136,19 +136,6 @@ async def _checked(
         _fingerprint(text, schema if isinstance(schema, dict) else NO_PARAMETERS),
         read_only=isinstance(hints, dict) and hints.get("readOnlyHint") is True,
     )
-
-
-def without_keys(value: JsonValue, redact: Callable[[str], str]) -> JsonValue:
-    """The value with redacted texts. May take long: call it in a thread."""
-    match value:
-        case str():
-            return redact(value)
-        case list():
-            return [without_keys(item, redact) for item in value]
-        case dict():
-            return {name: without_keys(item, redact) for name, item in value.items()}
-        case _:
-            return value
 
 
 def _description(entry: JsonObject) -> str:

@@ -20,6 +20,7 @@ from errand.engine.tools.mcp.server_log import ServerLog
 from errand.engine.tools.mcp.stdio import StdioTransport, broken
 from errand.protocol.base import JsonObject
 from errand.redaction import Redactor
+from errand.url_secrets import without_url_secrets
 from errand.visible_text import command_text, escape_hidden
 
 ServerState = Literal["idle", "starting", "ready", "failed", "given_up", "needs_login"]
@@ -212,7 +213,7 @@ class McpServer:
 
     async def _connect_web(self, values: ServerValues) -> McpConnection:
         spec = self.spec
-        self.log.note(f"connecting: {escape_hidden(spec.url)}")
+        self.log.note(f"connecting: {escape_hidden(without_url_secrets(spec.url))}")
         transport = HttpTransport(
             *(values.url, values.headers, self._on_failed, self._on_ended, self.log),
             token_of=_no_token
