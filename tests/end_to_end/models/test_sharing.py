@@ -11,20 +11,22 @@ from tests.support.command_line import Errand
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply
 
+OLLAMA = ("--models", "ollama/*")
+
 
 @asynccontextmanager
-async def shared(home: Path, upstream: str) -> AsyncGenerator[dict[str, str]]:
+async def shared(home: Path, upstream: str, *words: str) -> AsyncGenerator[dict[str, str]]:
     """`errand share-models` with a separate data directory; yields the variables that another machine needs."""
     there = Errand(home, home.parent)
     variables = {"OLLAMA_HOST": upstream.removesuffix("/v1")}
-    process = await there.start("share-models", "--port", "0", "--models", "ollama/*", variables=variables)
+    process = await there.start("share-models", "--port", "0", *words, variables=variables)
     assert process.stdout is not None
     try:
         async with asyncio.timeout(WAIT_LIMIT_S):
             line = (await process.stdout.readline()).decode()
-        words = line.removesuffix(".\n").split()
-        token = await asyncio.to_thread(_token_in, Path(words[-1]))
-        yield {"ERRAND_PROXY_URL": words[4], "ERRAND_PROXY_API_KEY": token}
+        parts = line.removesuffix(".\n").split()
+        token = await asyncio.to_thread(_token_in, Path(parts[-1]))
+        yield {"ERRAND_PROXY_URL": parts[4], "ERRAND_PROXY_API_KEY": token}
     finally:
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(WAIT_LIMIT_S):
@@ -38,7 +40,8 @@ async def test_a_task_works_with_the_models_of_another_machine(
     (workspace / "notes.txt").write_text("one\ntwo\n")
     replies = [Reply(calls=(Call("shell", {"command": "wc -l < notes.txt"}),)), Reply(text="It has 2 lines.")]
     model = ("--model", "proxy/ollama/test-model")
-    async with ModelServer(replies) as upstream, shared(tmp_path / "there", upstream.url) as variables:
+    upstream = ModelServer(replies)
+    async with upstream, shared(tmp_path / "there", upstream.url, *OLLAMA) as variables:
         done = await own_errand.run("run", "--approve", "all", *model, "count the lines", variables=variables)
         told = str(upstream.requests[1].messages[-1]["content"])
     assert done.code == 0, done.err
@@ -48,13 +51,29 @@ async def test_a_task_works_with_the_models_of_another_machine(
 
 
 async def test_its_models_are_listed_and_can_be_tried(own_errand: Errand, tmp_path: Path) -> None:
-    async with ModelServer([Reply(text="OK")] * 2) as upstream, shared(tmp_path / "there", upstream.url) as variables:
+    async with (
+        ModelServer([Reply(text="OK")] * 2) as upstream,
+        shared(tmp_path / "there", upstream.url, *OLLAMA) as variables,
+    ):
         listed = await own_errand.run("models", "--refresh", variables=variables)
         tried = await own_errand.run("models", "--test", "proxy", variables=variables)
     assert listed.code == 0, listed.err
     assert "Shared models" in listed.out
     assert "proxy/ollama/test-model" in listed.out
     assert tried.code == 0, tried.out + tried.err
+
+
+async def test_servers_that_the_person_added_are_shared_too(own_errand: Errand, tmp_path: Path) -> None:
+    there = Errand(tmp_path / "there", tmp_path)
+    async with ModelServer([Reply(text="OK")]) as upstream:
+        added = await there.run("models", "--add-server", upstream.url, "--name", "Office")
+        assert added.code == 0, added.err
+        await there.run("engine", "--stop")
+        async with shared(tmp_path / "there", upstream.url) as variables:
+            listed = await own_errand.run("models", "--refresh", variables=variables)
+            done = await own_errand.run("run", "--model", "proxy/office/test-model", "hi", variables=variables)
+    assert "proxy/office/test-model" in listed.out, listed.out + listed.err
+    assert done.code == 0, done.err
 
 
 async def test_what_cannot_be_shared_is_said_in_a_line(own_errand: Errand, tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ async def test_a_server_is_added_with_a_key_that_stands_in_no_file(own_errand: E
     settings = (own_errand.home / "settings.json").read_text()
     assert '"${A_TOKEN}"' in settings and "a-secret-of-this-test" not in settings
     assert "started as good" in (await own_errand.run("mcp", "log", "test")).out
-    assert (await own_errand.run("mcp", "prompt", "test/ask", "city=Rome")).out == "How is Rome?\n"
+    for filled in (("city=Rome",), ("--argument", "city=Rome"), ("--argument=city=Rome",)):
+        assert (await own_errand.run("mcp", "prompt", "test/ask", *filled)).out == "How is Rome?\n"
+    assert (await own_errand.run("mcp", "prompt", "test/ask", "--argument", "Rome")).code == EXIT_USAGE
     assert "test__echo" in (await own_errand.run("tools")).out
     assert (await own_errand.run("mcp", "remove", "test")).code == 0
     await _gone(marker)

@@ -101,6 +101,24 @@ async def test_invalid_request_is_refused_with_a_reason(
     assert "sk-secret" not in answer[1]
 
 
+@pytest.mark.parametrize(
+    "content", [b"[" + b"[]," * 300_000 + b"[]]", b"[" + b"0," * 400_000 + b"0]", b"[" * 100 + b"]" * 100]
+)
+async def test_requests_with_too_many_values_are_refused_before_they_are_decoded(
+    tmp_path: Path, content: bytes
+) -> None:
+    async with ModelServer() as upstream, sharing(address(upstream), tmp_path, ONCE) as shared:
+        status, text = await post(shared, b'{"model": "x/y", "context": {"messages": %s}}' % content)
+    assert status in (400, 413) and ("values" in text or "deeper" in text)
+
+
+async def test_what_one_token_has_in_work_is_bounded_and_counted_until_the_reply_ends(tmp_path: Path) -> None:
+    bounds, upstream = SharingLimits(work_bytes=4_000), ModelServer([Reply(text="hi")] * 5)
+    async with upstream, sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
+        assert (await post(shared, b" " * 5_000))[0] == 429
+        assert [(await post(shared))[0] for _ in range(5)] == [200] * 5
+
+
 async def test_requests_of_one_token_are_limited_in_rate_and_number(tmp_path: Path) -> None:
     async with ModelServer([Reply(text="x" * 100, stall_after=2)]) as upstream:
         bounds = SharingLimits(at_once=1, burst=3, per_second=0.001)

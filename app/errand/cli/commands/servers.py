@@ -68,7 +68,7 @@ _ACTIONS = (
     Action(
         "accept NAME TOOL", "accept the changed description of a tool, so that rules apply to it again", first="server"
     ),
-    Action("prompt NAME/PROMPT [ARGUMENT=VALUE …]", "show the text of a prompt"),
+    Action("prompt NAME/PROMPT [ARGUMENT=VALUE …]", "show the text of a prompt, with its arguments or --argument"),
 )
 _LONGEST_KEY = 10_000
 _NAME_WIDTH = 18
@@ -96,6 +96,9 @@ class McpOptions(CommandOptions, frozen=True, kw_only=True):
         int,
         Option("--callback-port", "with --client-id: the port of the callback http://127.0.0.1:PORT/callback", "PORT"),
     ] = 0
+    argument: Annotated[
+        tuple[str, ...], Option("--argument", "with prompt: a value for it; can be repeated", "NAME=VALUE")
+    ] = ()
     answer: Annotated[
         str, Option("--answer", "with login: the address at which a browser on another machine ended", "URL")
     ] = ""
@@ -169,7 +172,8 @@ class _Servers:
                     tr("Permissions apply to {tool} of {name} again.").format(tool=plain(tool), name=plain(name))
                 )
             case ["prompt", target, *arguments]:
-                self._terminal.line(plain(await mcp_prompt(self._connection, target, arguments, self._workspace)))
+                filled = (*arguments, *self._options.argument)
+                self._terminal.line(plain(await mcp_prompt(self._connection, target, filled, self._workspace)))
             case _:
                 raise wrong_words("mcp", _ACTIONS, words)
         return 0

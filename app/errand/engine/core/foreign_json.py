@@ -66,6 +66,14 @@ def decode_bounded(data: bytes, bounds: JsonBounds = BOUNDS) -> JsonValue:
     return _encodable(value) if _LONG_NUMBER.search(data) else value
 
 
+def check_bounds(data: bytes, bounds: JsonBounds) -> None:
+    """Raises `UnreadableJson` for a text beyond the bounds, also one that is nested too deep."""
+    if len(data) > bounds.max_bytes:
+        raise UnreadableJson(size_text(bounds.max_bytes))
+    if _within_bounds(data, bounds) is not data:
+        raise UnreadableJson(f"it is nested deeper than {bounds.max_depth} lists and objects")
+
+
 def size_text(max_bytes: int) -> str:
     return (
         f"it has more than {max_bytes // 1_048_576} MB" if max_bytes >= 1_048_576 else f"it has over {max_bytes} bytes"

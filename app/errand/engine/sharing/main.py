@@ -19,6 +19,7 @@ from errand.engine.core.errors import ConfigurationError, EngineError
 from errand.engine.core.process_hardening import forbid_dumps
 from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import Settings
+from errand.engine.models.catalog.configured import ProviderDirectory
 from errand.engine.models.router import ModelRouter
 from errand.engine.sharing.server import SharedModelFilter, SharingServer
 from errand.engine.sharing.tokens import Tokens
@@ -71,7 +72,8 @@ async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, mo
             lists=paths.models,
         )
         stack.push_async_callback(router.close)
-        offer = SharedModelFilter(tuple(pattern.strip() for pattern in models.split(",") if pattern.strip()))
+        patterns = tuple(pattern.strip() for pattern in models.split(",") if pattern.strip())
+        offer = SharedModelFilter(patterns, ProviderDirectory(lambda: settings.values).own)
         listeners = await _bind(host, port)
         server = SharingServer(router, tokens, offer)
         stack.push_async_callback(server.close)

@@ -13,9 +13,11 @@ from aiohttp import web
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
+from errand.engine.core.fair_share import short_switches
+from errand.engine.core.foreign_json import JsonBounds, UnreadableJson, check_bounds
 from errand.engine.core.messages import AssistantMessage
 from errand.engine.models.base import ChatModel, ModelRequest, ReplyEnd
-from errand.engine.models.catalog.providers import PROVIDERS
+from errand.engine.models.catalog.providers import PROVIDERS, Provider
 from errand.engine.models.proxy.codec import ProxyEncoder
 from errand.engine.models.proxy.wire import SharedModels, StreamRequest, request_from_wire
 from errand.engine.models.router import ModelRouter
@@ -23,32 +25,46 @@ from errand.engine.server.acceptor import Acceptor, TokenBucket
 from errand.engine.sharing.tokens import Tokens
 from errand.redaction import redact
 
-# Providers with a fixed endpoint: no scripted models, no models of a third machine.
-_ALL_MODELS = tuple(f"{row.name}/*" for row in PROVIDERS if row.kind == "litellm" or row.base_url)
+# Providers with a fixed endpoint: no scripted models, no models of a third machine. Those that the person added too.
+_CATALOG_MODELS = tuple(f"{row.name}/*" for row in PROVIDERS if row.kind == "litellm" or row.base_url)
 
 _logger = logging.getLogger(__name__)
 
+# A list or an object in memory, beside its text.
+_VALUE_BYTES = 64
 _KEEP_ALIVE = b": at work\n\n"
 
 Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
 
 class SharedModelFilter:
-    """`patterns` are ids with `*` as a wildcard: `openai/*`, `anthropic/claude-haiku-*`. An empty tuple shares all."""
+    """`patterns` are ids with `*` as a wildcard: `openai/*`, `anthropic/claude-haiku-*`. An empty tuple shares all.
 
-    def __init__(self, patterns: tuple[str, ...] = ()) -> None:
-        self._patterns = patterns or _ALL_MODELS
+    `added` gives the providers that the person added.
+    """
+
+    def __init__(self, patterns: tuple[str, ...] = (), added: Callable[[], tuple[Provider, ...]] = tuple) -> None:
+        self._patterns = patterns
+        self._added = added
 
     def has(self, model_id: str) -> bool:
-        return any(fnmatchcase(model_id, pattern) for pattern in self._patterns)
+        return any(fnmatchcase(model_id, pattern) for pattern in self._patterns or self._all())
+
+    def _all(self) -> tuple[str, ...]:
+        own = (row.name for row in self._added() if row.kind not in ("scripted", "proxy"))
+        return (*_CATALOG_MODELS, *(f"{name}/*" for name in own))
 
 
 @dataclass(frozen=True, slots=True)
 class SharingLimits:
-    """Limits per token holder; `life_s` is the keep-alive interval while a model thinks."""
+    """Limits per token holder; `life_s` is the keep-alive interval while a model thinks.
+
+    `work_bytes` is for all requests that are read or answered at the same time.
+    """
 
     body_bytes: int = 32 * 1024 * 1024
-    values: int = 500_000
+    work_bytes: int = 256 * 1024 * 1024
+    values: int = 200_000
     read_s: float = 60.0
     per_second: float = 10.0
     burst: float = 60.0
@@ -73,6 +89,7 @@ class _Account:
 
     rate: TokenBucket
     streams: int = 0
+    work_bytes: int = 0
 
 
 class SharingServer:
@@ -143,9 +160,9 @@ class SharingServer:
         return web.Response(body=body, content_type="application/json")
 
     async def _stream(self, request: web.Request, holder: str) -> web.StreamResponse:
-        sent = await self._read(request)
-        model = self._open(sent.model)
-        with self._stream_slot(holder):
+        with self._stream_slot(holder) as work:
+            sent = await self._read(request, work)
+            model = self._open(sent.model)
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
             with suppress(ConnectionError):  # the client disconnected
                 await response.prepare(request)
@@ -154,20 +171,31 @@ class SharingServer:
                 await response.write_eof()
         return response
 
-    async def _read(self, request: web.Request) -> StreamRequest:
+    async def _read(self, request: web.Request, work: "_Work") -> StreamRequest:
         try:
             async with asyncio.timeout(self._limits.read_s):
-                body = await request.read()
-            # Empty lists need twenty times as much memory as in the request.
-            if body.count(b"[") + body.count(b"{") > self._limits.values:
-                raise _Refused(413, f"More than {self._limits.values:,} lists and objects.")
-            return msgspec.json.decode(body, type=StreamRequest)
+                body = await self._body(request, work)
+            with short_switches():
+                return await asyncio.to_thread(_decoded, body, JsonBounds(len(body), self._limits.values))
         except TimeoutError as error:
             raise _Refused(408, "The request did not arrive in time.") from error
-        except web.HTTPRequestEntityTooLarge as error:
-            raise _Refused(413, f"More than {self._limits.body_bytes:,} bytes.") from error
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError, UnreadableJson) as error:
             raise _Refused(400, f"This is not a request for a reply: {error}.") from error
+
+    async def _body(self, request: web.Request, work: "_Work") -> bytes:
+        """Read a body; refuses it as soon as it, or what its token holder has in work, exceeds a limit."""
+        body, limits, opened = bytearray(), self._limits, 0
+        if (request.content_length or 0) > limits.body_bytes:
+            raise _Refused(413, f"More than {limits.body_bytes:,} bytes.")
+        async for piece in request.content.iter_any():
+            body += piece
+            opened += piece.count(b"[") + piece.count(b"{")
+            if len(body) > limits.body_bytes:
+                raise _Refused(413, f"More than {limits.body_bytes:,} bytes.")
+            if opened > limits.values:  # empty lists need twenty times as much memory as in the request
+                raise _Refused(413, f"More than {limits.values:,} values.")
+            work.add(len(piece) + _VALUE_BYTES * piece.count(b"[") + _VALUE_BYTES * piece.count(b"{"))
+        return bytes(body)
 
     def _open(self, model_id: str) -> ChatModel:
         if not self._filter.has(model_id):
@@ -178,15 +206,41 @@ class SharingServer:
             raise _Refused(404, str(error)) from error
 
     @contextmanager
-    def _stream_slot(self, holder: str) -> Generator[None]:
+    def _stream_slot(self, holder: str) -> Generator["_Work"]:
         account = self._accounts[holder]
         if account.streams >= self._limits.at_once:
             raise _Refused(429, f"At most {self._limits.at_once} replies at once with one token.")
         account.streams += 1
+        work = _Work(account, self._limits.work_bytes)
         try:
-            yield
+            yield work
         finally:
             account.streams -= 1
+            work.end()
+
+
+class _Work:
+    """The memory of one request, counted for its token holder until its reply has ended."""
+
+    def __init__(self, account: _Account, max_bytes: int) -> None:
+        self._account = account
+        self._max_bytes = max_bytes
+        self._bytes = 0
+
+    def add(self, size: int) -> None:
+        """Raises `_Refused` if all requests of the holder become too large."""
+        self._bytes += size
+        self._account.work_bytes += size
+        if self._account.work_bytes > self._max_bytes:
+            raise _Refused(429, f"The requests with this token have more than {self._max_bytes:,} bytes together.")
+
+    def end(self) -> None:
+        self._account.work_bytes -= self._bytes
+
+
+def _decoded(body: bytes, bounds: JsonBounds) -> StreamRequest:
+    check_bounds(body, bounds)
+    return msgspec.json.decode(body, type=StreamRequest)
 
 
 async def _send(model: ChatModel, request: ModelRequest, response: web.StreamResponse, holder: str) -> None:
