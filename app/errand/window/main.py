@@ -34,6 +34,7 @@ from errand.window.views.shell.tabs import TabsView
 from errand.window.views.sidebar.conversation_marks import ConversationMarks
 from errand.window.views.sidebar.sidebar import SidebarView
 from errand.window.widgets.accessibility import install_roles, keep_focus_in_view
+from errand.window.widgets.field_keys import guard_compositions
 from errand.window.widgets.pulse import PulseTimer
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ def build_window(
     """Create all parts of a window on one set of stores. `started_in` is a folder to offer for tasks."""
     install_roles()
     keep_focus_in_view(application)
+    guard_compositions(application)
     models = ModelStore(stores.session, state)
     pulse = PulseTimer(theme, application)
     unread = UnreadStore(stores.tasks, state, lambda: conversations.active_id)

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QBrush, QColor, QKeyEvent, QPainter, QPen
+from PySide6.QtGui import QBrush, QColor, QGuiApplication, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtGui import Qt as GuiQt
 from PySide6.QtWidgets import QAbstractButton, QCheckBox, QPushButton, QStyleOptionButton, QWidget
 
@@ -72,6 +72,11 @@ def pressed_by_enter(button: QAbstractButton, event: QKeyEvent) -> bool:
     return False
 
 
+def commit_composition() -> None:
+    """Complete what an input method composes: a click on a button leaves the focus in the field."""
+    QGuiApplication.inputMethod().commit()
+
+
 class _EnterButton(QPushButton):
     """Enter presses it when focused. Qt's own Enter presses only a dialog's default button, from any field."""
 
@@ -85,6 +90,10 @@ class _EnterButton(QPushButton):
         """With the space before the text, which Qt does not count."""
         hint = super().sizeHint()
         return hint if self.icon().isNull() else hint + QSize(self.fontMetrics().horizontalAdvance(" "), 0)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        commit_composition()
+        super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not pressed_by_enter(self, event):

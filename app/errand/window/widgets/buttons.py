@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from errand.translation import tr
-from errand.window.theme.style import focus_by_keys, pressed_by_enter, set_style, set_tool_tip
+from errand.window.theme.style import commit_composition, focus_by_keys, pressed_by_enter, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import TextLabel
 
@@ -48,6 +48,10 @@ class IconButton(QToolButton):
         self.setAccessibleName(name)
         set_tool_tip(self, f"{name} ({native_keys(self._shortcut)})" if self._shortcut else name)
         self._on_theme_changed()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        commit_composition()
+        super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not pressed_by_enter(self, event):

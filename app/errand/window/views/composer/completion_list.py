@@ -59,7 +59,7 @@ class CompletionListView(QFrame):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Handle the keys of the list before the text field does."""
-        if not self.isVisible() or not isinstance(event, QKeyEvent):
+        if not self.isVisible() or not isinstance(event, QKeyEvent) or self.field.is_composing:
             return super().eventFilter(watched, event)
         return event.type() == QEvent.Type.KeyPress and self._handle_key(event)
 

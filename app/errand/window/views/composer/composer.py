@@ -103,6 +103,7 @@ class ComposerView(QFrame):
         self._button = push_button(tr("Send"), "primary")
         self._lay_out(extras)
         self._edit.textChanged.connect(self._on_text_changed)
+        self._edit.composed.connect(self._show_mode)
         self._edit.submitted.connect(self._on_submitted)
         self._edit.queued.connect(self._on_queued)
         self._edit.edit_last_requested.connect(self.edit_last_requested)
@@ -201,6 +202,8 @@ class ComposerView(QFrame):
 
     def _placeholder(self) -> str:
         state = self._state
+        if self._edit.is_composing:
+            return ""
         if state.question:
             return state.question
         if self.attachments.paths:
@@ -257,6 +260,7 @@ class ComposerView(QFrame):
         """Empty the field and return its text and attachments; None while offline, so that no text is lost."""
         if not self.has_content or not self._state.connected:
             return None
+        self._edit.commit_composition()
         text, paths = self.text.strip(), self.attachments.paths
         self._edit.clear()
         self.attachments.clear()

@@ -4,11 +4,11 @@ import re
 from math import ceil
 
 from PySide6.QtCore import QMimeData, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QFocusEvent, QFontMetricsF, QKeyEvent, QResizeEvent, QTextOption
+from PySide6.QtGui import QFocusEvent, QFontMetricsF, QInputMethodEvent, QKeyEvent, QResizeEvent, QTextOption
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QWidget
 
 from errand.window.views.composer.drop_payload import can_attach
-from errand.window.widgets.field_keys import ControlEnter, is_control_enter
+from errand.window.widgets.field_keys import CompositionKeys, ControlEnter, is_control_enter
 
 _MAX_LINES = 12
 _BLINKS_MS = 10_000
@@ -25,6 +25,7 @@ class PromptEditView(QPlainTextEdit):
     With text in the field Ctrl+Enter is Enter; without, it is the window's.
 
 
+    Emits `composed` when what an input method composes has changed: meanwhile no key is a command.
     Emits `page_requested` on Page Up (-1) and Page Down (1), unless the text itself is longer than the field.
     Emits `history_step_requested` on Ctrl+Up (-1, an older message) and Ctrl+Down (1), and `content_dropped`
     with the QMimeData of pasted or dropped content that is not text, or too long. Emits `mode_cycle_requested` on
@@ -39,11 +40,13 @@ class PromptEditView(QPlainTextEdit):
     mode_cycle_requested = Signal()
     content_dropped = Signal(object)
     focused = Signal(bool)
+    composed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setTabChangesFocus(True)
         ControlEnter(self)
+        self._composition = CompositionKeys(self)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._is_walked_through = False
@@ -56,13 +59,27 @@ class PromptEditView(QPlainTextEdit):
 
     @property
     def has_text(self) -> bool:
-        """True if the text has more than whitespace. Stops at the first such line."""
+        """True if the text, with what is being composed, has more than whitespace. Stops at the first such line."""
+        if self.is_composing:
+            return True
         block = self.document().firstBlock()
         while block.isValid():
             if block.text().strip():
                 return True
             block = block.next()
         return False
+
+    @property
+    def is_composing(self) -> bool:
+        """True while an input method holds text that is not in the document yet."""
+        return bool(self._composition.preedit)
+
+    def commit_composition(self) -> None:
+        self._composition.commit()
+
+    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
+        super().inputMethodEvent(event)
+        self.composed.emit()
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         return can_attach(source) or super().canInsertFromMimeData(source)
