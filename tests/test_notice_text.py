@@ -18,6 +18,7 @@ from errand.protocol.notices import (
     LimitShare,
     LimitsNear,
     ModelChanged,
+    NoAnswer,
     NoSummary,
     NoticeData,
     PromptRemark,
@@ -194,6 +195,15 @@ SENTENCES: tuple[tuple[NoticeData, str], ...] = (
         ReplyCut(reason="repeated itself"),
         "The reply was cut off because it repeated itself. What came before is kept, and none of its tool calls ran. "
         "If this happens again, choose another model or check its server.",
+    ),
+    (NoAnswer(why="empty"), "The model sent no answer: its last reply has no text and no tool call."),
+    (
+        NoAnswer(why="unfinished"),
+        "The model sent no answer: its last reply ended before the tool call or text that was to follow.",
+    ),
+    (
+        NoAnswer(why="call_as_text"),
+        "The model sent no answer: its last reply is a tool call written as text, which does not run.",
     ),
     (
         ModelChanged(from_model="a/b", to_model="c/d"),

@@ -16,7 +16,9 @@ from errand.protocol.notices import (
     LimitReached,
     LimitShare,
     LimitsNear,
+    MissingAnswer,
     ModelChanged,
+    NoAnswer,
     NoSummary,
     NoticeData,
     PromptRemark,
@@ -83,7 +85,15 @@ def data_text(data: NoticeData) -> str:
             return text.format(count=count, calls="; ".join((call, *others)))
         case ContextNearlyFull() | ContextTruncated() | NoSummary():
             return _context_text(data)
-        case ReplyCut() | ModelChanged() | ToolsAsText() | TemperatureLeftOut() | ThinkingNotSent() | UnknownPrice():
+        case (
+            ReplyCut()
+            | NoAnswer()
+            | ModelChanged()
+            | ToolsAsText()
+            | TemperatureLeftOut()
+            | ThinkingNotSent()
+            | UnknownPrice()
+        ):
             return _reply_text(data)
         case RoundEnded():
             return _round_text(data)
@@ -295,6 +305,16 @@ def _truncation_text(data: ContextTruncated) -> str:
     return tr("{sentence} The newest result was shortened.").format(sentence=entries)
 
 
+def _no_answer_text(why: MissingAnswer) -> str:
+    match why:
+        case "empty":
+            return tr("The model sent no answer: its last reply has no text and no tool call.")
+        case "unfinished":
+            return tr("The model sent no answer: its last reply ended before the tool call or text that was to follow.")
+        case "call_as_text":
+            return tr("The model sent no answer: its last reply is a tool call written as text, which does not run.")
+
+
 def _reply_text(data: ReplyNotice) -> str:
     match data:
         case ReplyCut(reason=reason):
@@ -303,6 +323,8 @@ def _reply_text(data: ReplyNotice) -> str:
                 "If this happens again, choose another model or check its server."
             )
             return text.format(reason=reason)
+        case NoAnswer(why=why):
+            return _no_answer_text(why)
         case ModelChanged(from_model=first, to_model=second, reason=""):
             text = tr("{first} did not answer in the last minute, so {second} was used.")
             return text.format(first=first, second=second)

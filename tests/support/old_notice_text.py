@@ -17,6 +17,7 @@ from errand.protocol.notices import (
     LimitShare,
     LimitsNear,
     ModelChanged,
+    NoAnswer,
     NoSummary,
     NoticeData,
     PromptRemark,
@@ -62,7 +63,15 @@ def data_text(data: NoticeData) -> str:
             return f"The same calls were made {_COUNTS.get(count, count)} times in turn: {calls}"
         case ContextNearlyFull() | ContextTruncated() | NoSummary():
             return _context_text(data)
-        case ReplyCut() | ModelChanged() | ToolsAsText() | TemperatureLeftOut() | ThinkingNotSent() | UnknownPrice():
+        case (
+            ReplyCut()
+            | NoAnswer()
+            | ModelChanged()
+            | ToolsAsText()
+            | TemperatureLeftOut()
+            | ThinkingNotSent()
+            | UnknownPrice()
+        ):
             return _reply_text(data)
         case RoundEnded():
             return _round_text(data)
@@ -237,6 +246,8 @@ def _reply_text(data: ReplyNotice) -> str:
                 f"The reply was cut because it {reason}. What came before that is kept, and none of its tool calls was "
                 "run. If this happens again, choose another model or check its server."
             )
+        case NoAnswer():
+            return ""  # later than these records
         case ModelChanged(from_model=first, to_model=second, reason=""):
             return f"{first} did not answer in the last minute, so {second} was asked."
         case ModelChanged(from_model=first, to_model=second, reason=reason):

@@ -12,6 +12,7 @@ PromptRemarkCode = Literal[
     "too_long", "no_text", "unreadable", "no_front_matter", "too_many_skills", "too_many_facts", "untrusted_skills"
 ]
 ThinkingObstacle = Literal["no_thinking", "no_way", "always"]
+MissingAnswer = Literal["empty", "unfinished", "call_as_text"]
 RoundEndReason = Literal["limit", "budget", "failed", "not_started"]
 
 
@@ -140,6 +141,16 @@ class ReplyCut(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="replyCu
     reason: str
 
 
+class NoAnswer(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="noAnswer"):
+    """The task ended with a reply that is no answer, also after the model was told so.
+
+    `empty`: no text and no call, thoughts at most; `unfinished`: the model ended it as if a call or more text followed;
+    `call_as_text`: a tool call that was written as text and did not run.
+    """
+
+    why: MissingAnswer
+
+
 class ModelChanged(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="modelChanged"):
     """Another model was used. `reason` is the previous model's error, empty if it failed in the last minute."""
 
@@ -226,7 +237,9 @@ class SummaryForgotten(Wire, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 
 ContextNotice: TypeAlias = ContextNearlyFull | ContextTruncated | NoSummary
-ReplyNotice: TypeAlias = ReplyCut | ModelChanged | ToolsAsText | TemperatureLeftOut | ThinkingNotSent | UnknownPrice
+ReplyNotice: TypeAlias = (
+    ReplyCut | NoAnswer | ModelChanged | ToolsAsText | TemperatureLeftOut | ThinkingNotSent | UnknownPrice
+)
 NoticeData: TypeAlias = (
     TaskEndNotice
     | LimitsNear

@@ -21,7 +21,7 @@ TaskStopReason = Literal[
     "completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit", "token_limit", "day_limit"
 ]
 # How a task reached the stop reason `completed`; the last three are not a success.
-Completion = Literal["declared", "replied", "undeclared", "refused", "cut"]
+Completion = Literal["declared", "replied", "undeclared", "refused", "cut", "no_answer"]
 TaskLimitKind = Literal["turns", "minutes", "money", "tokens"]
 DayLimitKind = Literal["day_money", "day_tokens"]
 LimitKind = Literal[TaskLimitKind, DayLimitKind]
@@ -94,7 +94,8 @@ class Task(Wire, frozen=True, kw_only=True):
     `completion` qualifies the stop reason `completed`: the agent declared the work done (`declared`), or gave a
     reply that ends a task (`replied`). Otherwise the task ended without either: replies without a call in a task
     that runs until it is declared done (`undeclared`); refused calls, and no call that does more than read
-    (`refused`); a last reply cut off at the model's output limit (`cut`). `refused_calls` counts refused calls,
+    (`refused`); a last reply cut off at the model's output limit (`cut`), or twice a reply that is no answer
+    (`no_answer`). `refused_calls` counts refused calls,
     `acting_calls` the allowed calls that do more than read. `approve` is the approval mode, which may change while
     the task runs. `attended`: a person can be asked; without one, what needs approval is denied unless the mode
     allows it. `calls` are the calls of the current turn that have begun, in this order; the end of the last one comes

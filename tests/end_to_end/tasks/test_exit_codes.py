@@ -84,3 +84,16 @@ async def test_a_last_reply_that_was_cut_short_is_no_success(errand: Errand) -> 
     assert (done.code, result["exitCode"], result["completion"]) == (4, 4, "cut")
     assert "! Ended: the last reply was cut off · 1 turn" in done.out
     assert "cut short" in (await errand.run("tasks")).out
+
+
+async def test_a_task_whose_model_gives_no_answer_is_not_done_and_says_why(errand: Errand) -> None:
+    thoughts = Reply(thinking="I think about it.")
+    async with ModelServer(replies=[thoughts, thoughts]) as server:
+        done = await errand.run("run", *MODEL, server.url, "think")
+    assert done.code == 4
+    assert "! Ended: the last reply is no answer · 2 turns" in done.out
+    assert "The model sent no answer: its last reply has no text and no tool call." in " ".join(done.out.split())
+    assert "no answer" in (await errand.run("tasks")).out
+    async with ModelServer(replies=[thoughts, thoughts]) as server:
+        result = (await errand.run("run", "--json", *MODEL, server.url, "think")).lines[-1]
+    assert (result["exitCode"], result["completion"]) == (4, "no_answer")

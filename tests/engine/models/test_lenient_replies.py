@@ -295,6 +295,15 @@ async def test_a_call_that_only_the_last_event_of_a_response_names_is_read(tmp_p
     assert (message.text, message.tool_calls) == ("whole answer", SHELL)
 
 
+async def test_an_end_before_the_answer_is_no_stop(tmp_path: Path) -> None:
+    paused = message_events({"type": "text", "text": "So far"}, stop="pause_turn")
+    incomplete = json.dumps({"status": "incomplete", "output": [OUTPUT]}).encode()
+    announced = (SAY, chunk(None, "tool_calls"), DONE)
+    replies = ((anthropic, paused), (responses, (incomplete,)), (fast, announced))
+    ends = [(await reply_to(open_way, tmp_path, *raw)).stop_reason for open_way, raw in replies]
+    assert ends == ["tool_use"] * 3
+
+
 async def test_what_was_skipped_is_counted_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         await reply_to(fast, tmp_path, b"data: ping\n\n", chunk(usage=[]), SAY, STOP, DONE)

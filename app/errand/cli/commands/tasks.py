@@ -148,7 +148,9 @@ def status_text(task: Task) -> str:
     if task.retry_at is not None and task.ended_at is None:
         return tr("until {time:%H:%M}").format(time=task.retry_at.astimezone())
     if is_unfinished(task):
-        return {"refused": tr("not allowed"), "cut": tr("cut short")}.get(task.completion or "", tr("unfinished"))
+        return {"refused": tr("not allowed"), "cut": tr("cut short"), "no_answer": tr("no answer")}.get(
+            task.completion or "", tr("unfinished")
+        )
     limits = {
         "iteration_limit": tr("turn limit"),
         "time_limit": tr("time limit"),

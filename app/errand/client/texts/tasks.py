@@ -29,7 +29,7 @@ def tool_activity(tool: str | None) -> str:
 
 def is_unfinished(task: Task) -> bool:
     """True if the task ended without evidence that the work is done."""
-    return task.stop_reason == "completed" and task.completion in ("undeclared", "refused", "cut")
+    return task.stop_reason == "completed" and task.completion in ("undeclared", "refused", "cut", "no_answer")
 
 
 def unfinished_text(task: Task) -> str:
@@ -39,6 +39,8 @@ def unfinished_text(task: Task) -> str:
             return tr("Ended: the last reply was cut off")
         case "refused":
             return tr("Ended: nothing it tried was allowed")
+        case "no_answer":
+            return tr("Ended: the last reply is no answer")
         case _:
             return tr("Ended without confirming that it's done")
 

@@ -8,20 +8,23 @@ from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.loop.hooks import FinishedTurn, TurnDecision
 from errand.engine.agent.prompt.texts import engine_message
 from errand.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, limit_uses, near_limits, reached_limit
+from errand.engine.agent.run.missing_answer import missing_answer
 from errand.engine.agent.run.pending_asks import can_be_asked
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.agent.run.task_state import TaskState
 from errand.engine.core.cancel import CancelSignal, StopCause
 from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, Message
-from errand.engine.models.base import ModelRequest
+from errand.engine.models.base import ModelRequest, ToolDefinition
 from errand.engine.tools.control_tools import AskUser, TaskComplete
 from errand.notice_text import limit_text
 from errand.protocol.asks import Ask, ReachedLimit
 from errand.protocol.blocks import EngineMessageKind
-from errand.protocol.notices import LimitsNear, NoticeData, TaskStuck
+from errand.protocol.notices import LimitsNear, MissingAnswer, NoAnswer, NoticeData, TaskStuck
 from errand.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
 
+# Consecutive replies that are no answer before the task ends as not done: the model is told once.
+_MAX_MISSING_ANSWERS = 2
 # Consecutive replies without a call in `task` mode before the task counts as done.
 _MOST_NUDGES = 3
 
@@ -30,7 +33,8 @@ class StopPolicy(Feature):
     """Decides at the end of each turn whether the task continues.
 
     `limit_above` is the limit that a task above this one has reached. `limit_end` is set if a limit ended the task,
-    `stuck` if it repeated the same call and nobody could be asked. `plan_message`, if set, is what the agent reads
+    `stuck` if it repeated the same call and nobody could be asked. `missing` says why the last reply is no answer, None
+    if it is one. `plan_message`, if set, is what the agent reads
     after this turn. `publish` adds a warning to the conversation.
     """
 
@@ -53,6 +57,9 @@ class StopPolicy(Feature):
         self._nudges = 0
         self._nudge = False
         self._is_cut = False
+        self._missing_count = 0
+        self._tools: tuple[ToolDefinition, ...] = ()
+        self.missing: MissingAnswer | None = None
         self._next_message: EngineMessageKind | None = None
         self.plan_message: EngineMessageKind | None = None
         self.limit_above: Callable[[], LimitUse[LimitKind] | None] = lambda: None
@@ -68,6 +75,7 @@ class StopPolicy(Feature):
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         """Check the daily limits: they also apply to a first call, and other tasks use them up meanwhile."""
+        self._tools = request.tools
         while not cancel.is_set and (over := reached_limit(await self._daily_budget.uses())) is not None:
             to = await self._ask_to_raise(over, self._daily_budget.configured_limit(over.kind), cancel)
             if to is not None:
@@ -86,9 +94,12 @@ class StopPolicy(Feature):
         if self._completion.completed is not None and not self._state.task.queue:
             return "end"
         self._completion.completed = None
+        self._note_missing_answer(turn.message)
         self._nudge = self._is_nudge_due(turn)
         self._is_cut = bool(turn.message.cut)
         goes_on = self._nudge or bool(turn.message.tool_calls)
+        if self.missing is not None and not goes_on:
+            self._publish(NoAnswer(why=self.missing))
         if goes_on and not await self._is_within_limits(cancel):
             return "end"
         if goes_on:
@@ -96,7 +107,7 @@ class StopPolicy(Feature):
         return "continue" if self._nudge else None
 
     async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> tuple[Message, ...]:
-        nudge: EngineMessageKind = "cut" if self._is_cut else "nudge"
+        nudge: EngineMessageKind = "cut" if self._is_cut else "nudge" if self.missing is None else "no_answer"
         kind, self._next_message = nudge if self._nudge else self._next_message, None
         self._nudge = False
         plan, self.plan_message = self.plan_message, None
@@ -107,7 +118,17 @@ class StopPolicy(Feature):
         self._state.set_mode(mode, mode)
         self._next_message = "as_chat" if mode == "chat" else None
 
+    def why_no_answer(self, reply: AssistantMessage) -> MissingAnswer | None:
+        """Why a reply to the last request is no answer; None if it is one, or calls a tool."""
+        return missing_answer(reply, self._tools)
+
+    def _note_missing_answer(self, reply: AssistantMessage) -> None:
+        self.missing = self.why_no_answer(reply)
+        self._missing_count = self._missing_count + 1 if self.missing is not None else 0
+
     def _is_nudge_due(self, turn: FinishedTurn) -> bool:
+        if self.missing is not None:
+            return self._missing_count < _MAX_MISSING_ANSWERS
         if self._state.task.mode != "task" or turn.message.tool_calls:
             self._nudges = 0
             return False
@@ -194,8 +215,9 @@ def _effective_limits(allowed: Allowance, configured: TaskLimits) -> TaskLimits:
 class ModeDetector(Feature):
     """The first reply of a task in `auto` mode decides the mode."""
 
-    def __init__(self, state: TaskState) -> None:
+    def __init__(self, state: TaskState, policy: StopPolicy) -> None:
         self._state = state
+        self._policy = policy
 
     async def on_event(self, event: AgentEvent) -> None:
         task = self._state.task
@@ -203,7 +225,7 @@ class ModeDetector(Feature):
             return
         match event:
             case MessageEnd(message=AssistantMessage() as reply):
-                decided = detect_mode(reply)
+                decided = None if self._policy.why_no_answer(reply) is not None else detect_mode(reply)
                 if decided is not None:
                     self._state.set_mode("auto", decided)
             case _:

@@ -176,7 +176,7 @@ class TaskBuilder:
             ResultPictures(self.attachments),
             RepeatDetector(context, history, warn, policy.end_as_stuck),
             TurnReplay(context, tools, executions, open_turn),
-            ModeDetector(state),
+            ModeDetector(state, policy),
             policy,
             gate,
             recall,

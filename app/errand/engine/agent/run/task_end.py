@@ -47,10 +47,21 @@ def failed(notice: TaskFailed) -> TaskEnd:
 
 
 class TaskConclusion:
-    """Writes the final record of one task. `has_replied` is False for a task that only made a summary."""
+    """Writes the final record of one task. `has_replied` is False for a task that only made a summary.
 
-    def __init__(self, context: TaskContext, recorder: TaskRecorder, completion: TaskComplete, agent: Agent) -> None:
+    `has_answer` is False if its last reply is no answer.
+    """
+
+    def __init__(
+        self,
+        context: TaskContext,
+        recorder: TaskRecorder,
+        completion: TaskComplete,
+        agent: Agent,
+        has_answer: Callable[[], bool],
+    ) -> None:
         self.has_replied = True
+        self._has_answer = has_answer
         self._state = context.state
         self._branch = context.branch
         self._log = context.log
@@ -113,6 +124,8 @@ class TaskConclusion:
         last = next(replies, None)
         if last is not None and last.stop_reason == "length":
             return "cut"
+        if not self._has_answer():
+            return "no_answer"
         return "undeclared" if task.mode == "task" else "replied"
 
     def _with_leftovers(self, notice: TaskEndNotice, ended: tuple[EndedProcess, ...]) -> TaskEndNotice:

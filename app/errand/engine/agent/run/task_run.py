@@ -76,7 +76,9 @@ class TaskRun:
         self._gate = parts.gate
         self._policy = parts.policy
         self._agent = parts.agent
-        self._conclusion = TaskConclusion(parts.context, parts.recorder, parts.completion, parts.agent)
+        self._conclusion = TaskConclusion(
+            parts.context, parts.recorder, parts.completion, parts.agent, lambda: parts.policy.missing is None
+        )
         self._cancel = CancelSignal()
         self._summary_failure: TaskFailed | None = None
         self._engine_ends = asyncio.Event()

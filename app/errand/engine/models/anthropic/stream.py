@@ -17,6 +17,7 @@ REDACTED = "redacted_thinking:"
 UNSIGNED = "unsigned:"
 _STOP_REASONS: dict[str, StopReason] = {
     "tool_use": "tool_use",
+    "pause_turn": "tool_use",  # more was to follow
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }

@@ -13,6 +13,7 @@ from errand.engine.models.reply.faults import error_in_stream, error_status, say
 from errand.engine.models.signatures import RESPONSES_SIGNED
 from errand.protocol.base import JsonObject, JsonValue
 
+_UNFINISHED = frozenset({"incomplete", "in_progress", "queued", "pause_turn"})
 _POLICIES = frozenset({"image_content_policy_violation", "bio_policy", "cyber_policy", "content_filter"})
 
 
@@ -140,6 +141,8 @@ class ResponseReader:
         if reason == "content_filter":
             raise withheld(self._title, "content filter")
         stop: StopReason = "length" if reason == "max_output_tokens" else "stop"
+        if reason in _UNFINISHED:
+            stop = "tool_use"  # more was to follow
         if self._builder.is_empty and stop != "length":
             raise self._decoder.empty_reply()
         return self._builder.end(stop)

@@ -125,6 +125,7 @@ _STOP_REASONS: dict[str, StopReason] = {
     "tool_call": "tool_use",
     "tool_use": "tool_use",
     "function_call": "tool_use",
+    "pause_turn": "tool_use",  # more was to follow
     "length": "length",
     "max_tokens": "length",
     "max_output_tokens": "length",
