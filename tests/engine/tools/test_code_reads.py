@@ -190,8 +190,36 @@ async def test_list_shows_a_folder(context: ToolContext, code: Tool) -> None:
     assert "There is no nowhere" in str(await failure(code, {"action": "list", "path": "nowhere"}))
 
 
+@pytest.mark.parametrize("action", ["search", "list"])
+async def test_folders_that_are_never_looked_into_are_named(context: ToolContext, code: Tool, action: str) -> None:
+    for name in ("a.js", ".git/a.js", "sub/node_modules/a.js", ".venv/a.js", "__pycache__/a.js", "build/a.js"):
+        put(context, name, "needle")
+    put(context, ".gitignore", "build/\n.venv/\n")
+    (context.workspace / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    call: JsonObject = {"action": action, "glob": "*.js", **({"pattern": "needle"} if action == "search" else {})}
+    plain = text_of(await run(code, call)).splitlines()
+    assert plain[1:] == [
+        "[left out: sub/node_modules; to look into one, give it as path]",
+        "[what .gitignore names is left out; set ignored to have it]",
+    ]
+    everything = text_of(await run(code, {**call, "ignored": True})).splitlines()
+    assert [line.partition(":")[0] for line in everything[:2]] == ["a.js", "build/a.js"]
+    assert everything[2:] == [
+        "[left out: .git, .venv, __pycache__, sub/node_modules; to look into one, give it as path]"
+    ]
+    below = text_of(await run(code, {**call, "ignored": True, "path": "sub"})).splitlines()
+    assert below[1:] == ["[left out: sub/node_modules; to look into one, give it as path]"]
+
+
+async def test_many_folders_that_are_left_out_are_counted(context: ToolContext, code: Tool) -> None:
+    for number in range(11):
+        put(context, f"p{number:02}/node_modules/a.js", "needle")
+    text = text_of(await run(code, {"action": "search", "pattern": "needle"}))
+    assert text.startswith("(no hits)\n[left out: p00/node_modules, ") and "and 3 more folders; to look" in text
+
+
 async def test_list_finds_by_pattern_and_leaves_out_version_control(context: ToolContext, code: Tool) -> None:
-    for name in ("b.py", "a/x.py", "a/deep/y.py", "a/z.txt", ".git/config.py", "node_modules/m.py"):
+    for name in ("b.py", "a/x.py", "a/deep/y.py", "a/z.txt", ".git/config.py", "__pycache__/m.py"):
         put(context, name)
     assert text_of(await run(code, {"action": "list", "glob": "*.py"})) == "a/deep/y.py\na/x.py\nb.py"
     assert text_of(await run(code, {"action": "list", "glob": "a/*.{py,txt}"})) == "a/x.py\na/z.txt"

@@ -11,7 +11,16 @@ import regex
 
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.code.text_file import decode
-from errand.engine.tools.files.file_walk import LONGEST_S, LeavesOut, TooLong, is_file, is_folder, matches, walk
+from errand.engine.tools.files.file_walk import (
+    LONGEST_S,
+    LeavesOut,
+    LeftOut,
+    TooLong,
+    is_file,
+    is_folder,
+    matches,
+    walk,
+)
 from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.patterns import compile_pattern
 from errand.regular_file import FileTooLarge, open_regular, read_listed
@@ -28,10 +37,11 @@ _NARROWER = "use a simpler pattern or a smaller folder"
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """One entry per line; folders end in a slash. `more` says why entries are omitted."""
+    """One entry per line; folders end in a slash. `more` says why entries are omitted, `notes` what is left out."""
 
     lines: list[str]
     more: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def list_files(
@@ -44,17 +54,22 @@ def list_files(
     if not folder.is_dir():
         raise ToolError(f"{folder} is a file, not a folder. Use the action read.")
     lines: list[str] = []
+    left_out = LeftOut()
+    more = ""
     try:
         for name in (
-            _below(folder, glob, is_cancelled, leaves_out) if glob else _inside(folder, is_cancelled, leaves_out)
+            _below(folder, glob, is_cancelled, leaves_out, left_out)
+            if glob
+            else _inside(folder, is_cancelled, leaves_out)
         ):
             if len(lines) == MOST:
-                return FolderListing(lines, "there are more; narrow the path or the glob")
+                more = "there are more; narrow the path or the glob"
+                break
             lines.append(quoted(f"{shown}{name}"))
     except TooLong as error:
         at = quoted(f"{shown}{error.at}")
-        return FolderListing(lines, f"stopped after {LONGEST_S:g} s at {at}; list a smaller folder")
-    return FolderListing(lines)
+        more = f"stopped after {LONGEST_S:g} s at {at}; list a smaller folder"
+    return FolderListing(lines, more, tuple(left_out.notes(shown)))
 
 
 def _inside(folder: Path, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> Iterator[str]:
@@ -70,8 +85,10 @@ def _inside(folder: Path, is_cancelled: Callable[[], bool], leaves_out: LeavesOu
             yield _marked(entry, entry.name)
 
 
-def _below(folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> Iterator[str]:
-    for name, entry in walk(folder, is_cancelled, leaves_out):
+def _below(
+    folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut, left_out: LeftOut
+) -> Iterator[str]:
+    for name, entry in walk(folder, is_cancelled, leaves_out, left_out):
         if matches(name, glob):
             yield _marked(entry, name)
 
@@ -82,20 +99,23 @@ def _marked(entry: "os.DirEntry[str]", name: str) -> str:
 
 @dataclass(slots=True)
 class SearchResult:
-    """`lines` are `path:line: text`. `more` is the reason for an early end; `too_large` files were left out."""
+    """`lines` are `path:line: text`. `more` is the reason for an early end; `too_large` files were left out.
+
+    `left_out` is what the walk did not look into.
+    """
 
     lines: list[str] = field(default_factory=list[str])
     files: int = 0
     more: str = ""
     too_large: int = 0
+    left_out: LeftOut = field(default_factory=LeftOut)
 
-    @property
-    def left_out(self) -> str:
-        """What to say of files that were not searched."""
-        if not self.too_large:
-            return ""
-        files = "1 file" if self.too_large == 1 else f"{self.too_large:,} files"
-        return f"{files} of more than {_LARGEST // 1_000_000} MB left out; to search one, give it as path"
+    def notes(self, prefix: str) -> Iterator[str]:
+        """What to say of files and folders that were not searched; `prefix` is put before names."""
+        if self.too_large:
+            files = "1 file" if self.too_large == 1 else f"{self.too_large:,} files"
+            yield f"{files} of more than {_LARGEST // 1_000_000} MB left out; to search one, give it as path"
+        yield from self.left_out.notes(prefix)
 
 
 def search(
@@ -155,7 +175,7 @@ def _files(
     if root.is_file():
         yield root.name, _texts_of_asked(root)
         return
-    for name, entry in walk(root, is_cancelled, leaves_out):
+    for name, entry in walk(root, is_cancelled, leaves_out, found.left_out):
         if not is_file(entry) or (glob and not matches(name, glob)):
             continue
         try:
@@ -163,7 +183,10 @@ def _files(
         except FileTooLarge:
             found.too_large += 1
             continue
+        except FileNotFoundError:
+            continue
         except OSError:
+            found.left_out.unreadable += 1
             continue
         if file is not None:
             yield name, ((file.text, 0),)

@@ -313,7 +313,7 @@ class Code:
         leaves_out = ignore.leaves_out if ignore else keep_all
         listing = list_files(path, self._prefix(path), wanted.glob, is_cancelled, leaves_out)
         details: JsonObject = {"path": self._detail(path), "count": len(listing.lines), "more": bool(listing.more)}
-        text = _with_notes(listing.lines, "(nothing)", [listing.more], ignore)
+        text = _with_notes(listing.lines, "(nothing)", [listing.more, *listing.notes], ignore)
         return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
 
     def _create_dir(self, path: Path) -> "_Write":
@@ -338,7 +338,7 @@ class Code:
         leaves_out = ignore.leaves_out if ignore else keep_all
         prefix = self._prefix(path if path.is_dir() else path.parent)
         found = search(path, prefix, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
-        text = _with_notes(found.lines, "(no hits)", [found.more, found.left_out], ignore)
+        text = _with_notes(found.lines, "(no hits)", [found.more, *found.notes(prefix)], ignore)
         details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
         return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
 

@@ -3,12 +3,14 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
 from errand.engine.tools.base import ToolError
+from errand.engine.tools.files.quoted_name import quoted
 
 LONGEST_S = 30.0
 
@@ -18,9 +20,32 @@ SKIPPED = frozenset(
     | {".ssh", ".gnupg", ".aws"}
 )
 
+# Of these, what nobody looks for among the files that a repository keeps.
+_OF_PROGRAMS = SKIPPED - {"node_modules", ".venv", ".ssh", ".gnupg", ".aws"}
+_MAX_NAMED = 8
+
 
 # Takes a path and whether it is a folder; True to skip it.
 LeavesOut: TypeAlias = Callable[[str, bool], bool]
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What a walk did not look into: folders by their names, which stand in `SKIPPED`, and what could not be read."""
+
+    folders: list[str] = field(default_factory=list[str])
+    unreadable: int = 0
+
+    def notes(self, prefix: str) -> Iterator[str]:
+        """Sentences about it; `prefix` is put before the names, so that they are paths for the next call."""
+        if self.folders:
+            names = ", ".join(quoted(f"{prefix}{name}") for name in self.folders[:_MAX_NAMED])
+            more = len(self.folders) - _MAX_NAMED
+            listed = f"{names} and {more:,} more folders" if more > 0 else names
+            yield f"left out: {listed}; to look into one, give it as path"
+        if self.unreadable:
+            files = "1 file or folder" if self.unreadable == 1 else f"{self.unreadable:,} files or folders"
+            yield f"{files} could not be read"
 
 
 class TooLong(Exception):
@@ -37,16 +62,21 @@ def keep_all(path: str, is_folder: bool) -> bool:
 
 
 def walk(
-    root: Path, is_cancelled: Callable[[], bool], leaves_out: LeavesOut = keep_all
+    root: Path,
+    is_cancelled: Callable[[], bool],
+    leaves_out: LeavesOut = keep_all,
+    left_out: LeftOut | None = None,
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Files and folders below `root`, sorted, folders before their content, each with its path relative to `root`.
 
     Yields links but never follows them. Raises ToolError soon after `is_cancelled` turns true, `TooLong` after
-    `LONGEST_S`.
+    `LONGEST_S`. Adds what it skips to `left_out`, but not what `leaves_out` says.
     """
+    left_out = left_out or LeftOut()
+    is_whole = leaves_out == keep_all
     give_up_at = time.monotonic() + LONGEST_S
     # Iterative, since a tree may be deeper than Python's recursion limit.
-    open_folders = [iter(_entries(os.fspath(root)))]
+    open_folders = [iter(_entries(os.fspath(root), left_out))]
     start = len(os.path.join(root, ""))
     while open_folders:
         entry = next(open_folders[-1], None)
@@ -58,10 +88,15 @@ def walk(
         if time.monotonic() > give_up_at:
             raise TooLong(entry.path[start:])
         is_inner = is_folder(entry, follow_links=False)
-        if entry.name not in SKIPPED and not leaves_out(entry.path, is_inner):
-            yield entry.path[start:], entry
-            if is_inner:
-                open_folders.append(iter(_entries(entry.path)))
+        if leaves_out(entry.path, is_inner):
+            continue
+        if entry.name in SKIPPED:
+            if is_inner and (is_whole or entry.name not in _OF_PROGRAMS):
+                left_out.folders.append(entry.path[start:])
+            continue
+        yield entry.path[start:], entry
+        if is_inner:
+            open_folders.append(iter(_entries(entry.path, left_out)))
 
 
 def is_folder(entry: "os.DirEntry[str]", *, follow_links: bool = True) -> bool:
@@ -80,12 +115,15 @@ def is_file(entry: "os.DirEntry[str]") -> bool:
         return False
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _entries(folder: str, left_out: LeftOut) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []  # deleted meanwhile
     except OSError:
-        return []  # not readable, or deleted meanwhile
+        left_out.unreadable += 1
+        return []
 
 
 def matches(path: str, pattern: str) -> bool:
