@@ -118,10 +118,11 @@ async def test_two_calls_with_one_index_stay_separate(open_way: OpenWay, tmp_pat
         ((b"\x00\xff\xfe\x80" * 100,), "no model server"),
         ((b'data: {"choices":[{"delta":{"content":"cut"}}]}\n\n',), "broke off"),
         ((b"data: " + b"[" * 100_000 + b"\n\n",), "not a model reply"),
+        ((b'data: {"choices":[' + b"[]," * 300_000 + b"[]]}\n\n",), "not a model reply"),
         ((b'data: {"error": {"message": "provider fell over", "code": 502}}\n\n',), "provider fell over"),
         ((b'data: {"choices":[{"delta":{},"finish_reason":"content_filter"}]}\n\n',), "content filter"),
     ],
-    ids=["web page", "bad json", "bad shape", "bytes", "cut", "deep", "error inside", "filtered"],
+    ids=["web page", "bad json", "bad shape", "bytes", "cut", "deep", "many values", "error inside", "filtered"],
 )
 async def test_garbage_response_gives_a_readable_error(tmp_path: Path, raw: tuple[bytes, ...], says: str) -> None:
     assert says in await bad_then_good(fast, tmp_path, Reply(raw=raw))

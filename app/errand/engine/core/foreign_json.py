@@ -23,7 +23,7 @@ _MAX_INTEGER = 2**63 - 1
 _MAX_INTEGER_DIGITS = 4_000
 
 
-class UnreadableJson(EngineError):
+class UnreadableJson(EngineError, ValueError):
     """A text of another program that is not JSON or exceeds the bounds."""
 
     code = "unreadable_json"

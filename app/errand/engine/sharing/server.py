@@ -14,7 +14,7 @@ from aiohttp import web
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.fair_share import short_switches
-from errand.engine.core.foreign_json import JsonBounds, UnreadableJson, check_bounds
+from errand.engine.core.foreign_json import JsonBounds, check_bounds
 from errand.engine.core.messages import AssistantMessage
 from errand.engine.models.base import ChatModel, ModelRequest, ReplyEnd
 from errand.engine.models.catalog.providers import PROVIDERS, Provider
@@ -179,7 +179,7 @@ class SharingServer:
                 return await asyncio.to_thread(_decoded, body, JsonBounds(len(body), self._limits.values))
         except TimeoutError as error:
             raise _Refused(408, "The request did not arrive in time.") from error
-        except (ValueError, RecursionError, UnreadableJson) as error:
+        except (ValueError, RecursionError) as error:
             raise _Refused(400, f"This is not a request for a reply: {error}.") from error
 
     async def _body(self, request: web.Request, work: "_Work") -> bytes:

@@ -117,6 +117,7 @@ async def test_the_list_of_anthropic_comes_from_the_address_that_its_models_have
         (web.Response(status=401, text=f'{{"error": "bad key {KEY}"}}'), "(401): bad key [key removed]"),
         (web.Response(text="<html>"), "not a list of models"),
         (web.json_response({"data": {"a": 1}}), "not a list of models"),
+        (web.Response(text=f'{{"data": [{"[]," * 300_000}[]]}}'), "not a list of models"),
     ],
 )
 async def test_failed_fetch_keeps_the_old_model_list(tmp_path: Path, answer: web.Response, said: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from errand.engine.core.foreign_json import decode_foreign
 from errand.engine.core.input_limits import price, window_size
 from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_facts import ModelFacts, parse_facts
@@ -150,7 +151,7 @@ async def _ask(pool: "HttpPool", source: ListSource) -> ModelList | str:
             if response.status != 200:
                 reason = error_text(body)
                 return f"{source.provider.title} gave no list ({response.status}): {reason}"
-            models = only_chat_models(models_of(msgspec.json.decode(body)))
+            models = only_chat_models(models_of(await decode_foreign(body)))
     except UnusableRoute as error:
         return f"{error} The list from before is kept."
     except (TimeoutError, aiohttp.ClientError, OSError):

@@ -10,6 +10,7 @@ import msgspec
 
 from errand.engine.core.addresses import check_address, is_loopback
 from errand.engine.core.errors import InvalidParams
+from errand.engine.core.foreign_json import decode_bounded
 from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_lists import ListedModel, ListSource, list_address, list_headers, models_of
 from errand.engine.models.catalog.providers import PROVIDERS, RESPONSES_PATH, Provider
@@ -149,7 +150,7 @@ async def ask(pool: "HttpPool", source: ListSource, limit_s: float) -> ProbeResu
             target = response.headers.get("Location", "")
             redactor = Redactor(key)
             target, body = redactor.hide(target), await asyncio.to_thread(redactor.hide_bytes, body)
-            return _read(address, url, response.status, target, body, has_key=bool(key))
+            return await asyncio.to_thread(_read, address, url, response.status, target, body, has_key=bool(key))
     except TimeoutError:
         return ProbeResult(address, f"{_host(url)} does not answer within {limit_s:g} s.")
     except aiohttp.InvalidURL:
@@ -171,7 +172,7 @@ def _read(address: str, url: str, status: int, target: str, body: bytes, *, has_
         )
         return ProbeResult(address, text, may_be_elsewhere=True)
     try:
-        models = models_of(msgspec.json.decode(body)) if len(body) <= _MOST_BYTES else None
+        models = models_of(decode_bounded(body)) if len(body) <= _MOST_BYTES else None
     except (ValueError, RecursionError):
         models = None
     if models is None:

@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar, Union, get_args, get_o
 
 import msgspec
 
+from errand.engine.core.foreign_json import JsonBounds, UnreadableJson, check_bounds
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError, error_text
 from errand.engine.models.reply.content import encode
 from errand.engine.models.reply.faults import empty_reply, error_in_stream, top_level_error
@@ -23,6 +24,9 @@ _BLANK = "\ufeff \t\r\n\0"
 _QUOTES = "\"' \t"
 # Maximum length of an event that is quoted in an error.
 _MAX_EXCERPT_BYTES = 65_536
+# Shorter events have too few values to matter.
+_MAX_UNCOUNTED_BYTES = 65_536
+_BOUNDS = JsonBounds(max_depth=500)
 # Python refuses to parse longer integers; no field that is read has such a number.
 _MAX_DIGITS = 18
 
@@ -57,6 +61,8 @@ class EventDecoder(Generic[T]):
 
         Raises `ProviderError` for an error, and for an object that is damaged, unless the reply is complete without it.
         """
+        if len(data) > _MAX_UNCOUNTED_BYTES:
+            self._check_bounds(data)
         try:
             event = self._decoder.decode(data)
         except (ValueError, RecursionError):
@@ -64,6 +70,13 @@ class EventDecoder(Generic[T]):
         if event.is_blank:
             self._raise_for_error(msgspec.json.decode(data), name)
         return [event]
+
+    def _check_bounds(self, data: bytes) -> None:
+        """Raises `ProviderError` for an event that would take much more memory than its text."""
+        try:
+            check_bounds(data, _BOUNDS)
+        except UnreadableJson as error:
+            raise self._unreadable(data) from error
 
     def empty_reply(self) -> ProviderError:
         """The failure of a reply without content: what was skipped may be the reason."""

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
-import msgspec
-
 from errand.engine.core.addresses import display_address
+from errand.engine.core.foreign_json import UnreadableJson, decode_bounded
 from errand.engine.core.outgoing import UnusableRoute, proxy_of, tls_context
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.web.download import cause_of, look_up, resolver_of
@@ -149,9 +148,12 @@ def _joined(url: str, location: str) -> str:
 
 def _answer(status: int, content_type: str, body: bytes) -> Answer:
     try:
-        return Answer(status, msgspec.json.decode(body, type=JsonObject))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Answer(status, None, f"no JSON object but {content_type[:100]}" if body else "nothing")
+        content = decode_bounded(body)
+    except UnreadableJson:
+        content = None
+    if isinstance(content, dict):
+        return Answer(status, content)
+    return Answer(status, None, f"no JSON object but {content_type[:100]}" if body else "nothing")
 
 
 async def _body(response: "aiohttp.ClientResponse", url: str) -> bytes:
