@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Generator
@@ -22,6 +23,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFLNK: "a link",
 }
+_UNFINISHED = re.compile(r"\.errand-[0-9a-f]{16}\.tmp")
 # What the kernel removes from a file whose content changes.
 _ATTRIBUTES_OF_CONTENT = frozenset(("security.capability", "security.ima", "security.evm"))
 _SYSTEM_FOLDERS = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr", "/System")
@@ -139,6 +141,15 @@ def check_replaceable(path: Path, *, overwrite: bool, folder: int | None = None)
         raise FileExistsError(errno.EEXIST, "it is there already", str(path))
 
 
+def is_unfinished_name(name: str) -> bool:
+    """True for a name that `atomic_writer` gives to a file until that is complete."""
+    return _UNFINISHED.fullmatch(name) is not None
+
+
+def _unfinished_name() -> str:
+    return f".errand-{os.urandom(8).hex()}.tmp"
+
+
 @contextmanager
 def atomic_writer(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int | None = None) -> Generator[BinaryIO]:
     """A file to write to, which appears at `path` once it is complete and flushed to disk; an error leaves nothing.
@@ -147,7 +158,7 @@ def atomic_writer(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int
     `folder`, if that is a descriptor.
     """
     check_replaceable(path, overwrite=overwrite, folder=folder)
-    unfinished = path.with_name(f".errand-{os.urandom(8).hex()}.tmp")  # fits even if the name itself has 255 bytes
+    unfinished = path.with_name(_unfinished_name())  # fits even if the name itself has 255 bytes
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(unfinished, new, mode, dir_fd=folder)
     try:

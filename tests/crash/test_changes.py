@@ -103,6 +103,31 @@ async def test_an_engine_killed_between_note_and_change_leaves_the_file_and_a_li
     await connection.close()
 
 
+async def test_file_that_was_half_written_when_the_engine_was_killed_is_removed_and_no_other(
+    own_errand: Errand, workspace: Path, life: Life
+) -> None:
+    (workspace / "a").write_text("old\n")
+    foreign = workspace / ".errand-0123456789abcdef.tmp"
+    foreign.write_text("new\n")  # from before
+    async with ModelServer(turns=[Reply(calls=(write("a", "new\n"),)), Reply(text="Done.")]) as server:
+        doomed = await life("writing")
+        connection = await connected(own_errand)
+        os.utime(foreign, (1, 1))
+        await start(connection, server, workspace)
+        assert await doomed.wait() == -9
+        await connection.close()
+    (left,) = set(os.listdir(workspace)) - {"a", foreign.name}
+    other = workspace / ".errand-fedcba9876543210.tmp"
+    other.write_text("something else\n")
+    await life()
+    connection = await connected(own_errand)
+    (file,) = (await changes(connection)).files
+    assert (file.name, file.state) == ("a", "undone")
+    assert not (workspace / left).exists() and foreign.exists() and other.exists()
+    assert (workspace / "a").read_text() == "old\n"
+    await connection.close()
+
+
 async def test_a_change_whose_event_was_not_committed_when_the_engine_was_killed_can_be_undone(
     own_errand: Errand, workspace: Path, life: Life
 ) -> None:

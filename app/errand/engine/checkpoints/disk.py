@@ -2,19 +2,22 @@
 
 import os
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from errand.engine.checkpoints.contents import LARGEST, id_of
+from errand.engine.checkpoints.contents import LARGEST, ContentStore, id_of
 from errand.engine.checkpoints.history import CannotRestore, Version
 from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.files.real_path import name_in, opened_folder
-from errand.protocol.changes import FOLDER, NOTHING
-from errand.regular_file import NotRegularFile, open_regular, read_at_most, replace_file
+from errand.protocol.changes import FOLDER, NOTHING, Change
+from errand.regular_file import NotRegularFile, is_unfinished_name, open_regular, read_at_most, replace_file
 
 # Of a path where there is something else than a file or a folder, or a file that is too large to be kept.
 OTHER = "other"
+# The times of files are a little coarser than the clock.
+_CLOCK_GRAIN_S = 1.0
 
 
 def read_version(path: Path) -> Version:
@@ -59,6 +62,35 @@ def restore(path: Path, version: Version, expected: str) -> None:
         raise CannotRestore("it leads to another place than when it was changed") from error
     if version.content == NOTHING:
         _remove_empty(path, version.made_folders)
+
+
+def remove_unfinished(folder: Path, changes: Sequence[Change], contents: ContentStore) -> int:
+    """Remove the files that killed engines left in a folder, half written; returns their number. Raises OSError.
+
+    One is ours if it has such a name, is newer than a change noted in this folder, and holds the beginning of what that
+    change writes. Everything else stays.
+    """
+    removed = 0
+    with opened_folder(folder) as opened:
+        for name in filter(is_unfinished_name, os.listdir(folder)):
+            path = name_in(opened, folder / name)
+            if _is_ours(path, opened, changes, contents):
+                os.unlink(path, dir_fd=opened)
+                removed += 1
+    return removed
+
+
+def _is_ours(path: Path, folder: int | None, changes: Sequence[Change], contents: ContentStore) -> bool:
+    try:
+        with open_regular(path, follow_links=False, folder=folder) as file:
+            status = os.fstat(file.fileno())
+            data = read_at_most(file, LARGEST + 1)
+    except OSError:
+        return False
+    if status.st_nlink != 1 or len(data) > LARGEST or (os.name == "posix" and status.st_uid != os.geteuid()):
+        return False
+    written = (contents.get(one.after) for one in changes if one.at.timestamp() <= status.st_mtime + _CLOCK_GRAIN_S)
+    return any(content is not None and content.startswith(data) for content in written)
 
 
 def _remove_empty(path: Path, count: int) -> None:

@@ -5,14 +5,16 @@ After a crash, the changes whose events were not committed any more are publishe
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from errand.engine.checkpoints.contents import ContentStore
-from errand.engine.checkpoints.disk import OTHER, read_version
+from errand.engine.checkpoints.disk import OTHER, read_version, remove_unfinished
 from errand.engine.core.errors import EngineError
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.event_log import EventLog
@@ -69,11 +71,28 @@ async def publish_noted(log: EventLog, database: Database, contents: ContentStor
             made = None if task is None else await _completed(change, Path(task.workspace), contents)
             if made is not None:
                 log.publish(ChangeUpdate(change=made))
+        await _remove_unfinished(noted, contents)
         if noted:
             await log.flush()
             await asyncio.to_thread(contents.drop_notes, [change.id for change in noted])
     except (EngineError, OSError) as error:
         _log.warning("changes of an earlier engine may be missing: %s", error)
+
+
+async def _remove_unfinished(noted: Sequence[Change], contents: ContentStore) -> None:
+    """Remove what killed engines left half written beside the files that they were changing."""
+    in_folder: defaultdict[Path, list[Change]] = defaultdict(list)
+    for change in noted:
+        if change.after not in (NOTHING, FOLDER, UNKEPT):
+            in_folder[Path(change.path).parent].append(change)
+    for folder, changes in in_folder.items():
+        try:
+            removed = await in_workspace(folder, partial(remove_unfinished, folder, changes, contents))
+        except (EngineError, OSError) as error:
+            _log.info("unfinished files in %s were not looked for: %s", folder, error)
+        else:
+            if removed:
+                _log.info("removed %d unfinished files of an earlier engine in %s", removed, folder)
 
 
 async def _completed(change: Change, workspace: Path, contents: ContentStore) -> Change | None:

@@ -15,7 +15,7 @@ import msgspec
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.disk import OTHER, read_version, restore
 from errand.engine.checkpoints.history import CannotRestore, Direction, FileHistory, Version
-from errand.engine.checkpoints.notes import contents_in, drop_old, noted_changes, publish_noted
+from errand.engine.checkpoints.notes import contents_in, drop_old, note_of, noted_changes, publish_noted
 from errand.engine.checkpoints.summary import changes_of, diff_of, hunk_undone, line_counts, name_of, renamed_diff
 from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.core.ids import new_id
@@ -174,7 +174,7 @@ class Checkpoints:
             for plan in plans:
                 self._log.publish(ChangeUpdate(change=plan.change))
             await self._log.flush()
-            failures = await in_workspace(Path(task.workspace), partial(_write, plans), _PATIENCE_S)
+            failures = await in_workspace(Path(task.workspace), partial(self._write, plans), _PATIENCE_S)
             for change in failures:
                 self._log.publish(ChangeUpdate(change=msgspec.structs.replace(change, failed=True)))
             await self._log.flush()
@@ -188,6 +188,12 @@ class Checkpoints:
                 ),
             ),
         )
+
+    def _write(self, plans: list[_Plan]) -> dict[Change, str]:
+        """Restore the files one after another; returns those that failed, with the reason."""
+        # Their rows are committed; the notes tell the next engine where it may find a file half written.
+        self._contents.put(notes={plan.change.id: note_of(plan.change) for plan in plans})
+        return _restore_all(plans)
 
     def _plan(
         self, histories: list[FileHistory], task: Task, params: ChangeUndoParams, by: str, direction: Direction
@@ -321,8 +327,7 @@ def _units(history: FileHistory, params: ChangeUndoParams, direction: Direction)
     return units if units or direction == "undo" else hunks
 
 
-def _write(plans: list[_Plan]) -> dict[Change, str]:
-    """Restore the files one after another; returns those that failed, with the reason."""
+def _restore_all(plans: list[_Plan]) -> dict[Change, str]:
     failures: dict[Change, str] = {}
     for plan in plans:
         path = Path(plan.change.path)
