@@ -261,3 +261,38 @@ async def test_a_narrow_comparison_shows_one_model_at_a_time(
 def visible(dialog: ComparisonDialog) -> list[str]:
     views: tuple[ComparedBranchView, ...] = dialog.views
     return [view.title for view in views if view.isVisible()]
+
+
+async def test_the_next_message_goes_to_the_model_that_the_conversation_continues_with(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = Models()
+    async with ModelServer(answer=models.answer) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            dialog = await asked(person, "gpt-5", "o3")
+            models.end("gpt-5", "o3", "gpt-4.1")
+            await person.until(lambda: not any(view.side.is_working for view in dialog.views))
+            await person.press("Continue with o3", dialog)
+            await person.until(lambda: said(person.front.store) == "I am o3. Ask me anything.")
+            await person.until(lambda: person.front.input_panel.task_options.model == "openai/o3")
+            count = len(server.requests)
+            await person.begin("And now?")
+            await person.until(lambda: len(server.requests) > count)
+            assert server.requests[-1].body["model"] == "o3"
+            await person.until(lambda: "That is settled." in said(person.front.store))
+            await person.press("Compare versions")
+            dialog = await comparison(person)
+            await person.press("Continue with gpt-5", dialog)
+            await person.until(lambda: said(person.front.store) == "I am gpt-5. Ask me anything.")
+            await person.until(lambda: person.front.input_panel.task_options.model == "openai/gpt-5")
+            await person.press("Compare versions")
+            await person.press("Continue with o3", await comparison(person))
+            await person.until(lambda: person.front.input_panel.task_options.model == "openai/o3")
+        async with open_window(qapp, own_errand.home) as person:
+            await person.until(lambda: person.front.store.is_loaded)
+            await person.until(lambda: person.front.input_panel.task_options.model == "openai/o3")
+            count = len(server.requests)
+            await person.begin("And after a restart?")
+            await person.until(lambda: len(server.requests) > count)
+            assert server.requests[-1].body["model"] == "o3"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -138,7 +139,7 @@ class InputPanelView(QWidget):
         self.queue.show_entries()
         self._show_option_defaults()
         if task is not None:
-            self.task_options.show_task(task)
+            self.task_options.show_task(self._followed_task(task))
             self._apply_options()
         self._show_approve()
         asked = self._store.commands.question
@@ -154,6 +155,18 @@ class InputPanelView(QWidget):
         self.composer.show_state(
             ComposerState(active, steers, stopping, question, connected, has_begun, choices, ask_id)
         )
+
+    def go_on_as_shown(self) -> None:
+        """Take the options of the branch that is shown, instead of those chosen before."""
+        self.task_options.drop_choices()
+        self.show_task()
+
+    def _followed_task(self, task: Task) -> Task:
+        """Return the task as the selected agent's own, if an agent that answered beside it wrote this branch."""
+        shown, author = self._store.agents.shown, self._store.agents.get(task.agent_id)
+        if shown is None or author is None or author.beside != shown.id:
+            return task
+        return msgspec.structs.replace(task, agent_id=shown.id)
 
     def close_completion(self) -> bool:
         """Close the list of what can be completed; False if there is none."""

@@ -99,13 +99,20 @@ class TaskOptionsView(QWidget):
                 self._copy_options_of(self._followed)
             self._show()
 
+    def drop_choices(self) -> None:
+        """Forget what was chosen for the next task, without a signal."""
+        self.set_options(self._untouched)
+
     def show_task(self, task: Task) -> None:
         """Take over the options of a task. Does nothing for a task that was followed already.
 
-        Once a task is followed, tasks of agents other than the selected one are ignored.
+        Once a task is followed, tasks of agents other than the selected one are ignored, and while something is chosen
+        older tasks too, those of another branch.
         """
-        is_known = self._followed is not None and self._followed.id == task.id
-        if is_known or (self.has_begun and not self._is_own(task)):
+        followed = self._followed
+        if followed is not None and (followed.id == task.id or not self._is_own(task)):
+            return
+        if followed is not None and task.started_at < followed.started_at and self.has_choices:
             return
         self._followed = task
         self._copy_options_of(task)

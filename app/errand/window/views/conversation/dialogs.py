@@ -33,6 +33,7 @@ class ConversationDialogs:
         from errand.window.views.branches.comparison import ComparisonDialog
 
         comparison = ComparisonStore(self._store, self._services.stores.session, self._services.stores.tasks, branches)
+        comparison.chosen.connect(self._input_panel.go_on_as_shown)
         ComparisonDialog(
             comparison, self._services.models, self._services.theme, self._services.clipboard, self._parent
         ).show()
