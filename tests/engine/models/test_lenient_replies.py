@@ -54,6 +54,7 @@ TEXTS: dict[str, tuple[bytes, ...]] = {
     "events without empty lines": (b"".join(part.replace(b"\n\n", b"\n") for part in (SAY, STOP, DONE)),),
     "lines of JSON": tuple(part.removeprefix(b"data: ").replace(b"\n\n", b"\n") for part in (SAY, STOP)),
     "list of chunks": (b"[" + SAY[6:].strip() + b"," + STOP[6:].strip() + b"]",),
+    "blanks before the data": tuple(part.replace(b"data:", b" Data :") for part in (SAY, STOP, DONE)),
     "byte order mark": (b"\xef\xbb\xbf" + SAY, b"data: \xef\xbb\xbf" + STOP[6:], DONE),
     "carriage returns": tuple(part.replace(b"\n", b"\r") for part in (SAY, STOP, DONE)),
     "NaN": (SAY.replace(b'"finish_reason"', b'"logprobs": NaN, "finish_reason"'), STOP, DONE),

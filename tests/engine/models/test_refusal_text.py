@@ -60,6 +60,7 @@ async def end_of(open_way: OpenWay, folder: Path, status: int, text: str) -> Rep
     ("status", "text"),
     [
         (400, "Le texte compte 31000 tokens, 16384 sont permis."),
+        (422, "taille 31000, permis 16384"),
         (413, "size 119800, allowed 65536"),
         (422, "length: 29,500; allowed: 8,192"),
         (429, "This request would exceed your organization's rate limit of 20,000 input tokens per minute."),
@@ -91,3 +92,11 @@ async def test_a_rate_limit_of_zero_is_not_waited_for(tmp_path: Path) -> None:
     text = "You exceeded your current quota. Quota exceeded for metric: free_tier_requests, limit: 0, model: m"
     end = await end_of(fast, tmp_path, 429, text)
     assert (end.failure, end.retry_later) == (FailureKind.NOT_USABLE, None)
+
+
+async def test_an_error_in_a_stream_tells_it_too(tmp_path: Path) -> None:
+    error = json.dumps({"error": {"message": "Prompt has 300000 tokens, which exceeds the maximum of 262144"}})
+    async with fast([Reply(raw=(f"data: {error}\n\n".encode(),))], tmp_path, ONCE) as way:
+        end = (await collect(way.model, ModelRequest(way.model_id, "", REQUEST.messages)))[-1]
+    assert isinstance(end, ReplyEnd)
+    assert end.failure is FailureKind.TOO_LONG

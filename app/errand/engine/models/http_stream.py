@@ -1,6 +1,7 @@
 """Parses server-sent events from an HTTP body; converts transport errors to failures."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ EVENT_LIMIT = 4 * 1024 * 1024
 # Larger events are parsed in a thread; events of streaming models have some hundred bytes.
 _LONG = 32 * 1024
 _MAX_NAME_BYTES = 200
+_DATA = re.compile(rb"[ \t]*data[ \t]*:", re.IGNORECASE)  # of servers that do not write it as the standard has it
 
 
 class LineTooLong(ValueError):
@@ -111,8 +113,8 @@ class EventStream:
     def _take(self, lines: list[bytes]) -> list[ServerEvent]:
         events: list[ServerEvent] = []
         for line in lines:
-            if line.startswith(b"data:"):
-                self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            if line.startswith(b"data:") or _DATA.match(line):
+                self._data.append(line.partition(b":")[2].removeprefix(b" "))
                 self._data_size += len(line)
                 if self._data_size > EVENT_LIMIT:
                     raise LineTooLong

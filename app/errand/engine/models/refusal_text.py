@@ -124,10 +124,11 @@ _OF_THOUGHTS = re.compile(
     re.IGNORECASE,
 )
 _NEAR_FIELD = 120
-# Numbers of a refusal are those of the request if they are this near to an estimate, at four characters a token.
-_NEAR = 2.0
+# Numbers of a refusal are those of the request if they are this near to an estimate, at four characters a token:
+# nearer if no word of the refusal is about a size. A limit is not much smaller than what it limits.
+_NEAR, _NEARER = 2.0, 1.3
+_MIN_SHARE = 0.1
 _CHARACTERS_A_TOKEN = 4
-_SURELY_ABOVE = 1.2
 
 
 def refusal_text(body: bytes) -> str:
@@ -177,13 +178,14 @@ def is_too_long_by_numbers(status: int, text: str, tokens: int) -> bool:
     """True if the numbers of a refusal are those of the request, of about so many tokens, and of a limit below it."""
     if status == 429:
         limit = _LIMIT.search(text) if "token" in text.lower() else None
-        return limit is not None and tokens > _SURELY_ABOVE * _number(limit[1]) > 0
-    if status not in _BY_SIZE or _RATE.search(text) or _OTHER_SIZE.search(text) or not _OF_SIZE.search(text):
+        return limit is not None and tokens > _number(limit[1]) > 0
+    if status not in _BY_SIZE or _RATE.search(text) or _OTHER_SIZE.search(text):
         return False
+    near = _NEAR if _OF_SIZE.search(text) else _NEARER
     numbers = [number for number in _numbers(text) if number >= _MIN_SIZE]
     sizes = (tokens, tokens * _CHARACTERS_A_TOKEN)
     return any(
-        size / _NEAR <= number <= size * _NEAR and any(limit < number for limit in numbers)
+        size / near <= number <= size * near and any(number * _MIN_SHARE <= limit < number for limit in numbers)
         for number in numbers
         for size in sizes
     )

@@ -32,6 +32,16 @@ CALLS = {
     "invoke": '<invoke name="shell">\n<parameter name="command">ls</parameter>\n</invoke>',
     "mistral": f"[TOOL_CALLS][{CALL}]",
     "llama": f"<|python_tag|>{CALL}",
+    "of another tool": '<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>',
+    "kimi": f"<|tool_calls_section_begin|><|tool_call_begin|>functions.shell:0\n{CALL}<|tool_calls_section_end|>",
+    "deepseek": f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>shell\n{CALL}<｜tool▁calls▁end｜>",
+    "gpt-oss": '<|channel|>commentary to=functions.shell <|constrain|>json<|message|>{"command":"ls"}',
+    "gpt-oss without marks": 'commentary to=functions.shell json\n{"command": "ls"}',
+    "glm": "<tool_call>shell\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>",
+    "pythonic": '[shell(command="ls")]',
+    "function call": 'functions.shell({"command": "ls"})',
+    "tool code": '```tool_code\nprint(default_api.shell(command="ls"))\n```',
+    "react": 'Thought: I look.\nAction: shell\nAction Input: {"command": "ls"}',
     "fence with tags": f"```xml\n<tool_call>\n{CALL}\n</tool_call>\n```",
 }
 ANSWERS = {
@@ -41,9 +51,14 @@ ANSWERS = {
     "an example in JSON": f"A call looks like this:\n\n```json\n{CALL}\n```",
     "an example with words after it": f"<tool_call>\n{CALL}\n</tool_call>\n\nThat is what a call looks like.",
     "data": '{"name": "Ann", "age": 7}',
+    "data with an input": '{"name": "Ann", "input": {"x": 1}}',
+    "the schema of a tool": '{"name": "shell", "parameters": {"type": "object", "properties": {}}}',
     "data in a fence": '```json\n{"name": "function_of_mine", "parameters": {"x": 1}}\n```',
     "a list": '[{"name": "a"}, {"name": "b"}]',
     "code": "```python\nprint('<tool_call>')\n```",
+    "code of a call": "```python\nrun(shell, command='ls')\n```",
+    "a sum": "f(x) = (a + b)",
+    "an action": "Action: none (yet)",
     "html": "<table><tr><td>shell</td></tr></table>",
 }
 

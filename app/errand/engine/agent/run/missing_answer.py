@@ -13,15 +13,24 @@ from errand.protocol.notices import MissingAnswer
 # Longer texts with a call in them are answers.
 _MAX_CALL_CHARACTERS = 100_000
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(?P<inside>.*?)\n?```\Z", re.DOTALL)
-# At the start of a line: the marks in which models are trained to write calls.
+# At the start of a line: the marks in which models are trained to write calls. The second ones mean more than calls,
+# so that a tool must be named after them.
 _MARK = re.compile(
-    r"^[ \t]*(?:<(?:tool_call|tool_calls|tools|function_call|function_calls|tool_code|tool_use|invoke)\b[^>\n]*>"
-    r"|<function[=_ ][^>\n]*>|\[TOOL_CALLS?\]|<\|(?:tool_call|tool_calls|python_tag)[^>\n]*\|>"
-    r"|<[|｜]tool[▁_]calls?[^>\n]*>|<\|channel\|>[^\n]*to=)",
+    r"^[ \t]*(?:<(?:tool_call|tool_calls|function_call|function_calls|tool_code|tool_use)\b[^>\n]*>"
+    r"|<function=[^>\n]*>|\[TOOL_CALLS?\]|<\|(?:tool_call|tool_calls|python_tag|start_of_tool)[^>\n]*\|?>"
+    r"|<[|｜]tool[▁_]calls?[^>\n]*>|(?:<\|(?:start|channel)\|>|assistant|commentary)[^\n]*\bto=)",
     re.MULTILINE | re.IGNORECASE,
+)
+_VAGUE_MARK = re.compile(
+    r"^[ \t]*(?:<(?:tools?|invoke|function)\b[^>\n]*>|(?:\*\*)?Action:)", re.MULTILINE | re.IGNORECASE
 )
 # What follows a call written as text: nothing but closing marks.
 _END = re.compile(r"(?:\}|\]|>|```|\))\s*\Z")
+# A call as a line of code, such as `functions.shell({…})` or `[shell(command="ls")]`.
+_PYTHON_CALL = re.compile(
+    r"\A\[?(?:print\()?(?:call:)?(?:(?:functions?|tools?|default_api)[.:])?(?P<name>\w+)[ \t]*[({].*[)}]\)?\]?\Z",
+    re.DOTALL,
+)
 _NAME = re.compile(r"[A-Za-z_][\w.:-]{0,99}")
 _NAME_FIELDS = ("name", "tool", "tool_name", "function")
 _ARGUMENT_FIELDS = ("arguments", "parameters", "args", "input", "tool_input")
@@ -41,12 +50,22 @@ def missing_answer(reply: AssistantMessage, tools: Sequence[ToolDefinition]) -> 
 def _is_call(text: str, tools: Sequence[ToolDefinition]) -> bool:
     if len(text) > _MAX_CALL_CHARACTERS or not _END.search(text):
         return False
-    if any(not _is_in_fence(text, mark.start()) for mark in _MARK.finditer(text)):
-        return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in _known_names(tools))
+    if _has_mark(_MARK, text):
+        return True
+    names = {*_known_names(tools)}
+    if _has_mark(_VAGUE_MARK, text):
+        return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in names)
     fenced = _FENCE.match(text)
-    inside = fenced["inside"] if fenced and "```" not in fenced["inside"] else text
-    names = list(_called_names(_json(inside)))
-    return bool(names) and (fenced is None or all(name.rpartition(".")[2] in {*_known_names(tools)} for name in names))
+    inside = fenced["inside"].strip() if fenced and "```" not in fenced["inside"] else text
+    if (call := _PYTHON_CALL.match(inside)) is not None:
+        return call["name"] in names
+    called = [name.rpartition(".")[2] for name in _called_names(_json(inside))]
+    # Other names count only where nobody would write such an object as data.
+    return bool(called) and (names.issuperset(called) or (fenced is None and '"arguments"' in inside))
+
+
+def _has_mark(mark: re.Pattern[str], text: str) -> bool:
+    return any(not _is_in_fence(text, match.start()) for match in mark.finditer(text))
 
 
 def _is_in_fence(text: str, position: int) -> bool:
@@ -84,6 +103,8 @@ def _called_names(value: JsonValue) -> Iterator[str]:
         fields = inner if isinstance(inner, dict) else call
         name = next((fields[field] for field in _NAME_FIELDS if isinstance(fields.get(field), str)), None)
         has_arguments = any(isinstance(fields.get(field), dict | str) for field in _ARGUMENT_FIELDS)
-        if not isinstance(name, str) or not has_arguments or not _NAME.fullmatch(name):
+        schema = fields.get("parameters")
+        is_schema = "description" in fields or (isinstance(schema, dict) and "properties" in schema)
+        if not isinstance(name, str) or not has_arguments or is_schema or not _NAME.fullmatch(name):
             return
         yield name

@@ -118,6 +118,9 @@ class _Chunk(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Chunk)
+# In the order of the struct.
+_SIDE_FIELDS = (*THOUGHT_FIELDS, *OTHER_FIELDS)
+_NO_SIDE_FIELDS = (None,) * len(_SIDE_FIELDS)
 
 # Finish reasons in lower case, also those of servers that pass on what another API said.
 _STOP_REASONS: dict[str, StopReason] = {
@@ -185,30 +188,44 @@ class ChunkReader:
         if chunk.usage is not None:
             self._assembly.usage = chunk.usage.to_usage()
         choices = [chunk.choices] if isinstance(chunk.choices, _Choice) else chunk.choices or []
-        is_first = self._assembly.is_empty  # a whole message after the pieces would repeat them
-        return [event for choice in choices for event in self._read_choice(choice, takes_message=is_first)]
+        # A whole message after its pieces would repeat them.
+        takes_message = any(choice.message is not None for choice in choices) and self._assembly.is_empty
+        return [event for choice in choices for event in self._read_choice(choice, takes_message)]
 
-    def _read_choice(self, choice: _Choice, *, takes_message: bool) -> list[ModelEvent]:
+    def _read_choice(self, choice: _Choice, takes_message: bool) -> list[ModelEvent]:
         """Some servers send the text in one choice and the calls in another, although one choice is asked for."""
-        reason = (choice.finish_reason or "").lower()
-        if reason not in _NOT_FINISHED or (choice.delta is None and choice.message is not None):
-            self.finish_reason = reason or "stop"
+        if choice.finish_reason is not None or choice.message is not None:
+            self._finish(choice)
         number = index_number(choice.index) or 0
         delta = choice.delta or (choice.message if takes_message else None) or choice.text
         delta = delta if isinstance(delta, _Delta) else _Delta(content=delta)
-        return [*self._texts(delta, number), *self._calls(delta, number)]
+        texts = self._texts(delta, number)
+        has_calls = delta.tool_calls is not None or delta.function_call is not None
+        return [*texts, *self._calls(delta, number)] if has_calls else texts
+
+    def _finish(self, choice: _Choice) -> None:
+        reason = (choice.finish_reason or "").lower()
+        if reason not in _NOT_FINISHED or (choice.delta is None and choice.message is not None):
+            self.finish_reason = reason or "stop"
 
     def _texts(self, delta: _Delta, choice: int) -> list[ModelEvent]:
-        side = _side_fields(delta, (*THOUGHT_FIELDS, *OTHER_FIELDS))
+        has_side_fields = msgspec.structs.astuple(delta)[-len(_SIDE_FIELDS) :] != _NO_SIDE_FIELDS
+        if isinstance(delta.content, str) and not has_side_fields and delta.refusal is None:  # nearly all pieces
+            return self._assembly.text(delta.content) if self._is_read(choice, delta.content) else []
+        side = _side_fields(delta, _SIDE_FIELDS) if has_side_fields else {}
         thought = next((side[name] for name in THOUGHT_FIELDS if name in side), None)
         pieces = [*_pieces(thought, "thinking"), *_pieces(delta.content), *_pieces(delta.refusal)]
-        if pieces and self._text_choice is None:
-            self._text_choice = choice
         self._side.take(side)
         events: list[ModelEvent] = []
-        for kind, piece in pieces if choice == self._text_choice else []:
+        for kind, piece in pieces if self._is_read(choice, pieces) else []:
             events += self._assembly.thinking(piece) if kind == "thinking" else self._assembly.text(piece)
         return events
+
+    def _is_read(self, choice: int, content: str | list[_Piece]) -> bool:
+        """True for content of the first choice that has any."""
+        if content and self._text_choice is None:
+            self._text_choice = choice
+        return bool(content) and choice == self._text_choice
 
     def _calls(self, delta: _Delta, choice: int) -> list[ModelEvent]:
         calls = [delta.tool_calls] if isinstance(delta.tool_calls, _Call) else delta.tool_calls or []

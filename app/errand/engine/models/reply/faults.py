@@ -1,6 +1,7 @@
 """What readers of all formats say about a reply that failed: its errors, which may come in any form."""
 
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError, failure_from_response
+from errand.engine.models.refusal_text import is_too_long, refusal_text
 from errand.engine.models.reply.content import encode
 from errand.protocol.base import JsonObject, JsonValue
 from errand.redaction import Redactor
@@ -84,7 +85,11 @@ def error_status(error: JsonValue, default: int = 500) -> int:
 def error_in_stream(error: JsonValue, title: str, redactor: Redactor, status: int | None = None) -> ProviderError:
     """The failure of a stream that has an error in it; `status` as above, if it is known otherwise."""
     body = redactor.hide_bytes(encode({"error": error})[:_MAX_ERROR_BYTES])
-    return ProviderError(failure_from_response(title, error_status(error) if status is None else status, {}, body))
+    if status is None:
+        # Without a code of its own an error counts as one of the server, if its words do not say otherwise.
+        unknown = 400 if is_too_long(400, refusal_text(body)) else 500
+        status = error_status(error, unknown)
+    return ProviderError(failure_from_response(title, status, {}, body))
 
 
 def withheld(title: str, reason: str) -> ProviderError:

@@ -27,7 +27,7 @@ class SplitCharacters:
         return bool(self._held)
 
     def feed(self, piece: str) -> str:
-        if not self._held and not _SURROGATE.search(piece):
+        if not self._held and (piece.isascii() or not _SURROGATE.search(piece)):
             return piece
         text = self._held + piece
         unfinished = _UNFINISHED.search(text)
