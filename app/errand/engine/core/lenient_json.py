@@ -1,6 +1,7 @@
 """JSON as models and gateways write it: repeated, in a fence, in a text, with raw line breaks. Never guesses."""
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from typing import Never
@@ -162,5 +163,14 @@ def _refuse_constant(constant: str) -> Never:
     raise ValueError(f"{constant} is not JSON")
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large")
+    return number
+
+
 # Not strict: control characters, such as raw line breaks, may stand in texts.
-_decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse_constant, strict=False)
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_float=_finite, parse_constant=_refuse_constant, strict=False
+)

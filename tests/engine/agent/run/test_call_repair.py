@@ -99,6 +99,7 @@ async def test_arguments_with_known_damage_run(tmp_path: Path, raw: str) -> None
         'Run this: {"command": "touch one"}',
         json.dumps('{"command": "touch one"}{"command": "touch two"}'),
         json.dumps("touch one"),
+        '{"command": "touch one", "timeout_secs": 1e999}',
     ],
 )
 async def test_ambiguous_arguments_do_not_run(tmp_path: Path, raw: str) -> None:
