@@ -15,7 +15,7 @@ from errand.cli.terminal.text import cut, one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.number_format import duration
-from errand.client.safe_text import escape_hidden
+from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.notice_text import short_exit_text
 from errand.paths import Paths
 from errand.protocol.background import (
@@ -125,7 +125,7 @@ def _show(one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal
     style = terminal.style
     number, state = one.id.ljust(4), _state(one)
     colored = style.amber(state) if one.waits_for_input and one.ended_at is None else state
-    command = one_line(one.command, max(20, terminal.width - len(number) - len(state) - 3))
+    command = one_line(escape_hidden_line(one.command), max(20, terminal.width - len(number) - len(state) - 3))
     terminal.line(f"{style.bold(number)} {colored}  {command}")
     for line in (
         tr("conversation {conversation_id}").format(conversation_id=short_id(one.conversation_id)),

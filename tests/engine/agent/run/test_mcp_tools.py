@@ -194,6 +194,20 @@ async def test_a_server_that_dies_in_a_call_has_its_tools_for_the_rest_of_the_ta
         assert all("test__echo" in offered(engine, request) for request in range(4))
 
 
+async def test_tasks_that_ask_the_same_about_a_server_are_settled_by_one_answer(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda _: Reply(text="a"))) as engine:
+        words = command()
+        entry = {"command": words[0], "args": list(words[1:]), "sandbox": False}
+        (engine.workspace / ".mcp.json").write_text(json.dumps({"mcpServers": {"test": entry}}))
+        tasks = [await engine.start(approve="ask", mode="chat") for _ in range(3)]
+        for task in tasks:
+            await engine.watcher.ask(task.id)
+        await answered(engine, tasks[0])
+        for task in tasks:
+            await engine.watcher.end(task.id)
+        assert all("test__echo" in offered(engine, request) for request in range(3))
+
+
 async def test_a_personality_has_the_servers_and_tools_it_lists(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="a"), Reply(text="b")])) as engine:
         has(engine, stored(), stored("other"))

@@ -70,3 +70,15 @@ async def test_what_is_hidden_in_a_skill_is_spelled_out_for_the_person_and_does_
         assert ask.approval is not None and "\\U000e006f" in ask.approval.preview and "\\u202e" in ask.approval.preview
         assert not set(HIDDEN) & set(ask.approval.preview + told(engine))
         assert "How to\\u202e release." in told(engine) and "Be kind." in told(engine)
+
+
+async def test_tasks_that_ask_the_same_about_skills_are_settled_by_one_answer(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, model()) as engine:
+        skill(engine, "How to release.")
+        first, second = await engine.start(approve="ask"), await engine.start(approve="ask")
+        other = await engine.watcher.ask(second.id)
+        await asked(engine, first, allow=True)
+        await engine.watcher.end(second.id)
+        settled = await engine.services.database.asks.get(other.id)
+        assert settled is not None and (settled.allowed, settled.settled_by) == (True, "rule")
+        assert all("How to release." in str(one.messages[0]["content"]) for one in engine.model.requests)

@@ -115,6 +115,14 @@ async def test_a_server_that_dies_in_a_call_fails_it_and_starts_again_for_the_ne
         assert server.process_id not in (None, first)
 
 
+async def test_a_server_that_can_start_is_never_given_up_however_often_it_dies(tmp_path: Path) -> None:
+    async with server_of(tmp_path) as server:
+        tool = await tool_of_server(server, tmp_path)
+        for _ in range(6):
+            assert "exit code 3" in str(await _failure(asyncio.ensure_future(echo(tool, "die"))))
+        assert text_of(await echo(tool, "again")) == "again"
+
+
 async def test_a_server_that_cannot_start_is_given_up_and_its_log_says_why(tmp_path: Path) -> None:
     async with server_of(tmp_path, "dies") as server:
         for _ in range(2):

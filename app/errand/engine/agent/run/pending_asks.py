@@ -39,6 +39,10 @@ class _Waiting:
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+# Who settled an ask that a person answered in another place.
+DECIDED = "a decision made elsewhere"
+
+
 def can_be_asked(task: Task) -> bool:
     """Whether a user answers asks other than approvals: limits and repeated calls."""
     return task.attended and task.approve != "never"

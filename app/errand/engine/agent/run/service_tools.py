@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from errand.engine.agent.loop.features import Feature
-from errand.engine.agent.run.pending_asks import can_be_asked
+from errand.engine.agent.run.pending_asks import DECIDED, can_be_asked
 from errand.engine.agent.run.recorder import TaskRecorder
 from errand.engine.agent.run.task_context import TaskContext, TaskTools
 from errand.engine.core.cancel import CancelSignal
@@ -18,7 +18,7 @@ from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.mcp.server import McpServer
 from errand.engine.tools.mcp.tool import McpResources, McpTool
 from errand.engine.tools.registry import SERVER_PREFIX, SERVICES, uses_tool
-from errand.protocol.asks import Approval, Ask
+from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.notices import Remark
 from errand.visible_text import command_text
 
@@ -96,14 +96,18 @@ class ServiceTools(Feature):
             )
             self._recorder.remark(Remark(text=text))
             return False
-        settled = await self._context.asks.raise_and_wait(
-            trust_ask(self._context, spec, has_changed=known.has_changed(spec)), self._context.state, cancel
-        )
-        if settled.status != "answered" or settled.settled_by != "person":
-            return False
-        known.decide(spec, is_trusted=settled.allowed is True)
-        self._pool.changed(server)
-        return settled.allowed is True
+        ask = trust_ask(self._context, spec, has_changed=known.has_changed(spec))
+
+        async def recheck() -> tuple[AskAnswerParams, str] | None:
+            trust = known.trust_of(spec)
+            return None if trust == "unknown" else (AskAnswerParams(ask_id=ask.id, allow=trust == "trusted"), DECIDED)
+
+        settled = await self._context.asks.raise_and_wait(ask, self._context.state, cancel, recheck)
+        if settled.status == "answered" and settled.settled_by == "person":
+            known.decide(spec, is_trusted=settled.allowed is True)
+            self._pool.changed(server)
+            self._context.asks.grants_changed()  # other tasks here ask the same
+        return known.trust_of(spec) == "trusted"
 
     async def _start(self, servers: list[McpServer], cancel: CancelSignal) -> None:
         starts = [asyncio.create_task(_connected(one), name=f"wait for {one.spec.name}") for one in servers]

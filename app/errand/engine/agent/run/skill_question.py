@@ -6,13 +6,13 @@ from pathlib import Path
 
 from errand.engine.agent.prompt.skills import FoundSkills, Skill, find_skills
 from errand.engine.agent.prompt.workspace import read_inside, workspace_folders
-from errand.engine.agent.run.pending_asks import can_be_asked
+from errand.engine.agent.run.pending_asks import DECIDED, can_be_asked
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.ids import new_id
 from errand.engine.core.skill_state import skill_state, write_skill_state
 from errand.engine.core.workspace_threads import in_workspace
-from errand.protocol.asks import Approval, Ask
+from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.tasks import Task
 from errand.visible_text import argument_text, escape_hidden
 
@@ -42,13 +42,19 @@ class SkillQuestion:
         root = workspace_folders(workspace, Path.home())[0]
         preview = await in_workspace(workspace, lambda: skills_text(skills, root))
         ask = _ask(task, skills, preview, has_changed=str(workspace) in state.trust)
-        settled = await self._context.asks.raise_and_wait(ask, self._context.state, cancel)
+
+        async def recheck() -> tuple[AskAnswerParams, str] | None:
+            trust = skill_state(self._file).trust_of(workspace, skills.fingerprint)
+            return None if trust == "unknown" else (AskAnswerParams(ask_id=ask.id, allow=trust == "trusted"), DECIDED)
+
+        settled = await self._context.asks.raise_and_wait(ask, self._context.state, cancel, recheck)
         if settled.status == "answered" and settled.settled_by == "person":
             decided = skill_state(self._file).decided(workspace, skills.fingerprint, is_trusted=settled.allowed is True)
             try:
                 write_skill_state(self._file, decided)
             except OSError as error:
                 _log.warning("The decision about skills was not saved: %s", error)
+            self._context.asks.grants_changed()  # other tasks here ask the same
 
 
 def skills_text(skills: FoundSkills, root: Path) -> str:

@@ -262,8 +262,9 @@ class McpServer:
         peer.fail(broken(why))
         self.log.note(f"the connection is over: {why}")
         if was_ready:  # else its start fails
-            if time.monotonic() - self._ready_since > _LIVED_S:
-                self._failures = 0
+            lived = time.monotonic() - self._ready_since > _LIVED_S
+            # It can start, so the next call starts it again, however often it dies.
+            self._failures = 0 if lived else min(self._failures, 1)
             self._failed(f"{why[0].upper()}{why[1:]}.")
             if transport is not None:
                 self._spawn(self._end_transport(), "end", self._ends)
