@@ -177,6 +177,21 @@ async def test_thinking_blocks_go_back_to_a_server_with_anthropic_s_interface(si
     assert "I must look" not in others
 
 
+@pytest.mark.parametrize("field", ["content", "summary"])
+async def test_reasoning_items_without_encrypted_content_go_back_to_their_server(field: str) -> None:
+    kind = "reasoning_text" if field == "content" else "summary_text"
+    part: JsonObject = {"type": kind, "text": "I must look"}
+    thought: JsonObject = {"type": "reasoning", "id": "rs_1", "summary": [], field: [part]}
+    call: JsonObject = {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": "{}"}
+    body = json.dumps({"status": "completed", "output": [thought, call]}).encode()
+    async with ModelServer([Reply(raw=(body,)), FINE, FINE]) as server, asked(server, "responses") as model:
+        message = await reply_to(model, request())
+        await reply_to(model, request(result_of(message)))
+        await reply_to(model, request(result_of(message), "lab/other"))
+    assert server.requests[1].messages[1] == thought
+    assert "I must look" not in json.dumps(server.requests[2].body)
+
+
 def picky(needed: str = "", unknown: str = "", port: int = 0) -> ModelServer:
     """A server that refuses a field, or requests whose replies with calls are without one."""
 

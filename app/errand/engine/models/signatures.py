@@ -4,3 +4,5 @@
 CHAT_SIGNED = "chat:"
 # The id of the item and its encrypted content follow.
 RESPONSES_SIGNED = "reasoning:"
+# Of an item without encrypted content: the name of its server, its id, and where its text was follow.
+RESPONSES_UNSIGNED = "reasoning@"

@@ -126,6 +126,10 @@ def _result(ended: Task) -> ToolResult:
         "cost_usd": ended.total_usage.cost_usd,
         "duration_ms": round(ended.worked_s * 1000),
     }
+    if ended.status == "completed" and ended.completion == "no_answer":
+        words = f" Its last words:\n{report}" if report else ""
+        text = f"The sub-agent gave no answer: its last reply has no text, or a call that did not run.{words}"
+        return ToolResult((Text(text),), details, "no answer", is_error=True)
     if ended.status == "completed":
         return text_result(report or "(It ended without a report.)", steps, details)
     why = _ENDS.get(ended.stop_reason or "error", "It did not end") + (f": {ended.error}" if ended.error else "")

@@ -279,3 +279,14 @@ async def test_next_task_begins_in_the_folder_of_the_last_one_and_not_in_that_of
         second = await engine.start("more", conversation_id=task.conversation_id)
         assert second.working_dir == task.working_dir == str(engine.workspace / "one")
         await engine.watcher.end(second.id)
+
+
+async def test_a_sub_agent_that_gives_no_answer_is_an_error_for_the_task(tmp_path: Path) -> None:
+    thoughts = Reply(thinking="I think.")
+    replies = [order("a"), thoughts, thoughts, DONE]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        ended = await engine.watcher.end((await engine.start()).id)
+        (result,) = [block for block in results(engine.watcher.nodes()) if block.tool == "task"]
+        assert ended.status == "completed"
+        assert (result.is_error, result.summary) == (True, "no answer")
+        assert "The sub-agent gave no answer" in result.text

@@ -20,7 +20,7 @@ from errand.engine.models.base import ModelRequest, ToolDefinition
 from errand.engine.models.call_ids import NO_RESULT, CallIdMapper, answered_calls, sendable_name
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import Provider, bare_id
-from errand.engine.models.signatures import CHAT_SIGNED, RESPONSES_SIGNED
+from errand.engine.models.signatures import CHAT_SIGNED, RESPONSES_SIGNED, RESPONSES_UNSIGNED
 from errand.protocol.base import JsonObject, JsonValue
 
 # A mark is a place up to which the provider keeps the request: four are allowed. Two are those of tools and system.
@@ -154,7 +154,7 @@ class _Conversation:
         if block.signature.startswith(UNSIGNED):
             is_from_here = block.signature == UNSIGNED + self._server
             return [{"type": "thinking", "thinking": block.text}] if is_from_here else []
-        is_foreign = block.signature.startswith((CHAT_SIGNED, RESPONSES_SIGNED))
+        is_foreign = block.signature.startswith((CHAT_SIGNED, RESPONSES_SIGNED, RESPONSES_UNSIGNED))
         return [_thought(block)] if block.signature and not is_foreign and (self._thinks or self._server) else []
 
     def _result(self, message: ToolResultMessage) -> list[JsonObject]:

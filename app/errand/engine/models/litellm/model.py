@@ -154,7 +154,8 @@ class LiteLLMModel:
             **_thinking_arguments(request),
             "extra_headers": dict(self._endpoint.headers) or None,
         }
-        return arguments | {name: value for name, value in optional.items() if value is not None}
+        sent = {name: value for name, value in optional.items() if value is not None and name not in options.left_out}
+        return arguments | sent
 
     def _failure(self, error: _AttemptError, *, has_begun: bool) -> AttemptFailure:
         title = self._endpoint.provider.title

@@ -15,6 +15,7 @@ from errand.protocol.base import JsonObject
 # OpenAI's reasoning models that the catalogue does not know yet. The models named chat do not reason.
 _REASONING = re.compile(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!.*chat)")
 _CHAT = re.compile(r"chat")
+_OFFICIAL = "api.openai.com"
 # The API refuses less.
 _LEAST_TOKENS = 16
 
@@ -24,7 +25,7 @@ class ResponsesApi:
 
     def __init__(self, provider: Provider, server: str = "") -> None:
         self._provider = provider
-        self._server = server
+        self._server = "" if server == _OFFICIAL else server
 
     def urls(self, base: str) -> tuple[str, ...]:
         base = base.removesuffix(RESPONSES_PATH)
@@ -36,11 +37,10 @@ class ResponsesApi:
 
     def body(self, request: ModelRequest) -> JsonObject:
         provider, options = self._provider, request.options
+        with_phases = _has_phases(request.model) and "phase" not in options.left_out
         body: JsonObject = {
             "model": request.model.partition("/")[2],
-            "input": input_items(
-                request, provider, with_phases=_has_phases(request.model) and "phase" not in options.left_out
-            ),
+            "input": input_items(request, provider, with_phases=with_phases, server=self._server),
             "stream": True,
             "store": False,
         }
@@ -58,7 +58,7 @@ class ResponsesApi:
         return {name: value for name, value in body.items() if name not in options.left_out}
 
     def reader(self, builder: ReplyBuilder) -> ResponseReader:
-        return ResponseReader(builder, self._provider.title)
+        return ResponseReader(builder, self._provider.title, self._server)
 
 
 def reasons(model: str) -> bool:

@@ -24,7 +24,7 @@ from errand.engine.models.reply.content import encode
 from errand.protocol.base import JsonObject, JsonValue
 
 
-def input_items(request: ModelRequest, provider: Provider, *, with_phases: bool) -> list[JsonValue]:
+def input_items(request: ModelRequest, provider: Provider, *, with_phases: bool, server: str = "") -> list[JsonValue]:
     """The conversation, whichever models took part.
 
     Calls of a failed or aborted reply without a result are dropped; other calls without a result get one. Thoughts are
@@ -32,7 +32,7 @@ def input_items(request: ModelRequest, provider: Provider, *, with_phases: bool)
     to the next reply.
     """
     items: list[JsonObject] = []
-    for item in _Conversation(request, provider, with_phases=with_phases).items():
+    for item in _Conversation(request, provider, with_phases=with_phases, server=server).items():
         last = items[-1] if items else None
         if last is not None and last.get("role") == item.get("role") == "user":
             items[-1] = _user([*_content_of(last), *_content_of(item)])
@@ -57,7 +57,8 @@ def tool_definitions(tools: tuple[ToolDefinition, ...], *, with_strict: bool = T
 
 
 class _Conversation:
-    def __init__(self, request: ModelRequest, provider: Provider, *, with_phases: bool) -> None:
+    def __init__(self, request: ModelRequest, provider: Provider, *, with_phases: bool, server: str) -> None:
+        self._server = server
         known = model_facts.facts(request.model)
         self._request = request
         self._with_phases = with_phases
@@ -90,7 +91,7 @@ class _Conversation:
             item: JsonObject | None = None
             match block:
                 case Thinking():
-                    thought = reasoning_of(block) if is_own else None
+                    thought = reasoning_of(block, self._server) if is_own else None
                     thoughts += [thought] if thought is not None else []
                 case Text():
                     item = self._output_message(block.text, is_final=not sent) if block.text.strip() else None

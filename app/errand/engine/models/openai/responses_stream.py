@@ -10,7 +10,7 @@ from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import encode
 from errand.engine.models.reply.event_decoder import EventDecoder, IndexValue, index_number
 from errand.engine.models.reply.faults import error_in_stream, error_status, says_error, withheld
-from errand.engine.models.signatures import RESPONSES_SIGNED
+from errand.engine.models.signatures import RESPONSES_SIGNED, RESPONSES_UNSIGNED
 from errand.protocol.base import JsonObject, JsonValue
 
 _UNFINISHED = frozenset({"incomplete", "in_progress", "queued", "pause_turn"})
@@ -85,20 +85,31 @@ class _Event(_Response):
 _decoder = msgspec.json.Decoder(_Event)
 
 
-def reasoning_of(thought: Thinking) -> JsonObject | None:
-    """The item that a thought came from; None if it came from another API, or is not whole."""
+def reasoning_of(thought: Thinking, server: str = "") -> JsonObject | None:
+    """The item that a thought came from; None if it came from another API or server, or is not whole."""
+    text: list[JsonValue] = [{"type": "summary_text", "text": thought.text}] if thought.text else []
+    if thought.signature.startswith(RESPONSES_UNSIGNED):
+        sender, item_id, field = (*thought.signature.removeprefix(RESPONSES_UNSIGNED).split(" "), "", "")[:3]
+        if sender != server:
+            return None
+        content: list[JsonValue] = [{"type": "reasoning_text", "text": thought.text}]
+        fields: JsonObject = {"summary": [], "content": content} if field == "content" else {"summary": text}
+        return {"type": "reasoning"} | ({"id": item_id} if item_id else {}) | fields
     if not thought.signature.startswith(RESPONSES_SIGNED):
         return None
     item_id, _, encrypted = thought.signature.removeprefix(RESPONSES_SIGNED).partition(":")
-    summary: list[JsonValue] = [{"type": "summary_text", "text": thought.text}] if thought.text else []
-    item: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": encrypted}
+    item: JsonObject = {"type": "reasoning", "summary": text, "encrypted_content": encrypted}
     return {"id": item_id, **item} if item_id else item
 
 
 class ResponseReader:
-    """A `ReplyReader` of the events of one response. Its items come one after the other."""
+    """A `ReplyReader` of the events of one response. Its items come one after the other.
 
-    def __init__(self, builder: ReplyBuilder, title: str) -> None:
+    `server` is named in thoughts without encrypted content, which go back to it; OpenAI takes none of those.
+    """
+
+    def __init__(self, builder: ReplyBuilder, title: str, server: str = "") -> None:
+        self._server = server
         self.finish_reason: str | None = None
         self._has_completed = False
         self._builder = builder
@@ -192,13 +203,18 @@ class ResponseReader:
             case "reasoning":
                 parts = item.summary or _parts(item.content)
                 text = "" if has_come else "\n\n".join(part.text or "" for part in parts)
-                signature = (
-                    f"{RESPONSES_SIGNED}{item.id or ''}:{item.encrypted_content}" if item.encrypted_content else ""
-                )
+                signature = self._signature(item)
                 self._texts.clear()
                 return [*self._builder.thinking(text, signature), *self._builder.end_thought()]
             case _:
                 return []
+
+    def _signature(self, item: _Item) -> str:
+        if item.encrypted_content:
+            return f"{RESPONSES_SIGNED}{item.id or ''}:{item.encrypted_content}"
+        field = "summary" if item.summary else "content"
+        has_text = bool(item.summary or item.content)
+        return f"{RESPONSES_UNSIGNED}{self._server} {item.id or ''} {field}" if self._server and has_text else ""
 
     def _end(self, response: _Response) -> list[ModelEvent]:
         """The last event, which has the whole response again."""
