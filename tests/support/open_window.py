@@ -89,6 +89,7 @@ async def open_window(application: QApplication, home: Path) -> AsyncGenerator[O
     stores = make_stores(lambda: connect(paths, CLIENT_NAME))
     window = build_window(application, stores, paths, state, theme)
     window.show()
+    window.resize(state.settings.width, state.settings.height)  # the screen of these tests is smaller
     window.conversations.restore()
     stores.session.spawn(stores.session.start())
     try:

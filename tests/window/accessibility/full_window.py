@@ -89,6 +89,7 @@ async def office(application: QApplication, theme: Theme, home: Path) -> AsyncGe
         state.settings.recent_folders = [str(home)]
         window = build_window(application, engine.stores, Paths(home / "data"), state, theme)
         window.show()
+        window.resize(state.settings.width, state.settings.height)  # the screen of these tests is smaller
         try:
             yield await _furnish(home, window, engine, theme)
         finally:

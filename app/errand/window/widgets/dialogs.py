@@ -4,7 +4,7 @@ import ctypes
 import functools
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QShowEvent
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QScreen, QShowEvent
 from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
 
 from errand.window.theme.style import paint_rounded
@@ -16,9 +16,56 @@ _FRAME = QSize(16, 48)
 
 
 def resize_on_screen(window: QWidget, width: int, height: int) -> None:
-    """Resize a window, within the screen of its parent."""
+    """Resize a window, within the screen of its parent, and keep it within the screen when it is shown again there."""
     room = (window.parentWidget() or window).screen().availableSize() - _FRAME
     window.resize(QSize(width, height).boundedTo(room))
+    if window.findChild(ScreenFit, options=Qt.FindChildOption.FindDirectChildrenOnly) is None:
+        ScreenFit(window)
+
+
+class ScreenFit(QObject):
+    """Keeps a window within its screen: when it is shown, and when the screen changes its size or is taken away."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._window = window
+        self._screen: QScreen | None = None
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Show and not event.spontaneous():
+            self._fit()
+        return False
+
+    def _fit(self) -> None:
+        window = self._window
+        screen = QGuiApplication.screenAt(window.frameGeometry().center()) or window.screen()
+        self._follow(screen)
+        if window.isMaximized() or window.isFullScreen():
+            return
+        room = screen.availableGeometry()
+        window.resize(window.size().boundedTo(room.size() - _FRAME))
+        frame = window.frameGeometry()
+        if window.testAttribute(Qt.WidgetAttribute.WA_Moved) and not room.contains(frame):
+            left = max(room.left(), min(frame.left(), room.right() + 1 - frame.width()))
+            window.move(left, max(room.top(), min(frame.top(), room.bottom() + 1 - frame.height())))
+
+    def _follow(self, screen: QScreen) -> None:
+        if self._screen is screen:
+            return
+        if self._screen is not None:
+            self._screen.availableGeometryChanged.disconnect(self._on_screen_changed)
+        self._screen = screen
+        screen.availableGeometryChanged.connect(self._on_screen_changed)
+        screen.destroyed.connect(self._on_screen_removed)
+
+    def _on_screen_changed(self) -> None:
+        if self._window.isVisible():
+            self._fit()
+
+    def _on_screen_removed(self) -> None:
+        self._screen = None
+        QTimer.singleShot(0, self, self._on_screen_changed)  # Qt moves the window to another screen first
 
 
 def move_on_screen(popup: QWidget, corner: QPoint) -> None:

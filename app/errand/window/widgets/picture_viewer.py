@@ -27,6 +27,7 @@ from errand.translation import tr
 from errand.window.theme.style import paint_focus_ring, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.pictures import BACKING, PictureLoader, fitted, picture_bytes, picture_size
 
 _SCREEN_SHARE = 0.85
@@ -283,7 +284,8 @@ class PictureViewer(QDialog):
         room = over.screen().availableSize() * _SCREEN_SHARE
         frame = QSize(2 * self._theme.tokens.space_wide, 5 * self._theme.tokens.space_far)
         wanted = self._size / self.devicePixelRatioF() + frame if self._size.isValid() else _SMALLEST
-        self.resize(wanted.expandedTo(_SMALLEST).boundedTo(room))
+        size = wanted.expandedTo(_SMALLEST).boundedTo(room)
+        resize_on_screen(self, size.width(), size.height())
 
     def _on_loaded(self, picture: QImage) -> None:
         if picture.isNull():

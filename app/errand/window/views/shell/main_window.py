@@ -25,7 +25,7 @@ from errand.window.views.shell.tabs import TabsView
 from errand.window.views.sidebar.sidebar import SidebarView
 from errand.window.widgets.accessibility import step_focus
 from errand.window.widgets.banner import BannerTone
-from errand.window.widgets.dialogs import QuestionDialog
+from errand.window.widgets.dialogs import QuestionDialog, resize_on_screen
 
 if TYPE_CHECKING:
     from errand.window.views.shell.command_palette import CommandPalette
@@ -216,8 +216,8 @@ class MainWindow(QMainWindow):
         self._splitter.setChildrenCollapsible(False)
         self.setCentralWidget(self._splitter)
         settings = self._state.settings
-        self.resize(settings.width, settings.height)
-        self._splitter.setSizes([settings.sidebar_width, settings.width - settings.sidebar_width])
+        resize_on_screen(self, settings.width, settings.height)
+        self._splitter.setSizes([settings.sidebar_width, self.width() - settings.sidebar_width])
         self._show_sidebar(is_shown=not settings.sidebar_hidden)
         if settings.maximized:
             self.setWindowState(Qt.WindowState.WindowMaximized)

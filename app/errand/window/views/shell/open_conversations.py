@@ -13,6 +13,7 @@ from errand.window.views.conversation.keys import go_to_composer
 from errand.window.views.shell.open_conversation import OpenConversation, OpenConversationFactory, TabStates
 from errand.window.views.shell.tabs import TabsView
 from errand.window.widgets.accessibility import step_focus
+from errand.window.widgets.dialogs import resize_on_screen
 
 _MOST_PLACES = 50
 
@@ -37,7 +38,7 @@ class ConversationWindow(QMainWindow):
         self._column.setSpacing(0)
         self._column.addWidget(page.view, 1)
         self.setCentralWidget(content)
-        self.resize(theme.tokens.column + 4 * theme.tokens.space_far, theme.tokens.column)
+        resize_on_screen(self, theme.tokens.column + 4 * theme.tokens.space_far, theme.tokens.column)
         page.view.show()
         page.changed.connect(self._on_title_changed)
         states.changed.connect(self._on_state_changed)
