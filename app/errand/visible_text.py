@@ -23,9 +23,9 @@ _PLAIN = re.compile(r"[\n\t -~]*+")
 _ANSI_C = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t"}
 
 
-def command_text(words: Iterable[str]) -> str:
+def command_text(arguments: Iterable[str]) -> str:
     """Return a command on one line, each argument quoted as a shell would read it."""
-    return " ".join(map(argument_text, words))
+    return " ".join(map(argument_text, arguments))
 
 
 def argument_text(argument: str) -> str:

@@ -195,8 +195,8 @@ async def _install(connection: Connection, source: str, options: SkillsOptions, 
 async def _trust(connection: Connection, options: SkillsOptions, terminal: Terminal, *, trusted: bool) -> None:
     """Decide about the skills of the folder, as they were displayed."""
     workspace = workspace_path(options.workspace)
-    found = await connection.call(SKILL_LIST, SkillListParams(workspace=workspace))
-    skills = [skill for skill in found.skills if skill.origin == "workspace"]
+    listing = await connection.call(SKILL_LIST, SkillListParams(workspace=workspace))
+    skills = [skill for skill in listing.skills if skill.origin == "workspace"]
     if not skills:
         raise UsageError(tr("This folder brings no skills."))
     for skill in skills:
@@ -209,7 +209,7 @@ async def _trust(connection: Connection, options: SkillsOptions, terminal: Termi
     if trusted and not await _is_confirmed(question, options, terminal):
         terminal.note(tr("Nothing was changed."))
         return
-    params = SkillTrustParams(workspace=workspace, fingerprint=found.fingerprint, trusted=trusted)
+    params = SkillTrustParams(workspace=workspace, fingerprint=listing.fingerprint, trusted=trusted)
     await connection.call(SKILL_TRUST, params)
     terminal.line(
         tr("Agents are told of this from the next task on.")

@@ -88,7 +88,7 @@ class ServerLogin:
 
     async def _new_issuer(self) -> str:
         servers = (await self._connection.call(MCP_LIST, McpListParams(workspace=self._named.workspace))).servers
-        server = next((one for one in servers if self._named.name in (one.name, one.id)), None)
+        server = next((server for server in servers if self._named.name in (server.name, server.id)), None)
         return server.new_issuer if server is not None else ""
 
     def _is_allowed(self, issuer: str, problem: str) -> bool:

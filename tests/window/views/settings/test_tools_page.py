@@ -172,7 +172,8 @@ async def test_a_server_of_a_folder_is_trusted_after_all_that_it_starts_was_show
 ) -> None:
     folder = tmp_path / "shop"
     folder.mkdir()
-    server = {"command": command()[0], "args": list(command()[1:]), "env": {"LEVEL": "high"}}
+    hidden = "good\u202e\u200b\nFolder: /elsewhere"
+    server = {"command": command()[0], "args": [*command()[1:], hidden], "env": {"LEVEL": "high"}}
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"db": server}}))
     client = Connection(engine.endpoint, "test")
     await client.open()
@@ -183,7 +184,9 @@ async def test_a_server_of_a_folder_is_trusted_after_all_that_it_starts_was_show
     await until(lambda: choice.count() == 2)
     QTest.keyClick(choice, Qt.Key.Key_Down)
     await until(lambda: "Not used until you trust it." in texts(page))
-    assert f"Command: {shlex.join(command())}\nVariable: LEVEL=high\nFolder: {folder}" in texts(page)
+    spelled = r"$'good\u202e\u200b\nFolder: /elsewhere'"
+    started = f"Command: {shlex.join(command())} {spelled}\nVariable: LEVEL=high\nFolder: {folder}"
+    assert started in texts(page)
     assert "Start db" not in buttons(page)
     await press(page, "Trust db")
     await press(page, "Confirm trust in db")

@@ -216,15 +216,17 @@ class ServerAdministration:
     async def _pin_issuer(self, name: str, issuer: str) -> McpServer:
         """Store for which authorization server the client secret of a server is."""
         async with self._lock:
-            changed = tuple(
-                msgspec.structs.replace(one, client_issuer=issuer) if one.name == name else one for one in self._stored
-            )
-            for server in changed:
-                check_server(server)
-            self._settings.set_mcp_servers(changed)
-        found = await self._pool.find(name)
-        self._pool.changed(found)
-        return found
+            pinned = {
+                stored.name: msgspec.structs.replace(stored, client_issuer=issuer)
+                for stored in self._stored
+                if stored.name == name
+            }
+            for stored in pinned.values():
+                check_server(stored)
+            self._settings.set_mcp_servers(tuple(pinned.get(stored.name, stored) for stored in self._stored))
+        server = await self._pool.find(name)
+        self._pool.changed(server)
+        return server
 
     async def accept_tool(self, params: protocol.McpAcceptParams) -> AcceptedTool:
         server = await self.find(params.name, params.workspace)

@@ -10,6 +10,7 @@ from errand.protocol.base import JsonObject, JsonValue
 
 _MAX_ERROR_CHARACTERS = 4_000
 _MAX_ID_DIGITS = 15
+_MAX_BATCH = 1_000
 _END_BYTES = 4_096
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,15})\b')
 
@@ -41,7 +42,7 @@ class Answer:
 
 def messages_in(value: JsonValue) -> Iterator[Request | Answer]:
     """Yield the message of a text, or those of a batch; what is none is left out."""
-    for message in value if isinstance(value, list) else [value]:
+    for message in value[:_MAX_BATCH] if isinstance(value, list) else [value]:
         if not isinstance(message, dict):
             continue
         method, message_id, failure = message.get("method"), _id(message.get("id")), message.get("error")

@@ -128,9 +128,9 @@ def _is_usable(name: str, value: JsonValue, root: JsonObject) -> bool:
     match name:
         case "type":
             types = value if isinstance(value, list) else [value]
-            return bool(types) and all(isinstance(one, str) and one in _TYPES for one in types)
+            return bool(types) and all(isinstance(name, str) and name in _TYPES for name in types)
         case "required":
-            return isinstance(value, list) and all(isinstance(one, str) for one in value)
+            return isinstance(value, list) and all(isinstance(name, str) for name in value)
         case "enum":
             return isinstance(value, list) and bool(value)
         case "pattern":

@@ -146,8 +146,8 @@ class LoginFlow:
         return await exchange(self._addresses, self._request.server, at, client, code, verifier, callback.redirect_uri)
 
 
-def is_same_issuer(one: str, other: str) -> bool:
-    return one.rstrip("/") == other.rstrip("/")
+def is_same_issuer(issuer: str, other: str) -> bool:
+    return issuer.rstrip("/") == other.rstrip("/")
 
 
 def is_address(issuer: str) -> bool:
