@@ -1,4 +1,4 @@
-"""What texts tell people to type or to set is there: commands, their actions and options, settings, and their pages."""
+"""What texts tell people to type, to set or to open is there: commands, options, settings, their pages, and files."""
 
 import ast
 import re
@@ -12,6 +12,7 @@ import pytest
 from errand.cli.options import option_names
 from errand.cli.table import TABLE
 from errand.engine.core.settings import Settings, SettingValues
+from errand.protocol.methods import METHODS
 from errand.window.views.settings.dialog import PAGE_TITLES
 
 _CHECKOUT = Path(__file__).parents[1]
@@ -45,6 +46,31 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _OPTIONS = {"--help", "--version", *(one for entry in TABLE.entries for one in option_names(entry.load().options))}
 _SETTING = re.compile(r"[sS]etting (?:[`“]([^`”]+)[`”]|([a-z]+(?:_[a-z]+)+))")
 _PAGE = re.compile(r"(?:page|Settings →|Settings,) “?([A-Z]\w+)|settings, under ([A-Z]\w+(?: and \w+)?)")
+# Files and folders that a page of docs names, as code and by links.
+_FOLDERS = ("app", "docs", "packaging", "resources", "tests")
+_CODE = re.compile(r"`([^`\n]+)`")
+_FILE = re.compile(r"(?<![\w./~…-])(?:[\w.-]+/)*[\w.-]+\.(?:py|md|po|json|jsonl|sh|yaml|toml|svg|css|html|js)(?![\w/])")
+_FOLDER = re.compile(
+    r"(?<![\w./~-])(?:tests|app|engine|window|cli|client|protocol|packaging|resources|docs)(?:/[\w-]+)+(?![\w./*{-])"
+)
+_LINK = re.compile(r"\]\(([^)#\s:]+)[)#]")
+# Files that the program makes or people write, and methods on the wire that look like folders.
+_FILES_OF_PEOPLE = {
+    "run/engine.json",
+    ".errand/mcp.json",
+    "mcp.json",
+    ".mcp.json",
+    "conversations.json",
+    "all.jsonl",
+    "x.html",
+    "settings.json",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "SKILL.md",
+    "example.py",
+    "resources/locale/fr/LC_MESSAGES/errand.po",
+}
+_METHODS = {method.name for method in METHODS}
 
 
 @cache
@@ -108,6 +134,35 @@ def _wrong_pages(text: str) -> Iterator[str]:
             yield f"page {title}"
 
 
+@cache
+def _present() -> frozenset[str]:
+    """The files and folders of the checkout, each also by the ends of its path."""
+    below = (path for folder in _FOLDERS for path in (_CHECKOUT / folder).rglob("*") if "__pycache__" not in path.parts)
+    paths = [path.relative_to(_CHECKOUT).parts for path in (*below, *_CHECKOUT.glob("*.*"))]
+    return frozenset("/".join(parts[start:]) for parts in paths for start in range(len(parts)))
+
+
+def _wrong_files(text: str, folder: Path = _CHECKOUT) -> Iterator[str]:
+    for code in _CODE.findall(text):
+        for match in _FILE.finditer(code):
+            if match[0] not in _present() | _FILES_OF_PEOPLE:
+                yield match[0]
+        for match in _FOLDER.finditer(code):
+            if match[0] not in _present() | _METHODS and f"{match[0]}.py" not in _present():
+                yield match[0]
+    yield from (link for link in _LINK.findall(text) if not (folder / link).exists())
+
+
+def test_every_file_that_a_page_names_is_there() -> None:
+    wrong = [
+        f"{page.relative_to(_CHECKOUT)}: {one}"
+        for page in _PAGES
+        for text in _texts(page)
+        for one in _wrong_files(text, page.parent)
+    ]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("files", [_SOURCES, _PAGES], ids=["sources", "pages"])
 def test_every_command_setting_and_page_that_a_text_names_is_there(files: list[Path]) -> None:
     wrong = [
@@ -130,4 +185,6 @@ def test_what_is_not_there_is_found() -> None:
     assert [*_wrong_commands(text)] == ["errand fly", "errand mcp shwo", "errand run --fast"]
     assert [*_wrong_options(text)] == ["--fast"]
     assert [*_wrong_settings(text)] == ["setting day_limit", "errand settings set max_trns"]
+    named = "`pytest tests/test_nothing.py tests/engine/tools`, `engine/nothing`, `nowhere.py` and [a page](gone.md)"
+    assert [*_wrong_files(named)] == ["tests/test_nothing.py", "engine/nothing", "nowhere.py", "gone.md"]
     assert [*_wrong_pages("See Settings → Moods and the page Data.")] == ["page Moods"]
