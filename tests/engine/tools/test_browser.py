@@ -357,6 +357,70 @@ async def test_hostile_pages_end_in_a_bounded_text(context: ToolContext) -> None
         assert await open_page(tool, site, "/title")
 
 
+async def test_dialogs_of_all_kinds_without_end_close_the_page(context: ToolContext) -> None:
+    tool = tool_of(context, "browser")
+    pages: dict[str, str | Handler] = {
+        f"/{name}": f"<h1>x</h1><script>while (true) {name}('again')</script>"
+        for name in ("alert", "confirm", "prompt")
+    }
+    async with web_site({**pages, "/": _FORM}) as site:
+        for path in pages:
+            assert "without end. It was closed; navigate again" in str(
+                await failure(tool, use(tool, "navigate", url=site.url(path)))
+            )
+            assert "Sign up" in await open_page(tool, site)
+
+
+async def test_a_page_that_asks_whether_to_leave_it_can_be_left(context: ToolContext) -> None:
+    page = "<script>onbeforeunload = event => { event.preventDefault(); return 'stay' }</script><button>Press</button>"
+    tool = tool_of(context, "browser")
+    async with web_site({"/stay": page, "/": _FORM}) as site:
+        await open_page(tool, site, "/stay")
+        await run(tool, use(tool, "click", selector="Press"))
+        assert "Sign up" in await open_page(tool, site)
+
+
+ENDLESS = {
+    "dialogs": "setInterval(() => prompt('again'), 1)",
+    "a loop": "setTimeout(() => { while (true) {} }, 1)",
+    "prints": "setTimeout(() => { while (true) print() }, 1)",
+    "work in pieces": "setInterval(() => { const t = performance.now(); while (performance.now() - t < 50); }, 1)",
+    "a worker": "new Worker(URL.createObjectURL(new Blob(['while (true) {}'])))",
+    "windows": "setInterval(() => window.open('about:blank'), 1)",
+    "reloads": "setTimeout(() => location.reload(), 1)",
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+async def test_what_a_page_does_without_end_ends_with_the_task(context: ToolContext, tmp_path: Path, kind: str) -> None:
+    """The browser itself goes on: another conversation has a page in it, which stays as it is."""
+    other = replace(context, sessions=replace(context.sessions, conversation_id="conversation_2"))
+    tool, neighbour = tool_of(context, "browser"), tool_of(other, "browser")
+    async with web_site({"/endless": f"<h1>x</h1><script>{ENDLESS[kind]}</script>", "/": _FORM}) as site:
+        await open_page(neighbour, site)
+        with suppress(ToolError):  # some are noticed while they load
+            await open_page(tool, site, "/endless", wait_for="commit")
+        await context.sessions.all.rest(context.sessions.conversation_id)
+        missing = await failure(tool, use(tool, "extract_text"))
+        assert "No page is open" in str(missing) or "It was closed" in str(missing)
+        await context.sessions.all.rest("conversation_2")
+        assert "Sign up" in text_of(await run(neighbour, use(tool, "extract_text")))
+        assert "Sign up" in await open_page(tool, site)
+        before_s = cpu_s()
+        await asyncio.sleep(1)  # what is measured is the processor time of a second, not its length
+        assert cpu_s() - before_s < 0.5
+
+
+def cpu_s() -> float:
+    """The processor time of all processes of the browser."""
+    taken = 0.0
+    for process in browsers():
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            taken += times.user + times.system
+    return taken
+
+
 async def test_a_machine_without_a_browser_is_told_what_to_install(context: ToolContext, tmp_path: Path) -> None:
     bare = replace(context, environment={"PATH": str(tmp_path)})
     tool = tool_of(bare, "browser")

@@ -51,7 +51,7 @@ async def test_what_is_empty_is_forgotten_and_the_rest_of_the_conversation_stays
     one, two = ConversationSessions(sessions, "one"), ConversationSessions(sessions, "two")
     one.get(_Broken, lambda: _Broken(is_empty=True))
     page, other = one.get(_Page, _Page), two.get(_Page, lambda: _Page(is_empty=True))
-    await sessions.close_empty("one")
+    await sessions.rest("one")
     assert one.find(_Broken) is None
     assert one.find(_Page) is page
     assert two.find(_Page) is other

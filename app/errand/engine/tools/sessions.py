@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, cast
@@ -21,6 +22,14 @@ class ToolSession(Protocol):
     async def close(self) -> None:
         """End everything that it started, and wait for that. Called once."""
         ...
+
+
+class RestingSession(ABC):
+    """A `ToolSession` whose processes could keep the processor busy when no task runs."""
+
+    @abstractmethod
+    async def rest(self) -> None:
+        """End what keeps the processor busy: the last task of the conversation has ended."""
 
 
 S = TypeVar("S", bound=ToolSession)
@@ -60,9 +69,15 @@ class ToolSessions:
         """Close a session, if it is open; the next `get` makes a new one."""
         await self._close_all([(conversation_id, kind)])
 
-    async def close_empty(self, conversation_id: str) -> None:
-        """Forget what a conversation without a running task does not need: an engine lives for thousands of them."""
+    async def rest(self, conversation_id: str) -> None:
+        """Close what a conversation without a running task does not need, as an engine lives for thousands of them.
+
+        What stays ends what keeps the processor busy.
+        """
         await self._close_all([key for key, one in self._open.items() if key[0] == conversation_id and one.is_empty])
+        for (owner, _), one in tuple(self._open.items()):
+            if owner == conversation_id and isinstance(one, RestingSession):
+                await one.rest()
 
     async def close_conversation(self, conversation_id: str) -> None:
         await self._close_all([key for key in self._open if key[0] == conversation_id])

@@ -245,7 +245,7 @@ class AgentTaskRunner:
         if any(run.task.conversation_id == conversation_id for run in self.running.all):
             return
         if not self._locks.is_at_work(conversation_id):  # nothing starts there
-            await sessions.close_empty(conversation_id)
+            await sessions.rest(conversation_id)
         if conversation_id not in sessions.conversations():
             return
         conversation = await self._builder.database.conversations.get(conversation_id)

@@ -1,4 +1,4 @@
-"""The browser process and its windows. Playwright is known here and in playwright_start.py alone.
+"""The browser process and its windows. Playwright is known in this package alone, and loaded with the first page.
 
 Playwright runs a program of its own that starts the browser. Both carry our marks, so that a sweep, or the watchdog
 after the engine's death, finds all their processes.
@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +20,30 @@ from errand.engine.sandbox.http_proxy import PROXY_HEADER
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.browser.installed import has_own_sandbox
 from errand.engine.tools.browser.playwright_start import load_playwright, start_playwright
-from errand.engine.tools.browser.selectors import ways_to_find
+from errand.engine.tools.browser.runaway_pages import (
+    MAX_RESTING_MOVES,
+    MAX_RESTING_SHARE,
+    RunawayPages,
+    busy_share,
+    lost_pages,
+)
+from errand.engine.tools.browser.selectors import located
 from errand.engine.tools.processes import marks
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
 from errand.environment import without_secrets
 from errand.protocol.base import JsonObject, JsonValue
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, CDPSession, Dialog, Download, Locator, Page, Playwright
+    from playwright.async_api import (
+        Browser,
+        BrowserContext,
+        CDPSession,
+        Dialog,
+        Download,
+        Page,
+        Playwright,
+        Worker,
+    )
 
 Wait: TypeAlias = Literal["load", "domcontentloaded", "networkidle", "commit"]
 
@@ -36,11 +52,11 @@ _LOAD_MS, _SETTLED_MS, _ACTION_MS, _SCRIPT_S = 30_000, 8_000, 8_000, 15.0
 _SETTLE_MS = 100
 _SIZE = {"width": 1280, "height": 800}
 _MOST_PAGES = 5
-# A page can open dialogs without end.
 _MOST_NOTES = 20
 # Larger pictures are scaled down by the models' providers.
 _LONGEST_SIDE = 1_568
 _LARGEST_PICTURE = 1_500_000
+BUSY = "A script keeps the page busy without end, or its dialogs do."
 _FOLDER = "errand-browser-"
 # Nothing listens there: what belongs to no window has no network.
 _NOWHERE = "http://127.0.0.1:9"
@@ -189,15 +205,19 @@ def _new_folder() -> Path:
 
 @dataclass(eq=False)  # without slots: Playwright adds an attribute
 class BrowserWindow:
-    """The pages of one conversation; actions go to the newest. `notes` are the newest of what happened meanwhile."""
+    """The pages of one conversation; actions go to the newest. `notes` are the newest of what happened meanwhile.
+
+    `fault` says why the pages cannot be used any more, until they are dropped.
+    """
 
     _context: "BrowserContext"
     notes: deque[str] = field(default_factory=lambda: deque[str](maxlen=_MOST_NOTES))
     url: str = ""
-    is_crashed: bool = False
+    fault: str = ""
     is_closed: bool = False
     _pages: list["Page"] = field(default_factory=list["Page"])
     _last: "Page | None" = None
+    _runaway: RunawayPages = field(default_factory=RunawayPages)
 
     def __post_init__(self) -> None:
         self._context.on("page", self._on_page)
@@ -239,14 +259,14 @@ class BrowserWindow:
 
     async def text(self, selector: str) -> str:
         async with self._page() as page:
-            found = await _located(page, selector or "body", is_field=False)
+            found = await located(page, selector or "body", is_field=False)
             return await found.inner_text(timeout=_ACTION_MS) if found is not None else _missing(selector)
 
     async def html(self, selector: str) -> str:
         async with self._page() as page:
             if not selector:
                 return await page.content()
-            found = await _located(page, selector, is_field=False)
+            found = await located(page, selector, is_field=False)
             if found is None:
                 return _missing(selector)
             return str(await found.evaluate("element => element.outerHTML", timeout=_ACTION_MS))
@@ -258,7 +278,7 @@ class BrowserWindow:
 
     async def click(self, selector: str) -> None:
         async with self._page() as page:
-            found = await _located(page, selector, is_field=False)
+            found = await located(page, selector, is_field=False)
             if found is None:
                 _missing(selector)
             else:
@@ -271,7 +291,7 @@ class BrowserWindow:
 
     async def fill(self, selector: str, text: str) -> None:
         async with self._page() as page:
-            found = await _located(page, selector, is_field=True)
+            found = await located(page, selector, is_field=True)
             if found is None:
                 _missing(selector)
             else:
@@ -305,12 +325,50 @@ class BrowserWindow:
             is_cut = shown != (width, height)
             return Picture(data, kind, round(shown[0] * scale), round(shown[1] * scale), is_cut)
 
+    def begin_call(self) -> None:
+        self._runaway.begin_call()
+
+    async def answers(self) -> bool:
+        """True unless a script keeps a page busy without end, or its dialogs do. Raises `PageFailed` without a page."""
+        return await self._answer(self._pages)
+
+    async def _answer(self, pages: "Sequence[Page | Worker]") -> bool:
+        try:
+            lost = await lost_pages(pages)
+        except TimeoutError:
+            return False
+        if not self.fault and any(page in self._pages for page in lost):  # nobody has noticed yet
+            raise PageFailed("gone", "The page was closed, or the browser ended.")
+        return True
+
+    async def is_at_rest(self) -> bool:
+        """True unless a page or a worker is busy although nothing is asked of it."""
+        workers = [worker for page in self._pages for worker in page.workers]
+        if self.fault or not await self._answer([*self._pages, *workers]):
+            return False
+        runaway, before = self._runaway, self._runaway.moves
+        shares = await asyncio.gather(*map(self._busy_share, self._pages))
+        return max(shares, default=0.0) < MAX_RESTING_SHARE and runaway.moves - before <= MAX_RESTING_MOVES
+
+    async def _busy_share(self, page: "Page") -> float:
+        with suppress(*_errors()):  # it was closed just now
+            return await busy_share(await self._context.new_cdp_session(page))
+        return 0.0
+
+    async def end_busy(self) -> None:
+        """Close the pages if a script keeps one busy without end: what waits for it fails then."""
+        with suppress(PageFailed):
+            if not await self.answers():
+                self.fault = self.fault or BUSY
+                await self._close_pages()
+
     async def drop(self) -> None:
         """Close all pages at once, whatever runs in them; the next action finds a new one.
 
         A page that cannot be closed in time would block others of its site: then the window counts as closed.
         """
-        pages, self._pages, self.url, self.is_crashed = self._pages, [], "", False
+        pages, self._pages, self.url, self.fault = self._pages, [], "", ""
+        self._runaway = RunawayPages()
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await asyncio.gather(*(page.close() for page in pages), return_exceptions=True)
@@ -324,9 +382,9 @@ class BrowserWindow:
                 await self._context.new_page()
                 if not self._pages:
                     raise PageFailed("gone", "The page was closed.")
-            page = self._last = self._pages[-1]
+            self._last = self._pages[-1]
             try:
-                yield page
+                yield self._last
             finally:
                 if self._pages:
                     self.url = self._pages[-1].url
@@ -335,6 +393,7 @@ class BrowserWindow:
         if len(self._pages) >= _MOST_PAGES:
             self.notes.append("a new window was closed: there were too many")
             asyncio.ensure_future(page.close()).add_done_callback(_forget)
+            self._check(self._runaway.is_over_by_window())
             return
         if self._pages:
             self.notes.append("a new window opened, which is now the page")
@@ -343,9 +402,10 @@ class BrowserWindow:
         page.on("download", self._on_download)
         page.on("crash", self._on_crash)
         page.on("close", self._on_page_closed)
-        page.on("framenavigated", lambda frame: self._on_moved(page))
+        page.on("framenavigated", lambda frame: self._on_moved(page, is_whole=frame.parent_frame is None))
 
-    def _on_moved(self, page: "Page") -> None:
+    def _on_moved(self, page: "Page", *, is_whole: bool) -> None:
+        self._check(is_whole and self._runaway.is_over_by_move())
         if self._pages and self._pages[-1] is page:
             self.url = page.url
 
@@ -355,14 +415,27 @@ class BrowserWindow:
             self.url = self._pages[-1].url if self._pages else ""
 
     def _on_dialog(self, dialog: "Dialog") -> None:
-        self.notes.append(f"a dialog ({dialog.type}) was dismissed: {dialog.message[:500]}")
-        asyncio.ensure_future(dialog.dismiss()).add_done_callback(_forget)
+        """Dismiss it, except the question whether to leave the page: that would hold every navigation up."""
+        leaves = dialog.type == "beforeunload"
+        done = "accepted" if leaves else "dismissed"
+        self.notes.append(f"a dialog ({dialog.type}) was {done}: {dialog.message[:500]}")
+        asyncio.ensure_future(dialog.accept() if leaves else dialog.dismiss()).add_done_callback(_forget)
+        self._check(self._runaway.is_over_by_dialog())
+
+    def _check(self, is_over: bool) -> None:
+        if is_over and not self.fault:
+            self.fault = "The page opened dialogs or windows, or went on to other pages, without end."
+            asyncio.ensure_future(self._close_pages()).add_done_callback(_forget)
+
+    async def _close_pages(self) -> None:
+        """What waits for a page fails then, and tells the fault."""
+        await asyncio.gather(*(page.close() for page in self._pages), return_exceptions=True)
 
     def _on_download(self, download: "Download") -> None:
         self.notes.append(f"a download was refused: {download.suggested_filename[:200]} from {download.url[:500]}")
 
     def _on_crash(self, page: "Page") -> None:
-        self.is_crashed = True
+        self.fault = "The page crashed."
 
     def _on_close(self, context: "BrowserContext") -> None:
         self.is_closed = True
@@ -383,41 +456,14 @@ def _missing(selector: str) -> str:
     raise PageFailed("failed", f"Nothing on the page matches {selector[:200]}.")
 
 
-async def _located(page: "Page", selector: str, *, is_field: bool) -> "Locator | None":
-    """The first visible element for a reference of the tree, a selector or its text; None if there is none."""
-    for kind, value in ways_to_find(selector, is_field=is_field):
-        match kind:
-            case "selector":
-                found = page.locator(value)
-            case "label":
-                found = page.get_by_label(value)
-            case "placeholder":
-                found = page.get_by_placeholder(value)
-            case "button":
-                found = page.get_by_role("button", name=value)
-            case "link":
-                found = page.get_by_role("link", name=value)
-            case "textbox":
-                found = page.get_by_role("textbox", name=value)
-            case "text":
-                found = page.get_by_text(value)
-        with suppress(*_errors()):  # no valid selector
-            if count := await found.count():
-                for index in range(min(count, 10)):
-                    if await found.nth(index).is_visible():
-                        return found.nth(index)
-                return found.first
-    return None
-
-
 @asynccontextmanager
 async def _translated(window: BrowserWindow | None) -> AsyncGenerator[None]:
     """Raises `PageFailed` for what Playwright raises."""
     try:
         yield
     except _errors() as error:
-        if window is not None and window.is_crashed:
-            raise PageFailed("crashed", "The page crashed.") from error
+        if window is not None and window.fault:
+            raise PageFailed("crashed", window.fault) from error
         if window is None or window.is_closed or "closed" in type(error).__name__.lower():
             if window is not None and window.has_another_page:
                 raise PageFailed("failed", f"The window was closed. The page is now {window.url}.") from error

@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from difflib import SequenceMatcher
 from heapq import nlargest
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator, Page
 
 Kind: TypeAlias = Literal["selector", "label", "placeholder", "button", "link", "textbox", "text"]
 
@@ -31,6 +35,35 @@ def ways_to_find(named: str, *, is_field: bool) -> Iterator[tuple[Kind, str]]:
     texts: tuple[Kind, ...] = ("button", "link", "label", "text")
     for kind in fields if is_field else texts:
         yield kind, plain
+
+
+async def located(page: "Page", selector: str, *, is_field: bool) -> "Locator | None":
+    """The first visible element for a reference of the tree, a selector or its text; None if there is none."""
+    from playwright.async_api import Error
+
+    for kind, value in ways_to_find(selector, is_field=is_field):
+        match kind:
+            case "selector":
+                found = page.locator(value)
+            case "label":
+                found = page.get_by_label(value)
+            case "placeholder":
+                found = page.get_by_placeholder(value)
+            case "button":
+                found = page.get_by_role("button", name=value)
+            case "link":
+                found = page.get_by_role("link", name=value)
+            case "textbox":
+                found = page.get_by_role("textbox", name=value)
+            case "text":
+                found = page.get_by_text(value)
+        with suppress(Error, TimeoutError):  # no valid selector
+            if count := await found.count():
+                for index in range(min(count, 10)):
+                    if await found.nth(index).is_visible():
+                        return found.nth(index)
+                return found.first
+    return None
 
 
 def similar_elements(tree: str, named: str) -> list[str]:

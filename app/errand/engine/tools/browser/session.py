@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from errand.engine.sandbox.http_proxy import Dial, HttpProxy
 from errand.engine.tools.base import AddressGuard, ToolError
-from errand.engine.tools.browser.driver import BrowserProcess, BrowserWindow, PageFailed
+from errand.engine.tools.browser.driver import BUSY, BrowserProcess, BrowserWindow, PageFailed
 from errand.engine.tools.browser.selectors import similar_elements
+from errand.engine.tools.sessions import RestingSession
 
 T = TypeVar("T")
 
@@ -18,6 +19,8 @@ TOOL = "browser"
 _IDLE_S = 600.0
 # Of one call, whatever hangs.
 _LONGEST_S = 90.0
+# After so long it is looked whether the page still answers.
+_LOOK_S = 10.0
 _SILENT = f"The page did not answer within {_LONGEST_S:g} s. It was closed; navigate again."
 _MOST_BLOCKED, _MOST_REMEMBERED = 5, 200
 # Of a name in the domain name system.
@@ -29,11 +32,11 @@ _OF_THE_BROWSER = frozenset(
     for name in ("content-autofill", "optimizationguide-pa", "update", "safebrowsing", "chromewebstore")
 ) | {"clients2.google.com", "redirector.gvt1.com"}
 _CLOSED = "The page was closed meanwhile. Navigate again."
-_CRASHED = "The page crashed. It was closed; navigate again."
+_DROPPED = "It was closed; navigate again."
 _GONE = "The page was closed, or the browser has ended. It starts again with the next call: navigate again."
 
 
-class BrowserSession:
+class BrowserSession(RestingSession):
     """Made at the first call; `url` is that of the page, empty if there is none. May be read from any thread.
 
     `on_idle` is called when nothing was asked of it for some minutes.
@@ -76,6 +79,15 @@ class BrowserSession:
             if window is not None:
                 await self._process.release(window)
 
+    async def rest(self) -> None:
+        """Close a page that keeps the processor busy without end, or opens dialogs or windows without end."""
+        async with self._lock:
+            window = self._window
+            with suppress(PageFailed):  # the next call finds it lost, too
+                if window is not None and not await window.is_at_rest():
+                    window.notes.append(window.fault or "the page was closed, as it kept the processor busy")
+                    await self._drop()
+
     def follow(self, guard: AddressGuard, approved: str, is_elsewhere: bool) -> None:
         """The rules of the call that begins; an approval holds for the page until the next navigation.
 
@@ -90,10 +102,18 @@ class BrowserSession:
         assert self._guard is not None
         return self._guard.refusal(TOOL, url, self._approved)
 
-    async def use(self, program: Path, begin: Callable[[], None], action: Callable[[BrowserWindow], Awaitable[T]]) -> T:
+    async def use(
+        self,
+        program: Path,
+        begin: Callable[[], None],
+        action: Callable[[BrowserWindow], Awaitable[T]],
+        *,
+        needs_page: bool,
+    ) -> T:
         """Run an action in the window, one at a time. If it is broken off, all that it began ends with the page.
 
-        `begin` is called when nothing else uses the page any more; what it raises is raised.
+        `begin` is called when nothing else uses the page any more; what it raises is raised. `needs_page`: the action
+        is one in the page that is open, and is not run if that is gone or busy without end.
         """
         async with self._lock:
             if self._is_closed:
@@ -103,16 +123,17 @@ class BrowserSession:
             self._wait_for_idle()
             try:
                 async with asyncio.timeout(_LONGEST_S):
-                    return await action(await self._opened(program))
+                    window = await self._opened(program)
+                    window.begin_call()
+                    await self._drop_broken(window, needs_page=needs_page)
+                    return await _watched(action, await self._opened(program))
             except TimeoutError as error:
-                if self._window is not None:
-                    await self._window.drop()
+                await self._drop()
                 raise ToolError(_SILENT, "no answer in time") from error
             except PageFailed as failed:
                 raise await self._explained(failed) from failed
             except asyncio.CancelledError:
-                if self._window is not None:
-                    await self._window.drop()
+                await self._drop()
                 raise
             finally:
                 self._user = None
@@ -159,16 +180,42 @@ class BrowserSession:
         self._window = await self._process.open(program, self._port)
         return self._window
 
+    async def _drop_broken(self, window: BrowserWindow, *, needs_page: bool) -> None:
+        """Close the pages if they cannot be used. Raises `PageFailed` then, if the call needs one."""
+        if not window.fault and await window.answers():
+            if needs_page and not self.url:
+                raise PageFailed("gone", _GONE)
+            return
+        fault = window.fault or BUSY
+        await self._drop()
+        if needs_page:
+            raise PageFailed("failed", f"{fault} {_DROPPED}")
+
+    async def _drop(self) -> None:
+        """Close the pages, and the window with them if they do not end."""
+        window = self._window
+        if window is None:
+            return
+        await window.drop()
+        if window.is_closed:
+            self._window = None
+            await self._process.release(window)
+
     async def _explained(self, failed: PageFailed) -> ToolError:
         window = self._window
         if failed.kind == "crashed" and window is not None:
-            await window.drop()
-            return ToolError(_CRASHED, "the page crashed")
+            await self._drop()
+            return ToolError(f"{failed} {_DROPPED}", "the page crashed" if "crashed" in str(failed) else "page closed")
         if failed.kind == "gone":
             if window is not None:
                 self._window = None
                 await self._process.release(window)
             return ToolError(_GONE, "the page was closed")
+        if failed.kind == "late" and window is not None:
+            await window.end_busy()
+            if window.fault:
+                await self._drop()
+                return ToolError(f"{failed} {BUSY} {_DROPPED}", "took too long")
         return ToolError(str(failed), "took too long" if failed.kind == "late" else "")
 
     def _judge(self, host: str, port: int, addresses: Sequence[str]) -> str | None:
@@ -183,6 +230,21 @@ class BrowserSession:
             if len(self._blocked) > _MOST_REMEMBERED:
                 del self._blocked[next(iter(self._blocked))]
         return reason
+
+
+async def _watched(action: Callable[[BrowserWindow], Awaitable[T]], window: BrowserWindow) -> T:
+    """Run an action; it fails if its page does not answer any more."""
+
+    async def watch() -> None:
+        while not window.fault:
+            await asyncio.sleep(_LOOK_S)
+            await window.end_busy()
+
+    watching = asyncio.create_task(watch(), name="watch of a page")
+    try:
+        return await action(window)
+    finally:
+        watching.cancel()
 
 
 def same_place(one: str, other: str) -> bool:

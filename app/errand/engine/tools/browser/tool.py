@@ -183,7 +183,8 @@ class Browser:
             raise ToolError(missing or "", "no browser")
         session = self._session(wanted)
         begin = partial(self._judge, wanted, session, allowed)
-        work = session.use(program, begin, partial(self._act, wanted, session))
+        needs_page = wanted.action != "navigate"
+        work = session.use(program, begin, partial(self._act, wanted, session), needs_page=needs_page)
         return hidden(await until_cancelled(work, cancel), self._context.redactor)
 
     def _judge(self, wanted: BrowserArguments, session: BrowserSession, allowed: Access | None) -> None:
