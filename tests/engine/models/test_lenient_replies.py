@@ -42,6 +42,11 @@ async def reply_to(open_way: OpenWay, folder: Path, *raw: bytes) -> AssistantMes
         return await final(way.model, request_for(way.model_id))
 
 
+def in_pieces(raw: tuple[bytes, ...], length: int) -> tuple[bytes, ...]:
+    body = b"".join(raw)
+    return tuple(body[at : at + length] for at in range(0, len(body), length)) if length else raw
+
+
 TEXTS: dict[str, tuple[bytes, ...]] = {
     "end mark with blanks": (SAY, STOP, b"data: [DONE] \t\n\n"),
     "end mark in quotes": (SAY, STOP, b'data: "[DONE]"\n\n'),
@@ -102,9 +107,18 @@ TEXTS: dict[str, tuple[bytes, ...]] = {
 }
 
 
+@pytest.mark.parametrize("length", [0, 1, 7], ids=["whole", "by the byte", "by seven"])
 @pytest.mark.parametrize("raw", TEXTS.values(), ids=TEXTS.keys())
-async def test_a_chat_completion_is_read_whatever_stands_beside_it(tmp_path: Path, raw: tuple[bytes, ...]) -> None:
-    message = await reply_to(fast, tmp_path, *raw)
+async def test_a_chat_completion_is_read_whatever_stands_beside_it(
+    tmp_path: Path, raw: tuple[bytes, ...], length: int
+) -> None:
+    message = await reply_to(fast, tmp_path, *in_pieces(raw, length))
+    assert (message.text, message.stop_reason, message.error) == ("whole answer", "stop", None)
+
+
+async def test_a_connection_that_breaks_after_the_end_of_the_answer_costs_nothing(tmp_path: Path) -> None:
+    async with fast([Reply(text="whole answer", piece_length=20, cut_after=3)], tmp_path, ONCE) as way:
+        message = await final(way.model, request_for(way.model_id))
     assert (message.text, message.stop_reason, message.error) == ("whole answer", "stop", None)
 
 

@@ -125,6 +125,17 @@ def calls_of(entry: JsonObject) -> list[JsonObject]:
     return msgspec.convert(entry["tool_calls"], list[JsonObject])
 
 
+async def test_side_fields_without_end_are_dropped_and_the_reply_is_kept() -> None:
+    detail: JsonObject = {"reasoning_details": [{"type": "reasoning.text", "text": "x" * 1_000, "index": 0}]}
+    thought: JsonObject = {"reasoning": "hm"}
+    deltas = (thought, *[detail] * 300, call_piece(extra_content=SIGNED))
+    async with ModelServer([reply_of(*deltas), FINE]) as server, asked(server) as model:
+        message = await reply_to(model, request())
+        await reply_to(model, request(result_of(message)))
+    (entry,) = [sent for sent in server.requests[1].messages if sent["role"] == "assistant"]
+    assert (entry["reasoning"], "reasoning_details" in entry) == ("hm", False)
+
+
 async def test_the_signature_of_each_call_goes_back_with_that_call() -> None:
     second: JsonObject = {"google": {"thought_signature": "b3RoZXI="}}
     deltas = (call_piece(0, extra_content=SIGNED), call_piece(1), call_piece(2, extra_content=second))

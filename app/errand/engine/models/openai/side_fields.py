@@ -28,6 +28,7 @@ OTHER_FIELDS = (
     "provider_specific_fields",
 )
 CALL_FIELDS = ("extra_content", "thought_signature", "provider_specific_fields")
+_MAX_CHARACTERS = 200_000
 # Texts inside the items of a list that grow from event to event.
 _GROWING = frozenset({"text", "summary", "data", "thinking", "signature"})
 
@@ -42,27 +43,40 @@ class SideFields(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SideFieldCollector:
-    """Collects the fields of one reply from its events."""
+    """Collects the fields of one reply from its events.
+
+    Fields of more than `_MAX_CHARACTERS` together are dropped: half of a signature would be refused.
+    """
 
     def __init__(self, server: str) -> None:
         self._server = server
         self._texts: list[str] = []
         self._fields: JsonObject = {}
         self._calls: dict[int, JsonObject] = {}
+        self._characters = 0
 
     def take(self, fields: JsonObject) -> None:
         """Take the fields of one event of the message."""
         for name, value in fields.items():
             if name in THOUGHT_FIELDS and isinstance(value, str):
                 self._texts += [name] if value and name not in self._texts else []
-            elif value and isinstance(value, str | list | dict):
+            elif self._fits(value):
                 self._fields[name] = merged(self._fields.get(name), value)
 
     def take_call(self, position: int, fields: JsonObject) -> None:
         for name, value in fields.items():
-            if value and isinstance(value, str | list | dict):
+            if self._fits(value):
                 call = self._calls.setdefault(position, {})
                 call[name] = merged(call.get(name), value)
+
+    def _fits(self, value: JsonValue) -> bool:
+        """True for a value that can be kept; too much drops what was kept before."""
+        if not value or not isinstance(value, str | list | dict):
+            return False
+        self._characters += len(value) if isinstance(value, str) else len(encode(value))
+        if self._characters > _MAX_CHARACTERS:
+            self._fields, self._calls = {}, {}
+        return self._characters <= _MAX_CHARACTERS
 
     @property
     def signature(self) -> str:

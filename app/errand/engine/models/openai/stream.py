@@ -9,7 +9,13 @@ from errand.engine.core.input_limits import dollars, token_count
 from errand.engine.core.messages import StopReason, Usage
 from errand.engine.models.base import ModelEvent
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError
-from errand.engine.models.openai.side_fields import CALL_FIELDS, OTHER_FIELDS, THOUGHT_FIELDS, SideFieldCollector
+from errand.engine.models.openai.side_fields import (
+    CALL_FIELDS,
+    OTHER_FIELDS,
+    THOUGHT_FIELDS,
+    THOUGHT_LISTS,
+    SideFieldCollector,
+)
 from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import encode
 from errand.engine.models.reply.event_decoder import EventDecoder, IndexValue, index_number
@@ -160,6 +166,7 @@ class ChunkReader:
         # The choices whose text and whose calls are read: the first that have any.
         self._text_choice: int | None = None
         self._call_choice: int | None = None
+        self._has_thought_text = False
 
     @property
     def is_over(self) -> bool:
@@ -213,13 +220,23 @@ class ChunkReader:
         if isinstance(delta.content, str) and not has_side_fields and delta.refusal is None:  # nearly all pieces
             return self._assembly.text(delta.content) if self._is_read(choice, delta.content) else []
         side = _side_fields(delta, _SIDE_FIELDS) if has_side_fields else {}
-        thought = next((side[name] for name in THOUGHT_FIELDS if name in side), None)
-        pieces = [*_pieces(thought, "thinking"), *_pieces(delta.content), *_pieces(delta.refusal)]
+        pieces = [*_pieces(self._thought_in(side), "thinking"), *_pieces(delta.content), *_pieces(delta.refusal)]
         self._side.take(side)
         events: list[ModelEvent] = []
         for kind, piece in pieces if self._is_read(choice, pieces) else []:
             events += self._assembly.thinking(piece) if kind == "thinking" else self._assembly.text(piece)
         return events
+
+    def _thought_in(self, side: JsonObject) -> JsonValue:
+        """More of the thoughts, from the first field that has any: servers send the same in several.
+
+        Lists repeat what came as a text.
+        """
+        name = next((name for name in THOUGHT_FIELDS if name in side), "")
+        if name in THOUGHT_LISTS:
+            return None if self._has_thought_text else side[name]
+        self._has_thought_text = self._has_thought_text or bool(name)
+        return side.get(name)
 
     def _is_read(self, choice: int, content: str | list[_Piece]) -> bool:
         """True for content of the first choice that has any."""
