@@ -30,6 +30,8 @@ TOOLS = (
         ("a.b", ["a__b", "A__B"]),
         ("a__b", ["a__b"]),
         ("files.shell", []),
+        ("gone__shell", []),
+        ("gone__read_file", []),
         ("github.read_file", []),
         ("python", []),
         ("", []),

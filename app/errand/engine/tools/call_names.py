@@ -18,7 +18,8 @@ from errand.protocol.base import JsonObject, JsonValue
 _MAX_NAME_LENGTH = 200
 _MAX_LISTED_NAMES = 60
 _LEADING_MARKS = re.compile(r"(?:<[^<>]*>|to=|\s)+")
-_NAMESPACE_SEPARATORS = re.compile(r"::|[.:/]|(?<=\w)__(?=\w)")
+# Not the separator of servers: a tool of a server that is gone means no other tool.
+_NAMESPACE_SEPARATORS = re.compile(r"::|[.:/]")
 _NUMBER_OF_CALL = re.compile(r"(?:[:#]\d+|\(\))+\Z")
 _SEPARATORS = re.compile(r"[\W_]+")
 

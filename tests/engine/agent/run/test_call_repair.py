@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import ToolCallBlock
 from errand.protocol.tasks import TaskStartParams
 from tests.support.engine_parts import engine_parts
+from tests.support.mcp_servers import stored
 from tests.support.model_replies import DONE, results
 from tests.support.model_server import Call, ModelServer, Reply
 
@@ -186,3 +188,27 @@ async def test_argument_that_is_known_is_not_named(tmp_path: Path) -> None:
 async def test_lists_and_objects_as_text_are_taken(tmp_path: Path, arguments: JsonObject) -> None:
     texts = await _results_of(tmp_path, Call("todo", arguments))
     assert "1 of 1 done" in texts[0]
+
+
+@pytest.mark.parametrize("name", ["test.echo", "mcp__test__echo", "Test__Echo", "functions.test__echo", "echo"])
+async def test_dressed_name_of_a_server_s_tool_is_asked_about_as_that_tool(tmp_path: Path, name: str) -> None:
+    call = Call(name, {"text": "ran-it", "more": 1})
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=(call,)), DONE])) as engine:
+        engine.services.settings.set_mcp_servers((stored(),))
+        task = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(task.id)
+        assert ask.approval is not None and ask.approval.service == "test/echo"
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        await engine.watcher.end(task.id)
+        first = results(engine.watcher.nodes())[0]
+        assert (first.tool, first.text) == ("test__echo", "ran-it")
+
+
+async def test_name_with_two_meanings_runs_none_of_them(tmp_path: Path) -> None:
+    calls = (Call("echo", {"text": "ran-it"}), Call("test__gone", {"text": "ran-it"}))
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=calls), DONE])) as engine:
+        engine.services.settings.set_mcp_servers((stored(), stored(name="other")))
+        await engine.watcher.end((await engine.start()).id)
+        first, second, *_ = results(engine.watcher.nodes())
+        assert "It may mean other__echo or test__echo" in first.text and "ran-it" not in first.text
+        assert "The tools are: shell, " in second.text
