@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from errand.engine.tools.drawn_output import DrawnOutput
 from errand.engine.tools.plain_text import clean_output, is_clean
 from errand.redaction import RedactedBytes, Redactor
 
@@ -15,18 +16,26 @@ _CONTINUATION = bytes(range(0x80, 0xC0))  # of a truncated UTF-8 character
 
 
 class OutputCapture:
-    """Collects bytes with `add` until `close`, without the app's own keys; `text` works at any time."""
+    """Collects bytes with `add` until `close`, without the app's own keys; `text` works at any time.
+
+    What is measured and shown is what a terminal would show; the file has the bytes as they came. `total` counts these.
+    """
 
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self._path = path
         self._redactor = redactor
         self._stream = RedactedBytes(redactor)
+        self._screen = DrawnOutput()
+        # The bytes as they came, until there are so many that a file has them.
+        self._raw: bytearray | None = bytearray()
         self._head = b""
         self._tail = bytearray()
+        self._shown_size = 0
         self._descriptor: int | None = None
         self._written = 0
         self._problem = ""
         self._final: str | None = None
+        self._is_text = True
         self.total = 0
 
     @property
@@ -39,43 +48,62 @@ class OutputCapture:
 
     def _take(self, data: bytes) -> None:
         self.total += len(data)
-        if self.total <= LIMIT:
+        if self._raw is None:
+            self._write(data)
+        else:
+            self._raw += data
+            if self.total > LIMIT:
+                self._write(bytes(self._raw))
+                self._raw = None
+        self._show(self._screen.feed(data))
+
+    def _show(self, data: bytes) -> None:
+        self._shown_size += len(data)
+        if self._shown_size <= LIMIT:
             self._tail += data
         elif self._head:
-            self._write(data)
             self._tail = bytearray(data[-_TAIL:]) if len(data) >= _TAIL else (self._tail + data)[-_TAIL:]
         else:
             data = bytes(self._tail) + data
-            self._write(data)
             self._head, self._tail = data[:_HEAD], bytearray(data[_HEAD:][-_TAIL:])
 
     def close(self) -> None:
-        """Finish the file; short output is stored there too if it is not text."""
+        """Finish the file, which short output has too if it is not text, and long output only if not all is shown."""
         self._take(self._stream.finish())
-        if not self._head and not is_clean(bytes(self._tail)):
-            self._write(bytes(self._tail))
+        self._show(self._screen.finish())
+        self._is_text = is_clean(bytes(self._tail if self._raw is None else self._raw))
+        if self._raw is not None and not self._is_text:
+            self._write(bytes(self._raw))
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+        if self._raw is None and not self._head and self._is_text:
+            self._path.unlink(missing_ok=True)
+            self._written, self._problem = 0, ""
         self._final = self.text()
 
     def text(self) -> str:
         """The captured output as clean text; says how much is omitted and where the rest is."""
         if self._final is not None:
             return self._final
-        if not self._head:
-            text = self._clean(bytes(self._tail))
-            return f"{text}\n[not plain text{self._place('its bytes are in')}]" if self._written else text
-        head = self._head[: self._head.rfind(b"\n") + 1] or self._head
-        tail = bytes(self._tail[self._tail.find(b"\n") + 1 :]) or bytes(self._tail)
-        left_out = self.total - len(head) - len(tail)
+        shown = bytes(self._tail) + self._screen.pending
+        size = self._shown_size + len(self._screen.pending)
+        if size <= LIMIT and not self._head:
+            text = self._clean(shown)
+            return text if self._is_text else f"{text}\n[not plain text{self._place('its bytes are in')}]"
+        head, tail = (self._head, shown) if self._head else (shown[:_HEAD], shown[_HEAD:])
+        tail = tail[-_TAIL:]
+        head = head[: head.rfind(b"\n") + 1] or head
+        tail = tail[tail.find(b"\n") + 1 :] or tail
+        left_out = size - len(head) - len(tail)
         remark = f"[{left_out:,} bytes left out{self._place('the full output is in')}]"
         return f"{self._clean(head)}\n{remark}\n{self._clean(tail)}"
 
     def tail(self, size: int) -> str:
         """The end of the output so far, starting at a line if possible; more may follow."""
-        data = bytes(self._tail[-size:])
-        if len(data) < self.total:
+        shown = bytes(self._tail[-size:]) + self._screen.pending
+        data = shown[-size:]
+        if len(data) < self._shown_size + len(self._screen.pending):
             data = data[data.find(b"\n") + 1 :] or data
             data = data.lstrip(_CONTINUATION)
         return self._redactor.hide(clean_output(data, has_more=True))

@@ -4,12 +4,9 @@ import codecs
 import os
 import re
 
+from errand.engine.tools.drawn_output import drawn
 from errand.visible_text import escape_hidden
 
-# ECMA-48: CSI sequences, OSC sequences up to BEL or ST, and two-character escapes.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
-_HALF_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*)\Z")
-_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 # Nobody sees them, and a text can be written in them that only a model reads: soft hyphens, marks without a width,
 # tags, and long runs of what scripts and emoji need one by one (joiners, marks of direction, variation selectors).
 _HIDDEN = re.compile(
@@ -49,16 +46,11 @@ def clean_name(name: str) -> str:
 
 
 def clean_output(data: bytes, *, has_more: bool = False) -> str:
-    """Decode bytes; invalid UTF-8 and unprintable characters become U+FFFD.
+    """Decode bytes as a terminal would show them; invalid UTF-8 and unprintable characters become U+FFFD.
 
     If more output follows (`has_more`), an incomplete character or escape sequence at the end is omitted.
     """
-    text = _decoder("replace").decode(data, final=not has_more)
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", _HALF_ESCAPE.sub("", text) if has_more else text)
-    if "\r" in text:
-        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "")
-    return text.translate(_CONTROLS)
+    return _decoder("replace").decode(drawn(data), final=not has_more).translate(_CONTROLS)
 
 
 def without_hidden(text: str) -> str:

@@ -3,6 +3,7 @@
 from collections import deque
 from datetime import UTC, datetime
 
+from errand.engine.tools.drawn_output import DrawnOutput
 from errand.engine.tools.plain_text import clean_output
 from errand.redaction import RedactedBytes, Redactor
 
@@ -18,26 +19,33 @@ class ServerLog:
         self._stream = RedactedBytes(redactor)
         self._lines: deque[str] = deque()
         self._size = 0
-        self._rest = b""
+        # The last lines, which the server may still draw over.
+        self._screen = DrawnOutput()
 
     def text(self) -> str:
-        rest = [clean_output(self._rest)] if self._rest else []
-        return self._redactor("\n".join((*self._lines, *rest)))
+        return self._redactor("\n".join((*self._lines, *_cleaned(self._screen.pending))))
 
     def note(self, text: str) -> None:
         """A line of the app."""
+        self._take(self._screen.finish())
         self._add(f"[{datetime.now(UTC):%Y-%m-%d %H:%M:%S}] {self._redactor.hide(text)}")
 
     def write(self, data: bytes) -> None:
         """What the server wrote."""
-        *lines, rest = (self._rest + self._stream.feed(data)).split(b"\n")
-        # A flood: only the newest can be kept.
-        for line in lines[-_MOST_BYTES // 64 :]:
-            self._add(clean_output(line[:_LONGEST_LINE]))
-        self._rest = rest[:_LONGEST_LINE]
+        self._take(self._screen.feed(self._stream.feed(data)))
+
+    def _take(self, drawn: bytes) -> None:
+        for line in _cleaned(drawn):
+            self._add(line)
 
     def _add(self, line: str) -> None:
         self._lines.append(line)
         self._size += len(line) + 1
         while self._size > _MOST_BYTES:
             self._size -= len(self._lines.popleft()) + 1
+
+
+def _cleaned(drawn: bytes) -> list[str]:
+    """The lines as text. Of a flood only the newest can be kept."""
+    lines = drawn.removesuffix(b"\n").split(b"\n") if drawn else []
+    return [clean_output(line[:_LONGEST_LINE]) for line in lines[-_MOST_BYTES // 64 :]]

@@ -17,6 +17,7 @@ import json
 import linecache
 import os
 import queue
+import re
 import signal
 import socket
 import struct
@@ -30,6 +31,8 @@ from typing import NoReturn, Protocol, cast
 
 _LONGEST_VALUE = 20_000
 _LONGEST_TRACE = 12_000
+# Progress in the text of an error, of which only the last state counts.
+_OVERWRITTEN = re.compile(r"^[^\n]*(?:\r|\x1b\[2K)(?=[^\r\n])", re.MULTILINE)
 _LIBRARY_FRAMES = 3
 _MOST_FRAMES = 12
 _MOST_PICTURES = 20
@@ -163,7 +166,7 @@ def _error_texts(error: BaseException, name: str) -> tuple[str, str]:
         lines = _trace(error, name)
     except BaseException:  # noqa: BLE001 -- its own __str__ may raise anything
         return type(error).__name__, type(error).__name__
-    return line[:500], _cut(lines, _LONGEST_TRACE)
+    return _OVERWRITTEN.sub("", line)[:500], _cut(_OVERWRITTEN.sub("", lines), _LONGEST_TRACE)
 
 
 def _trace(error: BaseException, name: str, depth: int = 0) -> str:

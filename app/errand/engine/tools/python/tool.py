@@ -35,6 +35,7 @@ _LONGEST_LINE = 1_000
 _LONGEST_TARGET = 120
 # More than the session sends of a value or a traceback.
 _LONGEST_TOLD = 25_000
+_MAX_CLEANED = 1_000_000
 _MOST_NAMES = 10
 _SANDBOXED = (
     "It runs in a sandbox like the commands of `shell`: only the workspace, $TMPDIR and caches can be changed, and it "
@@ -236,7 +237,11 @@ def _summary(outcome: CodeOutcome, timeout_s: float) -> str:
 
 def _clean(text: str) -> str:
     """What the process says, within bounds: its code can say anything in the name of the session."""
-    return clean_output(text[:_LONGEST_TOLD].encode("utf-8", "replace"))
+    cleaned = clean_output(text[:_MAX_CLEANED].encode("utf-8", "replace"))
+    if len(cleaned) <= _LONGEST_TOLD:
+        return cleaned
+    half = _LONGEST_TOLD // 2
+    return f"{cleaned[:half]}\n[… {len(cleaned) - 2 * half:,} characters left out …]\n{cleaned[-half:]}"
 
 
 def _joined(stdout: str, stderr: str) -> str:

@@ -14,6 +14,7 @@ from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError, FolderNotAnswering, NotFound
 from errand.engine.sandbox.launch import CommandSandbox, Launch, prepare_launch
 from errand.engine.tools.base import ToolContext, ToolError
+from errand.engine.tools.drawn_output import drawn
 from errand.engine.tools.output_capture import FILE_LIMIT, LIMIT
 from errand.engine.tools.plain_text import clean_output
 from errand.engine.tools.processes import marks, spawn, termination
@@ -26,6 +27,8 @@ from errand.protocol.notices import EndedProcess
 from errand.redaction import RedactedBytes, Redactor, redact
 
 MOST = 16
+# Of one answer, to see what a terminal would show of it.
+_MAX_DRAWN_BYTES = 4 * 1024 * 1024
 _PIECE = 256 * 1024
 _LAST_BYTES, _LAST_LINES = 2_000, 3
 _DRAIN_S, _SETTLE_S = 0.2, 0.1
@@ -257,10 +260,18 @@ class BackgroundCommands:
             await asyncio.wait([one.watched], timeout=min(wait_s, _SETTLE_S))  # most write more than once
         start, end = one.read_to, one.output.size
         one.read_to = end
-        if end - start <= LIMIT:
-            return one.output.text(one.output.read(start, end - start), has_more=one.is_running)
-        head, tail = one.output.read(start, LIMIT // 3), one.output.read(end - 2 * LIMIT // 3, 2 * LIMIT // 3)
-        left_out = end - start - len(head) - len(tail)
+        # The limit is one of what a terminal would show, not of what was drawn over.
+        size, read = end - start, one.output.read
+        if size <= _MAX_DRAWN_BYTES:
+            shown = drawn(read(start, size))
+            if len(shown) <= LIMIT:
+                return one.output.text(shown, has_more=one.is_running)
+            head, tail, size = shown, shown, len(shown)
+        else:
+            half = _MAX_DRAWN_BYTES // 2
+            head, tail = drawn(read(start, half)), drawn(read(end - half, half))
+        head, tail = head[: LIMIT // 3], tail[-2 * LIMIT // 3 :]
+        left_out = size - len(head) - len(tail)
         remark = f"[{left_out:,} bytes left out; the full output is in {one.output.path}]"
         return "\n".join((one.output.text(head, has_more=True), remark, one.output.text(tail, has_more=one.is_running)))
 
