@@ -11,14 +11,8 @@ from errand.engine.models.signatures import CHAT_SIGNED
 from errand.protocol.base import JsonObject, JsonValue
 
 # Names of fields of messages and calls. Those of thoughts come first, in the order in which their text is read.
-THOUGHT_FIELDS = (
-    "reasoning_content",
-    "reasoning",
-    "reasoning_text",
-    "thinking",
-    "reasoning_details",
-    "thinking_blocks",
-)
+THOUGHT_LISTS = ("reasoning_details", "thinking_blocks")
+THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking", *THOUGHT_LISTS)
 OTHER_FIELDS = (
     "reasoning_opaque",
     "reasoning_signature",
