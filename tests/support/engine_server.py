@@ -94,6 +94,9 @@ class PlainRunner:
     def resume_earlier_tasks(self) -> None:
         pass
 
+    async def go_on_after_answer(self, task_id: str) -> None:
+        pass
+
     def shown(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks.values() if task.ended_at is None)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from errand.protocol.tasks import TASK_START, TaskStartParams
 from tests.support.command_line import Errand, connected, rest
-from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.limits import WAIT_LIMIT_S
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
@@ -39,6 +40,69 @@ async def test_a_question_and_an_approval_are_answered_from_another_terminal(
     assert (workspace / "made").exists()
     late = await errand.run("answer", task, "a")
     assert late.code == 2 and "does not wait for an answer. See what does: errand answer" in late.err
+
+
+async def test_an_answer_after_a_restart_resumes_the_task(own_errand: Errand, workspace: Path) -> None:
+    errand = own_errand
+    replies = [
+        Reply(calls=(Call("ask_user", {"question": "Which tone?", "choices": ["formal", "friendly"]}),)),
+        Reply(calls=(Call("shell", {"command": "touch made"}),)),
+        Reply(text="All settled."),
+    ]
+    async with ModelServer(turns=replies) as server:
+        await errand.run("answer")
+        async with connected(errand) as client:
+            start = TaskStartParams(
+                prompt="make", model="openai_compatible/test-model", api_base=server.url, workspace=str(workspace)
+            )
+            task = (await client.call(TASK_START, start)).task.id
+            await errand.task("waiting_user")
+            errand.kill_engine()
+        assert "answered by errand answer: friendly" in (await errand.run("answer", task, "2")).out
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            while "touch made" not in (await errand.run("answer")).out:
+                pass
+        errand.kill_engine()
+        assert (await errand.run("answer", task, "a")).code == 0
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            while (await errand.run("attach", task)).code:
+                pass
+    assert (workspace / "made").exists()
+    assert len(server.requests) == 3, "nothing was asked twice"
+
+
+async def test_an_answer_to_a_sub_agent_resumes_the_task_that_started_it(own_errand: Errand, workspace: Path) -> None:
+    errand = own_errand
+
+    def answer(request: ReceivedRequest) -> Reply:
+        is_sub_agent = "touch made" in str(request.messages) and "delegate" not in str(request.messages[1:2])
+        if is_sub_agent:
+            return Reply(text="Made.") if request.turn else Reply(calls=(Call("shell", {"command": "touch made"}),))
+        if request.turn:
+            return Reply(text="All settled.")
+        return Reply(calls=(Call("task", {"prompt": "Run touch made", "title": "Maker"}),))
+
+    async with ModelServer(answer=answer) as server:
+        await errand.run("answer")
+        async with connected(errand) as client:
+            start = TaskStartParams(
+                prompt="delegate it",
+                model="openai_compatible/test-model",
+                api_base=server.url,
+                workspace=str(workspace),
+            )
+            task = (await client.call(TASK_START, start)).task.id
+            async with asyncio.timeout(WAIT_LIMIT_S):
+                while "touch made" not in (await errand.run("answer")).out:
+                    pass
+            errand.kill_engine()
+        listed = await errand.run("answer", "--json")
+        (asked,) = listed.lines
+        assert (await errand.run("answer", str(asked["taskId"]), "a")).code == 0
+        async with asyncio.timeout(WAIT_LIMIT_S):
+            while (await errand.run("attach", task)).code:
+                pass
+    assert (workspace / "made").exists()
 
 
 async def test_a_task_is_steered_from_another_terminal_by_its_title(errand: Errand) -> None:

@@ -224,6 +224,25 @@ async def test_a_hit_is_scrolled_to_and_scroll_positions_survive_a_restart(
             assert second.front.transcript.scroll_position == place
 
 
+async def test_an_approval_after_a_restart_of_the_engine_resumes_the_task(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = [Reply(calls=(Call("shell", {"command": "touch made"}),)), Reply(text="Done.")]
+    async with ModelServer(replies=replies) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
+            await person.begin("make it")
+            await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+            own_errand.kill_engine()
+            await person.until(lambda: person.front.notices.shown == "connection")
+            await person.until(lambda: person.front.notices.shown == "interrupted")
+            await person.press("Allow once")
+            await person.until(lambda: [task.stop_reason for task in ended(person)] == ["completed"])
+            assert person.front.notices.shown is None
+    assert (workspace / "made").exists()
+
+
 async def test_an_open_approval_gets_the_focus_and_can_be_allowed_from_anywhere(
     qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

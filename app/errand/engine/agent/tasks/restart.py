@@ -164,9 +164,10 @@ class RestartResume:
         ids = {task.id for task in waiting}
         for task in waiting:
             if task.parent_id not in ids:  # a task resumes its sub-agents itself
-                await asyncio.wait([self._background.start(self._resume_task(task), f"resume {task.id}")])
+                await asyncio.wait([self._background.start(self.resume_task(task), f"resume {task.id}")])
 
-    async def _resume_task(self, task: Task) -> None:
+    async def resume_task(self, task: Task) -> None:
+        """Resume a task; if that is not possible, leave it to the person, with the reason."""
         if task.own_key:
             await self._leave_to_person(task.id, _KEY_IS_GONE)
             return

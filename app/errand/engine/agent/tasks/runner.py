@@ -202,6 +202,24 @@ class AgentTaskRunner:
         self._locks.close()
         await self.running.drain(seconds)
 
+    async def go_on_after_answer(self, task_id: str) -> None:
+        """Resume an interrupted task that a person has answered: by its caller, if that was interrupted too.
+
+        Returns at once; why a task cannot resume is its activity.
+        """
+        task = await self._interrupted(task_id)
+        while task is not None and task.parent_id is not None:
+            parent = await self._interrupted(task.parent_id)
+            if parent is None:
+                break
+            task = parent
+        if task is not None:
+            self._background.start(self._restart_resume.resume_task(task), name=f"resume {task.id} after an answer")
+
+    async def _interrupted(self, task_id: str) -> Task | None:
+        task = await self.running.find_task(task_id) if self.running.get(task_id) is None else None
+        return task if task is not None and task.status == "interrupted" else None
+
     def resume_earlier_tasks(self) -> None:
         """Resume tasks of an earlier engine. Call it once a client with its API keys is connected."""
         if not self._has_resumed_tasks:

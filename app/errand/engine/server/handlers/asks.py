@@ -36,7 +36,10 @@ _MOST = 2_000
 
 
 async def answer(services: Services, session: ClientSession, params: AskAnswerParams) -> AskAnswerResult:
-    return await services.asks.answer(params, session.client_name)
+    result = await services.asks.answer(params, session.client_name)
+    if result.won:
+        await services.runner.go_on_after_answer(result.ask.task_id)
+    return result
 
 
 async def list_asks(services: Services, session: ClientSession, params: AskListParams) -> AskListResult:
