@@ -7,7 +7,6 @@ from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantOffer, Remember
 from errand.translation import grouped, tr, trn
-from errand.visible_text import command_text
 
 # How long and where an approval holds, as the end of a sentence.
 REMEMBERED: dict[Remember, str] = {
@@ -39,7 +38,7 @@ def offer_text(offer: GrantOffer) -> str:
         case "exact":
             return tr("Exactly this")
         case "prefix":
-            return escape_hidden_line(", ".join(f"{command_text(call.prefix)} …" for call in offer.calls))
+            return escape_hidden_line(", ".join(f"{shlex.join(call.prefix)} …" for call in offer.calls))
         case "content":
             return tr("This file with this content")
         case "file":
