@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.agent.prompt.skills import find_skills
 from errand.engine.agent.prompt.system_prompt import read_parts
 from errand.engine.agent.prompt.workspace import PromptContext
-from errand.engine.core.skill_state import SkillState
 from errand.engine.tools.code.search import list_files, search
 from errand.engine.tools.files.file_walk import keep_all
 
@@ -54,11 +52,9 @@ def folder() -> Generator[Path]:
 
 
 def test_what_may_not_be_looked_at_is_left_out_and_the_rest_is_found(folder: Path) -> None:
-    home, now = folder / "home", datetime.now(UTC)
-    read_parts(PromptContext("", folder, "auto", home, now))  # its texts are loaded
+    occasion = PromptContext("", folder, "auto", folder / "home", datetime.now(UTC))
+    read_parts(occasion)  # its texts are loaded
     with no_superuser():
-        skills = SkillState().decided(folder, find_skills(folder, home).fingerprint, is_trusted=True)
-        occasion = PromptContext("", folder, "auto", home, now, skills=skills)
         parts = {part.name: part for part in read_parts(occasion)}
         listed = list_files(folder, "", "", lambda: False, keep_all).lines
         below = list_files(folder, "", "**", lambda: False, keep_all).lines

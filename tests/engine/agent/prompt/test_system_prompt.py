@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.agent.prompt.skills import find_skills
 from errand.engine.agent.prompt.system_prompt import MOST_BYTES, join_parts, read_parts
 from errand.engine.agent.prompt.workspace import PromptContext
-from errand.engine.core.skill_state import SkillState
 from errand.engine.memory.facts import FactDraft
 from errand.engine.permissions.policy import decide
 from errand.engine.tools.base import Access
@@ -43,9 +41,7 @@ def parts(
     home: Path, workspace: Path, role: str = "", mode: TaskMode = "auto", facts: tuple[Fact, ...] = ()
 ) -> dict[str, PromptPart]:
     now = datetime(2026, 11, 22, tzinfo=UTC)
-    skills = SkillState().decided(workspace, find_skills(workspace, home).fingerprint, is_trusted=True)
-    context = PromptContext(role, workspace, mode, home, now, skills=skills, facts=facts)
-    return {part.name: part for part in read_parts(context)}
+    return {part.name: part for part in read_parts(PromptContext(role, workspace, mode, home, now, facts=facts))}
 
 
 def fact(text: str, scope: FactScope = "always", folder: str = "") -> Fact:

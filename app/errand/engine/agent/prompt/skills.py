@@ -137,13 +137,14 @@ def skills_part(context: PromptContext) -> PromptPart | None:
 
     Skills that a person switched off are left out, and those of a workspace that nobody has trusted as they are.
     """
-    looked = find_skills(context.workspace, context.home, context.skills.disabled)
+    disabled = context.skills.disabled if context.skills is not None else ()
+    looked = find_skills(context.workspace, context.home, disabled)
     if looked == FoundSkills():
         return None
-    trust = context.skills.trust_of(context.workspace, looked.fingerprint)
+    trust = context.skills.trust_of(context.workspace, looked.fingerprint) if context.skills is not None else "trusted"
     found: dict[str, Skill] = {}
     for skill in looked.skills:
-        if str(skill.file) not in context.skills.disabled and (skill.is_own or trust == "trusted"):
+        if str(skill.file) not in disabled and (skill.is_own or trust == "trusted"):
             found.setdefault(skill.name, skill)
     remarks = [*_broken_remarks(looked.broken), *_unread_remarks(looked.unread)]
     if trust == "unknown":

@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice, takewhile
 from pathlib import Path
@@ -27,8 +27,8 @@ _LONGEST_NAME = 80
 class PromptContext:
     """`role` is the personality's own prompt. `workspace` is a real path, `home` the user's home directory.
 
-    `skills` says which are switched off, and whether those of the workspace are trusted. `facts` are those for this
-    workspace, oldest first.
+    `skills` says which are switched off, and whether those of the workspace are trusted; None uses all. `facts` are
+    those for this workspace, oldest first.
     """
 
     role: str
@@ -37,7 +37,7 @@ class PromptContext:
     home: Path
     now: datetime
     approve: ApproveMode = "ask"
-    skills: SkillState = field(default_factory=SkillState)
+    skills: SkillState | None = None
     facts: tuple[Fact, ...] = ()
 
 
