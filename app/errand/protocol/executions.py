@@ -5,6 +5,8 @@ from typing import Literal
 from errand.protocol.base import JsonObject, Method, Timestamp, Wire
 
 OutputName = Literal["text", "stdout", "stderr"]
+# "open": it runs, or its engine was killed. "refused": it never ran: unknown, malformed, denied or skipped.
+ExecutionOutcome = Literal["open", "done", "failed", "stopped", "refused"]
 
 
 class ExecutionOutput(Wire, frozen=True, kw_only=True):
@@ -15,7 +17,7 @@ class ExecutionOutput(Wire, frozen=True, kw_only=True):
 
 
 class Execution(Wire, frozen=True, kw_only=True):
-    """A tool call that ran. `about` describes it, `node_id` is the node after which it ran.
+    """A tool call, also one that was refused. `about` describes it, `node_id` is the node after which it ran.
 
     `ended_at` is null while it runs, and permanently if the engine crashed. Its output is read separately.
     """
@@ -30,6 +32,7 @@ class Execution(Wire, frozen=True, kw_only=True):
     started_at: Timestamp
     ended_at: Timestamp | None = None
     is_error: bool = False
+    outcome: ExecutionOutcome = "open"
     summary: str = ""
     outputs: tuple[ExecutionOutput, ...] = ()
 

@@ -147,6 +147,22 @@ async def test_a_result_is_forgotten_with_its_call_alone(tmp_path: Path) -> None
     assert [one.started.arguments for one in executions] == [{}, {"command": "echo stays"}]
 
 
+async def test_a_later_call_of_a_reply_and_a_refused_one_are_forgotten_in_the_audit_too(tmp_path: Path) -> None:
+    calls = (
+        Call("shell", {"command": "echo stays"}),
+        Call("shell", {"command": DONE}),
+        Call("no_tool", {"a": "okapi"}),
+    )
+    async with engine_parts(tmp_path, says(Reply(text="I look.", calls=calls), Reply(text="Done."))) as engine:
+        task = await worked(engine, ASKED)
+        path = await branch(engine, task.conversation_id)
+        results = [node for node in path if node.role == "tool_result"]
+        done = await forget(engine, *results[1:])
+        home = engine.services.paths.home
+        assert places(home, RESULT, "marmalade", "okapi") == {} and places(home, "echo stays")
+    assert done.executions == 2
+
+
 async def test_long_output_goes_with_its_call(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, says(shell(LONG), Reply(text="Done."))) as engine:
         task = await worked(engine, "go")

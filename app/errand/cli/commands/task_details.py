@@ -38,12 +38,13 @@ from errand.protocol.executions import (
     EXECUTION_OUTPUT,
     Execution,
     ExecutionListParams,
+    ExecutionOutcome,
     ExecutionOutputParams,
     OutputName,
 )
 from errand.protocol.tasks import TASK_RECORD, TaskIdParams, TaskMode
 from errand.regular_file import atomic_writer, check_write_path
-from errand.translation import tr, trn
+from errand.translation import marked, tr, trn
 
 _LARGEST = 10
 
@@ -106,6 +107,13 @@ def _rows(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
     return [f"  {number.rjust(widest)}  {one_line(text, width - widest - 4)}" for number, text in rows]
 
 
+_OUTCOMES: dict[ExecutionOutcome, str] = {
+    "failed": marked("failed"),
+    "stopped": marked("stopped"),
+    "refused": marked("refused"),
+}
+
+
 class OutputOptions(TaskIdOptions, frozen=True, kw_only=True):
     number: Annotated[int | None, Argument("CALL", "number of the call in the list")] = None
     json: Annotated[bool, Flag("--json", "print the list as JSON lines")] = False
@@ -141,8 +149,10 @@ def _list(found: tuple[Execution, ...], options: OutputOptions, terminal: Termin
         style = terminal.style
         about = one_line(execution.about or execution.tool, max(20, terminal.width - 40))
         gave = execution.summary if execution.ended_at is not None else tr("no recorded result")
+        outcome = tr(_OUTCOMES[execution.outcome]) if execution.outcome in _OUTCOMES else ""
         largest = max((output.size for output in execution.outputs), default=0)
-        terminal.line(f"{number:>3}  {about}  {style.dim(style.join(one_line(gave, 60), file_size(largest)))}")
+        result = style.dim(style.join(outcome, one_line(gave, 60), file_size(largest)))
+        terminal.line(f"{number:>3}  {about}  {result}")
 
 
 async def _show(connection: Connection, execution: Execution, terminal: Terminal) -> None:

@@ -268,14 +268,15 @@ async def _with_summaries(database: Database, forgotten: Forgotten) -> Forgotten
 
 
 async def _executions(database: Database, chosen: _Selection) -> tuple[StoredExecution, ...]:
-    """The records of forgotten calls."""
+    """The records of forgotten calls. They follow the reply that made them, or the result of the call before them."""
     replies = {**chosen.replies, **{node.id: node for node in chosen.whole.values() if node.role == "assistant"}}
+    turns = {(node.task_id, node.turn): node.id for node in replies.values() if node.task_id is not None}
     found: list[StoredExecution] = []
-    for task_id in sorted({node.task_id for node in replies.values() if node.task_id is not None}):
+    for task_id in sorted({task_id for task_id, _ in turns}):
         found += [
             one
             for one in await database.executions.of_task(task_id)
-            if (node_id := one.started.node_id) in replies
+            if (node_id := turns.get((task_id, one.started.turn))) is not None
             and one.started.call_id in chosen.calls.get(node_id, {one.started.call_id})
         ]
     return tuple(found)

@@ -246,6 +246,7 @@ class Scrubber:
                 arguments={},
                 at=row.at,
                 text=FORGOTTEN,
+                tier=row.tier,
             )
         return ExecutionEnd(
             execution_id=row.execution_id,

@@ -84,7 +84,8 @@ async def test_an_approval_shows_the_exact_command_and_a_denial_reaches_the_mode
         (denied, _) = results(engine.watcher.nodes())
         assert denied.is_error and "not here" in denied.text
         assert not (engine.workspace / "made.txt").exists()
-        assert await engine.services.database.executions.of_task(started.id) == ()
+        refused, end = await engine.services.database.executions.of_task(started.id)
+        assert (refused.started.tool, refused.started.tier, end.started.tool) == ("shell", "refused", "task_complete")
 
 
 async def test_allowed_command_needs_approval_again_unless_it_is_remembered(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ async def intents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -
         (engine.workspace / "there.txt").write_text("words\n")
         task = await engine.start()
         assert (await engine.watcher.end(task.id)).status == "completed"
-    return found
+    return found[:3]  # the last call ends the task
 
 
 async def test_the_intent_of_a_command_is_on_the_disk_before_it_runs(

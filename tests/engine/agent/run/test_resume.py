@@ -75,6 +75,33 @@ async def test_command_with_unknown_outcome_is_run_again_or_skipped_as_the_user_
         assert await engine.services.database.asks.waiting() == ()
 
 
+async def test_each_call_of_a_resumed_turn_has_one_record(tmp_path: Path) -> None:
+    ran = tmp_path / "workspace" / "ran"
+    calls = (
+        Call("todo", {"items": [{"text": "look"}]}),
+        Call("search_memory", {"query": "tides"}),
+        Call("no_such_tool", {}),
+        Call("shell", {"command": f"touch {ran}; sleep 60"}),
+        Call("send_update", {"message": "I have looked."}),
+    )
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", Reply(calls=calls), ran)
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        await answer(engine, await only_ask(engine), SKIP)
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        executions = await engine.services.database.executions.of_task(started.id)
+    records = [(one.started.tool, one.started.tier) for one in executions]
+    assert records == [
+        ("todo", "free"),
+        ("search_memory", "free"),
+        ("no_such_tool", "refused"),
+        ("shell", "run"),
+        ("send_update", "free"),
+        ("task_complete", "free"),
+    ]
+    assert [one.started.tool for one in executions if one.finished is None] == ["shell"], "its outcome is unknown"
+
+
 async def test_resumed_task_is_no_longer_shown_as_interrupted(tmp_path: Path) -> None:
     ran = tmp_path / "workspace" / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"touch {ran}; sleep 60"), ran)

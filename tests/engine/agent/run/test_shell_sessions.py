@@ -36,7 +36,7 @@ async def test_the_folder_outlives_the_task_and_the_engine(tmp_path: Path) -> No
     async with engine_parts(tmp_path, ModelServer(turns=[*replies, shell("pwd"), DONE])) as engine:
         assert (await done(engine, task.conversation_id)).error is None
         assert told(engine, 1) == task.working_dir
-        (call,) = await engine.services.database.executions.newest(1)
+        (call,) = await engine.services.database.executions.newest_judged(1)
         assert (call.arguments, call.working_dir) == ({"command": "pwd"}, task.working_dir)
 
 

@@ -64,7 +64,8 @@ async def test_published_events_equal_stored_events(tmp_path: Path) -> None:
         (agent,) = await database.agents.list(task.conversation_id)
         assert agent.head_id is not None
         assert list(await database.nodes.path(agent.head_id)) == engine.watcher.nodes()
-        (execution,) = await database.executions.of_task(task.id)
+        execution, end = await database.executions.of_task(task.id)
+        assert (end.started.tool, end.started.tier, end.finished is not None) == ("task_complete", "free", True)
         assert execution.started.tool == "shell"
         assert execution.finished is not None and not execution.finished.is_error
         assert await database.turns.started(task.id) == ()

@@ -1,8 +1,9 @@
 """Records what an agent does: nodes, plans, turns and tool executions, intent before result."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -13,6 +14,7 @@ from errand.engine.agent.loop.events import (
     MessageEnd,
     MessageUpdate,
     ToolExecutionEnd,
+    ToolExecutionStart,
     ToolExecutionUpdate,
     TurnEnd,
 )
@@ -31,6 +33,7 @@ from errand.engine.storage.records import executions, tasks, turns
 from errand.engine.storage.sql.journal import Journal
 from errand.engine.tools.base import Access
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from errand.engine.tools.memory.search import SearchMemory
 from errand.protocol.blocks import Block, NoticeBlock, NoticeKind, SummaryBlock, TextBlock, ToolCallBlock
 from errand.protocol.events import TaskPlan, ToolOutput
 from errand.protocol.notices import NoticeData, ReplyCut, UnknownPrice
@@ -42,31 +45,48 @@ _OUTCOME: dict[StopReason, _Outcome] = {"error": "failed", "aborted": "cut", "le
 
 
 class ToolExecutionLog:
-    """Writes the audit rows of one task. A call that never ran (unknown tool, wrong arguments, refused) has none.
+    """Writes the audit of one task: a record for each call, also for one that never ran, which was refused.
 
-    A connection of a command that was refused has rows as a call of `network` that failed.
+    A connection of a command that was refused has a record as a call of `network`.
     """
 
     def __init__(self, task_id: str, journal: Journal) -> None:
         self._refused: set[tuple[str, int]] = set()
         self._task_id = task_id
         self._journal = journal
-        self._open: dict[str, str] = {}
+        self._requested: dict[str, executions.ExecutionStart] = {}
+        self._open: dict[str, executions.ExecutionStart] = {}
+        self._continued: dict[str, executions.ExecutionStart] = {}
         self._known: dict[str, str] = {}
+        self._replayed: dict[str, str] = {}
         self._ended: dict[str, tuple[str, str]] = {}
 
-    def started(self, call: ToolCall, access: Access, turn: int, node_id: str) -> None:
-        """Write the intent; the caller awaits the commit."""
-        self._open[call.id] = new_id("exec")
-        row = executions.ExecutionStart(
-            execution_id=self._open[call.id],
+    def requested(self, event: ToolExecutionStart, turn: int, node_id: str) -> None:
+        """Note a call of the model; it is written when it starts, or when it ends without a start."""
+        self._requested[event.call_id] = executions.ExecutionStart(
+            execution_id=new_id("exec"),
             task_id=self._task_id,
             turn=turn,
             node_id=node_id,
-            call_id=call.id,
-            tool=call.name,
-            arguments=call.arguments,
+            call_id=event.call_id,
+            tool=event.tool,
+            arguments=event.arguments,
             at=datetime.now(UTC),
+            tier="refused",
+        )
+
+    def started(self, call: ToolCall, access: Access) -> None:
+        """Write the intent; the caller awaits the commit."""
+        requested = self._requested.pop(call.id)
+        if call.id in self._known:
+            return
+        if (continued := self._continued.pop(call.id, None)) is not None:
+            self._open[call.id] = continued
+            return
+        row = self._open[call.id] = replace(
+            requested,
+            at=datetime.now(UTC),
+            tier=access.tier,
             text=access.text,
             address=access.address,
             service=access.service,
@@ -80,19 +100,39 @@ class ToolExecutionLog:
         """The call ran in an earlier engine: its result is already stored."""
         self._known[call_id] = execution_id
 
-    def ended(self, event: ToolExecutionEnd) -> None:
-        """Write the result of a started call; any call's summary is cached for its node."""
-        execution_id = self._open.pop(event.call_id, "")
-        known = self._known.pop(event.call_id, "")
-        self._ended[event.call_id] = (execution_id or known, event.result.summary)
-        if not execution_id:
+    def continued(self, started: executions.ExecutionStart) -> None:
+        """The call, which changes nothing, runs again: its record goes on."""
+        self._continued[started.call_id] = started
+
+    def replays(self, execution_ids: Mapping[str, str]) -> None:
+        """Take over the records of an earlier engine, by call; those that were refused come to an end again."""
+        self._replayed = dict(execution_ids)
+
+    def ended(self, event: ToolExecutionEnd, *, is_detached: bool) -> None:
+        """Write the result of a call, and its summary for its node.
+
+        If the engine shuts down (`is_detached`), calls that did not run and that can be repeated stay open.
+        """
+        requested, start = self._requested.pop(event.call_id, None), self._open.pop(event.call_id, None)
+        known = self._known.pop(event.call_id, None)
+        if known is None and start is None:
+            known = self._replayed.get(event.call_id)
+        if known is None and start is None and requested is not None and not is_detached:
+            start = requested
+            self._journal.put(executions.started(start))
+        if start is not None and start.tier == "free" and is_detached and event.result.is_error:
+            start = None
+        self._ended[event.call_id] = (start.execution_id if start is not None else known or "", event.result.summary)
+        if start is None:
             return
+        # What memory found quotes other conversations, whose texts can be forgotten: the node alone has it.
+        is_quoting = start.tool == SearchMemory.name
         row = executions.ExecutionEnd(
-            execution_id=execution_id,
+            execution_id=start.execution_id,
             task_id=self._task_id,
-            text="".join(block.text for block in event.result.content if isinstance(block, Text)),
+            text="" if is_quoting else "".join(block.text for block in event.result.content if isinstance(block, Text)),
             summary=event.result.summary,
-            details=event.result.details,
+            details=None if is_quoting else event.result.details,
             is_error=event.result.is_error,
             at=datetime.now(UTC),
             marks=event.result.marks,
@@ -116,6 +156,7 @@ class ToolExecutionLog:
             arguments={"host": place[0], "port": port},
             at=at,
             text=f"Connect to {place[0]}:{port}",
+            tier="refused",
         )
         end = executions.ExecutionEnd(
             execution_id=execution_id,
@@ -130,7 +171,7 @@ class ToolExecutionLog:
             self._journal.put(executions.started(start), executions.finished(end))
 
     def finish(self, call_id: str) -> tuple[str, str]:
-        """Execution id and summary of an ended call, for its node; empty for a call that never ran."""
+        """Execution id and summary of an ended call, for its node; empty for a call that stays open."""
         return self._ended.pop(call_id, ("", ""))
 
 
@@ -176,8 +217,11 @@ class TaskRecorder(Feature):
                 self._message(message)
             case ToolExecutionUpdate():
                 self._output(event)
+            case ToolExecutionStart():
+                task = self._state.task
+                self._executions.requested(event, task.step_count, self._branch.position.node_id or "")
             case ToolExecutionEnd():
-                self._executions.ended(event)
+                self._executions.ended(event, is_detached=self._is_detached)
                 self._state.tool_ended(event.call_id)
             case TurnEnd():
                 self._branch.announce_head()
@@ -191,12 +235,12 @@ class TaskRecorder(Feature):
         return request
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall:
-        """Commit the intent. Control tools touch nothing outside their task and have no record."""
+        """Commit the intent. A call without access is written with what follows: repeating it does no harm."""
         call, access = pending.call, pending.access
         assert access is not None, "it was approved"
         self._state.tool_started(call.id, call.name, acts=access.has_effects)
+        self._executions.started(call, access)
         if access.tier != "free":
-            self._executions.started(call, access, self._state.task.step_count, self._branch.position.node_id or "")
             # What changes something waits for the disk: after a power cut it must be known that it may have run.
             await self._branch.save(durable=access.tier != "read")
         return pending

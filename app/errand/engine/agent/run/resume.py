@@ -23,6 +23,7 @@ from errand.engine.models.base import ModelRequest, ReplyEnd
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
 from errand.engine.tools.base import Access, ToolResult
 from errand.engine.tools.control_tools import TaskComplete
+from errand.engine.tools.memory.search import SearchMemory
 from errand.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, UnknownCall
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.conversations import Node
@@ -64,10 +65,14 @@ def unknown_outcome_ask(started: ExecutionStart, access: Access, task: Task) -> 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call with its result. `execution_id` is empty for a call without an execution record."""
+    """A call with its result. `execution_id` is empty for a call without an execution record.
+
+    `runs_again`: it has no effects, and the end of the task depends on it, or its record has no result.
+    """
 
     result: ToolResult
     execution_id: str = ""
+    runs_again: bool = False
 
 
 RecordedCalls: TypeAlias = RecordedCall | ExecutionStart
@@ -114,19 +119,20 @@ def recorded_calls(
     for execution in executions:
         started, finished = execution.started, execution.finished
         if started.turn == turn:
-            past[started.call_id] = _from_record(finished) if finished is not None else started
+            past[started.call_id] = _from_record(started.tool, finished) if finished is not None else started
     for node in results:
         for block in node.blocks:
-            # `task_complete` runs again: it has no effects, and the end of the task depends on it.
-            if isinstance(block, ToolResultBlock) and (block.tool != TaskComplete.name or block.is_error):
-                past[block.call_id] = RecordedCall(result_of(block), block.execution_id)
+            if isinstance(block, ToolResultBlock):
+                runs_again = block.tool == TaskComplete.name and not block.is_error
+                past[block.call_id] = RecordedCall(result_of(block), block.execution_id, runs_again)
     return past
 
 
-def _from_record(finished: ExecutionEnd) -> RecordedCall:
+def _from_record(tool: str, finished: ExecutionEnd) -> RecordedCall:
     content = (Text(finished.text),)
     result = ToolResult(content, finished.details, finished.summary, finished.is_error, marks=finished.marks)
-    return RecordedCall(result, finished.execution_id)
+    runs_again = tool in (TaskComplete.name, SearchMemory.name) and not finished.is_error
+    return RecordedCall(result, finished.execution_id, runs_again)
 
 
 class TurnReplay(Feature):
@@ -141,6 +147,8 @@ class TurnReplay(Feature):
         self._executions = executions
         self._turn = turn
         self._has_old_asks = turn is not None
+        calls = turn.calls.items() if turn is not None else ()
+        executions.replays({call_id: past.execution_id for call_id, past in calls if isinstance(past, RecordedCall)})
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest | AssistantMessage:
         """The reply of the open turn, instead of the first model call. The next call ends that turn."""
@@ -149,6 +157,7 @@ class TurnReplay(Feature):
         reply = self._turn.take_reply()
         if reply is None:
             self._turn = None
+            self._executions.replays({})
             return request
         self._state.move("thinking", "resumed")
         return reply
@@ -173,8 +182,13 @@ class TurnReplay(Feature):
         past = self._turn.calls.get(call_id) if self._turn is not None else None
         if isinstance(past, RecordedCall):
             self._executions.known(call_id, past.execution_id)
-            return past.result
-        if past is None or not (access := await self._tools.access_of(pending)).has_effects:
+            return pending if past.runs_again else past.result
+        if past is None:
+            return pending
+        access = await self._tools.access_of(pending)
+        if not access.has_effects:
+            if past.tier == "free":
+                self._executions.continued(past)
             return pending
         return await self._settle(past, access, cancel) or pending
 
@@ -186,6 +200,8 @@ class TurnReplay(Feature):
         settled = await self._asks.raise_and_wait(ask, self._state, cancel)
         if settled.answer == RUN_AGAIN:
             return None
+        if settled.answer is not None:
+            self._executions.known(started.call_id, started.execution_id)  # its record stays open
         if settled.answer == STOP:
             self._state.set(msgspec.structs.replace(self._state.task, stopping=True, activity="stopping"))
             cancel.set(stopped_by(settled.answered_by))

@@ -60,7 +60,7 @@ async def covered_calls(grant: Grant, most: int, database: Database, paths: Path
         raise InvalidParams(f"most: {most}; from 1 to {_MOST_CALLS}.")
     found: list[CoveredCall] = []
     judged, until = 0, monotonic() + _LONGEST_S
-    for started in await database.executions.newest(most):
+    for started in await database.executions.newest_judged(most):
         task = await database.tasks.get(started.task_id)
         if task is None or monotonic() > until:
             continue

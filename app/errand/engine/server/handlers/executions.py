@@ -17,6 +17,7 @@ from errand.protocol.executions import (
     Execution,
     ExecutionListParams,
     ExecutionListResult,
+    ExecutionOutcome,
     ExecutionOutput,
     ExecutionOutputParams,
     ExecutionOutputResult,
@@ -73,9 +74,21 @@ def _shown(execution: executions.StoredExecution, outputs: Path) -> Execution:
         started_at=started.at,
         ended_at=finished.at if finished is not None else None,
         is_error=finished is not None and finished.is_error,
+        outcome=_outcome(execution),
         summary=summary_with_time(finished.summary, finished.details) if finished is not None else "",
         outputs=_outputs(finished, outputs) if finished is not None else (),
     )
+
+
+def _outcome(execution: executions.StoredExecution) -> ExecutionOutcome:
+    finished = execution.finished
+    if execution.started.tier == "refused":
+        return "refused"
+    if finished is None:
+        return "open"
+    if "stopped" in finished.marks:
+        return "stopped"
+    return "failed" if finished.is_error else "done"
 
 
 def _outputs(finished: ExecutionEnd, outputs: Path) -> tuple[ExecutionOutput, ...]:

@@ -1,7 +1,8 @@
-"""Tool executions: the append-only audit log, one row before and one after each call."""
+"""Tool executions: the append-only audit log, one record for each call, written before it runs and after it."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, TypeAlias
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.sql.expression import Executable
@@ -15,24 +16,25 @@ from errand.protocol.blocks import ResultMark
 _ADD = tool_executions.insert()
 _columns = select(tool_executions.c.phase, tool_executions.c.body)
 _OF_TASK = _columns.where(tool_executions.c.task_id == bindparam("task_id")).order_by(tool_executions.c.number)
-_NEWEST = (
-    select(tool_executions.c.body)
-    .where(tool_executions.c.phase == "started")
-    .order_by(tool_executions.c.number.desc())
-    .limit(bindparam("most"))
-)
+# What the model wrote is escaped in the body, so that no argument looks like this.
+_RAN = (tool_executions.c.phase == "started", tool_executions.c.body.not_like('%"tier":"refused"%'))
+_NEWEST = select(tool_executions.c.body).where(*_RAN).order_by(tool_executions.c.number.desc()).limit(bindparam("most"))
+_NEWEST_JUDGED = _NEWEST.where(tool_executions.c.body.not_like('%"tier":"free"%'))
 _OF_EXECUTION = _columns.where(tool_executions.c.execution_id == bindparam("execution_id")).order_by(
     tool_executions.c.number
 )
 
+ExecutionTier: TypeAlias = Literal["", "free", "read", "write", "run", "refused"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionStart:
-    """A call about to run. `node_id` is the node it follows, `text` describes the call.
+    """A call about to run, or one that was refused. `node_id` is the node it follows, `text` describes the call.
 
     `address`, `service` and `language` (of code) are effects of calls that are neither command nor file; `operation`
     is theirs. `working_dir` is where a command runs. They depend on what was open then, so that the arguments alone do
-    not tell them.
+    not tell them. `tier` is what it was approved as; "refused" for a call that never ran: unknown, malformed, denied or
+    skipped. Rows of earlier versions have none.
     """
 
     execution_id: str
@@ -49,6 +51,7 @@ class ExecutionStart:
     language: str = ""
     operation: str = ""
     working_dir: str = ""
+    tier: ExecutionTier = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +111,12 @@ class ExecutionStore:
         return await self._read(_OF_TASK, {"task_id": task_id})
 
     async def newest(self, most: int) -> tuple[ExecutionStart, ...]:
-        """The calls of all tasks that were started last, newest first."""
+        """The calls of all tasks that ran last, newest first."""
         return await self._reader.structs(_NEWEST, ExecutionStart, {"most": most})
+
+    async def newest_judged(self, most: int) -> tuple[ExecutionStart, ...]:
+        """`newest` without calls that no rule judges."""
+        return await self._reader.structs(_NEWEST_JUDGED, ExecutionStart, {"most": most})
 
     async def unfinished(self, task_id: str) -> tuple[StoredExecution, ...]:
         """Executions without a recorded result."""
