@@ -39,6 +39,7 @@ FLAWS: tuple[JsonValue, ...] = (
     with_property({"type": "string", "pattern": r"^[\p{L}]+$"}),
     with_property({"type": "string", "pattern": r"^(?<y>\d{4})$"}),
     with_property({"type": "string", "pattern": "["}),
+    with_property({"type": "string", "pattern": "/^[0-9]+$/i"}),
     with_property({"type": "string", "pattern": r"\u{1F600}", "minLength": "3", "format": 7}),
     with_property({"enum": []}),
     with_property({"anyOf": []}),

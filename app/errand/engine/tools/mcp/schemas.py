@@ -1,6 +1,7 @@
 """Schemas of tools of other programs, made usable: what has no meaning is left out, and references stay references."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -33,6 +34,8 @@ _LEFT_OUT = frozenset(
         *("$vocabulary", "dependencies", "dependentRequired", "unevaluatedProperties", "unevaluatedItems"),
     }
 )
+# With its slashes and flags, as in the source of a program.
+_JAVASCRIPT_LITERAL = re.compile(r"/.+/[dgimsuvy]*+", re.DOTALL)
 _WITHOUT_EFFECT = frozenset({"$schema", "$id", "$comment"})
 _MAX_BYTES = 100_000
 _MAX_ROOT_REFERENCES = 20
@@ -134,7 +137,7 @@ def _is_usable(name: str, value: JsonValue, root: JsonObject) -> bool:
         case "enum":
             return isinstance(value, list) and bool(value)
         case "pattern":
-            return isinstance(value, str) and is_usable_pattern(value)
+            return isinstance(value, str) and is_usable_pattern(value) and not _JAVASCRIPT_LITERAL.fullmatch(value)
         case "$ref":
             return isinstance(value, str) and isinstance(resolve_reference(root, value), dict)
         case "multipleOf":
