@@ -60,6 +60,8 @@ TEXTS: dict[str, tuple[bytes, ...]] = {
     "lines of JSON": tuple(part.removeprefix(b"data: ").replace(b"\n\n", b"\n") for part in (SAY, STOP)),
     "list of chunks": (b"[" + SAY[6:].strip() + b"," + STOP[6:].strip() + b"]",),
     "blanks before the data": tuple(part.replace(b"data:", b" Data :") for part in (SAY, STOP, DONE)),
+    "a prefix twice": tuple(part.replace(b"data: ", b"data: data: ") for part in (SAY, STOP, DONE)),
+    "JSON in a JSON text": (b"data: " + json.dumps(SAY[6:].decode().strip()).encode() + b"\n\n", STOP, DONE),
     "byte order mark": (b"\xef\xbb\xbf" + SAY, b"data: \xef\xbb\xbf" + STOP[6:], DONE),
     "carriage returns": tuple(part.replace(b"\n", b"\r") for part in (SAY, STOP, DONE)),
     "NaN": (SAY.replace(b'"finish_reason"', b'"logprobs": NaN, "finish_reason"'), STOP, DONE),
@@ -120,6 +122,12 @@ async def test_a_connection_that_breaks_after_the_end_of_the_answer_costs_nothin
     async with fast([Reply(text="whole answer", piece_length=20, cut_after=3)], tmp_path, ONCE) as way:
         message = await final(way.model, request_for(way.model_id))
     assert (message.text, message.stop_reason, message.error) == ("whole answer", "stop", None)
+
+
+async def test_any_status_of_a_success_is_one(tmp_path: Path) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "whole answer"}, "finish_reason": "stop"}]})
+    async with fast([Reply(status=201, body=body)], tmp_path, ONCE) as way:
+        assert (await final(way.model, request_for(way.model_id))).text == "whole answer"
 
 
 CALLS: dict[str, tuple[bytes, ...]] = {

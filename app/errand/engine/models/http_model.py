@@ -114,7 +114,7 @@ class HttpModel:
                 async with deadline.within(self._timeouts.first_byte_s):
                     response = await self._post(request)
                 with closed_with(response, stop):
-                    if response.status != 200:
+                    if not 200 <= response.status < 300:
                         async with deadline.within(self._timeouts.between_s):
                             body = await read_start(response)
                         raise ProviderError(self._refusal(response, body))

@@ -101,7 +101,10 @@ class EventDecoder(Generic[T]):
     def _objects(self, data: bytes, name: str, is_complete: bool) -> Iterator[JsonObject]:
         """The objects of an event, or of its lines: some servers leave out the empty line between events."""
         text = data.decode("utf-8", "surrogateescape").strip(_BLANK)
+        text = text.removeprefix("data:").strip(_BLANK)  # of a gateway that adds its own
         match _parsed(text):
+            case str() as inner if inner.lstrip().startswith("{") and inner != text:
+                yield from self._objects(inner.encode("utf-8", "surrogatepass"), name, is_complete)
             case dict() as value:
                 yield value
             case list() as values:
