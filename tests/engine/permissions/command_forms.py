@@ -80,7 +80,15 @@ COULD_BE_DENIED: tuple[str, ...] = (
     '[[ x =~ $(touch a) ]]', 'exec 3<> >(touch a)', '{ ls; $x; }', 'ls;$x', 'ls&$x', 'ls||$x', 'ls|&$x', 'ls\n$x a',
     'ls \\\n && $x a', '$x$y a', '"$x""$y" a', '$x"y" a', 't$x a', 'tou${x}h a', '${t}ouch a', '*/touch a', './* a',
     '/usr/bin/[t]ouch a', 'tou[c]h a', '~/bin/* a', '{ls,$x}', '{$x,a}', 't{ou,}ch a', 'to{u..u}ch a', 'git {pu,}sh',
-    'git p{us..us}h', 'git {push,a}', '{git,push}', '{git,$x}',
+    'git p{us..us}h', 'git {push,a}', '{git,push}', '{git,$x}', "exec 3<<<'touch x'; bash <&3", '. /dev/fd/3',
+    'source /proc/self/fd/5', 'bash < /dev/fd/4', 'valgrind $x', 'xvfb-run -a touch a', 'xvfb-run $x', 'bundle exec $x',
+    'npm exec -- touch a', 'npm exec $x', 'conda run -n env $x', 'direnv exec . touch a', 'GIT_EXEC_PATH=./x git y',
+    'xargs -a <(echo push) git', 'G=git; $G push', 'G=git P=push; $G $P', ': touch; $_ a', "$BASH -c 'touch a'",
+    '2>&1 $x a', '>f $(which touch) x', 'perf stat touch a', 'gdb --args $x', 'timeout 5 bash <<< "$x"',
+    'sh -c "$(cat f)"', 'bash <<< $(echo touch a)', '(( $(touch a) ))', 'echo a | bash -c "$(cat)"', 'command -p $x',
+    "hyperfine 'touch a'", 'if ! git ${x}; then :; fi', 'while git "$@"; do :; done', 'echo ${y/#/$(git push)}',
+    'cat < $(git push)', 'x=git; y=push; $x $y', 'xargs -n 1 -- git < f', 'ls | parallel git {} ::: push',
+    'find -exec env git {} ;', 'find . -exec sudo -u x $y {} +',
 )  # fmt: skip
 
 ORDINARY: tuple[str, ...] = (
@@ -122,5 +130,15 @@ ORDINARY: tuple[str, ...] = (
     '{ echo a; echo b; } > f', '(cd sub && ls)', 'ls; # comment with $(git push)', 'select x in a b; do echo $x; done',
     'until [ -f x ]; do sleep 1; done', 'git log --format=\'%h %s\' | head -"$n"', 'git show HEAD:"$f"',
     'psql -c "select 1"', 'cargo test -- --nocapture', 'go test ./...', "node -e 'console.log(`a ${1}`)'",
-    "perl -pe 's/a/b/' f",
+    "perl -pe 's/a/b/' f", 'source $VENV/bin/activate', 'source "$VIRTUAL_ENV/bin/activate" && pytest',
+    'bundle exec rspec "$f"', 'xvfb-run pytest "$f"', 'npm exec eslint -- "$f"', 'conda run -n env python "$f"',
+    'perf stat make', 'sudo -E env "PATH=$PATH" make', "ps aux | grep foo | awk '{print $2}' | xargs kill",
+    "bash -lc 'npm test'", 'bash < script.sh', 'docker exec c ls', 'git commit -m "$msg"',
+    '[[ "$x" =~ ^[a-z]+$ ]] && echo y', 'for d in */; do (cd "$d" && git status); done', "python3 <(echo 'print(1)')",
+    'read x <&3', 'git rev-parse HEAD | xargs git show', 'git ls-files | xargs grep foo', 'cat $HOME/x | grep a',
+    'npm run "$x"', 'yarn run build', 'docker compose exec web ls', 'pnpm dlx create-app "$n"',
+    'mkdir -p "$(dirname "$f")"', 'test "$(git status --porcelain)" = \'\'', 'git tag "v$(cat VERSION)"',
+    'git branch | grep -v main | xargs git branch -d', 'kill $(lsof -t -i:3000)', 'pytest -k "$k" || true',
+    'export PATH', 'gcc -o a $(pkg-config --cflags x) a.c', 'node "$f" &', 'PORT=$port npm start',
+    'echo "$(git log -1 --format=%H)"', 'tail -f log | grep --line-buffered x', 'awk -v x="$x" \'{print x}\' f',
 )  # fmt: skip

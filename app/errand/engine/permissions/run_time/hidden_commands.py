@@ -28,7 +28,10 @@ _PARTS_SHOWN = 120
 _SHELL_CODE = re.compile(r"-[A-Za-z]*c[A-Za-z]*|--command")
 _SHELL_VALUED = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
 _INPUT_FILES = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/(?:self|thread-self|\d+)/fd/\d+")
-_START_UP = re.compile(r"BASH_ENV|BASH_FUNC_.*|BASH_(?:CMDS|ALIASES)\b.*|GIT_CONFIG_(?:KEY_|VALUE_|PARAMETERS|COUNT).*")
+_DESCRIPTORS = re.compile(r"/dev/fd/[1-9]\d*|/proc/(?:self|thread-self|\d+)/fd/[1-9]\d*")
+_START_UP = re.compile(
+    r"BASH_ENV|BASH_FUNC_.*|BASH_(?:CMDS|ALIASES)\b.*|GIT_CONFIG_(?:KEY_|VALUE_|PARAMETERS|COUNT).*|GIT_EXEC_PATH"
+)
 _PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
 _COMMAND_VARIABLES = re.compile(
     r"(?:\w+_)?(?:EDITOR|PAGER|BROWSER)|VISUAL|(?:GIT|SSH|SUDO)_ASKPASS|GIT_(?:SSH|SSH_COMMAND|EXTERNAL_DIFF|PROXY_COMMAND)"
@@ -46,6 +49,20 @@ _FD_ACTIONS = frozenset(("-x", "-X", "--exec", "--exec-batch"))
 _SEARCH_FOLDER = re.compile(
     rf"(?:[{HOME}~]|/(?!tmp\b|var/tmp\b|dev\b|proc\b|home\b|workspace\b))[\w./+-]*|{SEARCH_PATH}"
 )
+
+# Programs that run the command after their flags, and those that do so after a subcommand.
+_RUNNERS = frozenset(
+    {"valgrind", "gdb", "lldb", "prlimit", "numactl", "choom", "setarch", "linux32", "linux64", "xvfb-run"}
+    | {"dbus-run-session", "systemd-inhibit", "cpulimit", "torsocks", "proxychains", "proxychains4"}
+    | {"chronic", "catchsegv", "eatmydata", "chpst", "softlimit", "catatonit", "tini", "dumb-init"}
+)
+_RUNNER_SUBCOMMANDS = {
+    "exec": frozenset(("bundle", "npm", "pnpm", "yarn", "bun", "mise", "asdf", "direnv", "rbenv", "pyenv", "opam")),
+    "run": frozenset(("conda", "mamba", "micromamba", "rye", "pdm", "hatch", "pipenv")),
+    "dlx": frozenset(("pnpm", "yarn")),
+    "stat": frozenset(("perf",)),
+    "record": frozenset(("perf",)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +138,7 @@ class _Search:
             "parallel": self._run_parallel,
             "ssh": lambda words, _: self._run_text(" ".join(_inner(words))),
             "watch": lambda words, _: self._run_text(" ".join(_inner(words))),
+            "hyperfine": lambda words, _: self._run_operands(words),
             "complete": lambda words, _: self._run_after_flag(words, "-C"),
             "compgen": lambda words, _: self._run_after_flag(words, "-C"),
             "at": self._read_script,
@@ -173,6 +191,20 @@ class _Search:
                 raise _Hidden(f"which command `{_shown(words)}` runs is known only when it runs") from None
         elif name in WRAPPERS:
             self._run_wrapped(name, words, command)
+        elif runner := _runner_of(name, words):
+            self._run_after(words[runner:], command)
+
+    def _run_operands(self, words: list[str]) -> None:
+        for word in words[1:]:
+            if not word.startswith("-"):
+                self._run_text(word)
+
+    def _run_after(self, words: list[str], command: ScannedCommand) -> None:
+        """Look at the command after flags, of which it is not known whether they take a value."""
+        operands = [at for at, word in enumerate(words) if not word.startswith("-")]
+        has_value = operands[:1] != [0] or words[0] == "."
+        for at in operands[: 1 + has_value]:
+            self._judge(words[at:], command)
 
     def _check_rules(self, words: list[str]) -> None:
         for rule in self._rules:
@@ -233,7 +265,8 @@ class _Search:
             variable, is_set, value = word.partition("=")
             if is_marked(variable) and name not in ("mapfile", "readarray"):
                 raise _Hidden("which variable is set is known only when it runs")
-            self._assign(variable, value if is_set or name == "export" else ONE_WORD)
+            if is_set or name in ("printf", "read", "mapfile", "readarray"):
+                self._assign(variable, value if is_set else ONE_WORD)
         if name in ("mapfile", "readarray"):
             self._run_after_flag(words, "-C")
 
@@ -288,10 +321,11 @@ class _Search:
     def _read_script(self, words: list[str], command: ScannedCommand) -> None:
         """Look at a script that comes from a stream; files are not looked at."""
         operands = [word for word in words[1:] if not word.startswith("-") or word == "-"]
-        if operands and (STREAM in operands[0] or is_several(operands[0])):
+        is_unknown = is_several(operands[0]) and "/" not in operands[0] if operands else False
+        if operands and (is_unknown or STREAM in operands[0] or _DESCRIPTORS.fullmatch(operands[0])):
             raise _Hidden(f"`{_shown(words)}` runs code that is known only when it runs")
-        streams = [target for operator, target in command.redirects if operator == "<"]
-        if any(STREAM in target for target in streams):
+        streams = [(operator, target) for operator, target in command.redirects if operator in ("<", "<&", "<>")]
+        if any(STREAM in target or operator == "<&" or _INPUT_FILES.fullmatch(target) for operator, target in streams):
             raise _Hidden("a shell reads code that is known only when it runs")
         is_script = bool(operands) and not _INPUT_FILES.fullmatch(operands[0]) and words[0] not in ("at", "batch")
         has_input = bool(command.text_in) or command.source is not None
@@ -367,6 +401,13 @@ class _Search:
             return
         inner = [word.replace("{}", ONE_WORD) for word in words[start:end]]
         self._judge([*inner, SEVERAL_WORDS], ScannedCommand())
+
+
+def _runner_of(name: str, words: Sequence[str]) -> int:
+    """Where the words after a program begin that runs another; 0 if it runs none."""
+    if name in _RUNNERS:
+        return 1
+    return 2 if len(words) > 1 and name in _RUNNER_SUBCOMMANDS.get(words[1], ()) else 0
 
 
 def _may_be_key(word: str) -> bool:
