@@ -110,6 +110,21 @@ async def test_a_conversation_keeps_its_prompt_while_a_task_works(errand: Errand
     assert asked[2:] == ["make it blue", "then say goodbye"]
 
 
+async def test_a_stop_returns_queued_messages_to_the_input_line(errand: Errand) -> None:
+    replies = [Reply(text="never", stall_after=1), Reply(text="Goodbye then.")]
+    async with ModelServer(replies=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
+        await screen.shows("Ctrl+D leaves", then="paint it\r")
+        await server.request(0)
+        await screen.shows("thinking", then="then say goodbye\x1b\r")
+        await screen.shows("queued until the current work is done", then="/stop\r")
+        await screen.shows("stopped")
+        await screen.shows("> then say goodbye", then=" friend\r")
+        await screen.shows("Goodbye then.", then="\x04")
+        code = await screen.ended()
+        asked = str(server.requests[1].messages[-1]["content"])
+    assert (code, asked.endswith("then say goodbye friend")) == (0, True), screen.seen
+
+
 async def test_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand) -> None:
     async with (
         ModelServer(replies=[Reply(text="never", stall_after=1)]) as server,

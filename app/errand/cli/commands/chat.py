@@ -17,10 +17,11 @@ from errand.cli.follow.watch import TaskWatcher
 from errand.cli.options import CommandOptions, Flag
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import plain, short_id, wrapped
+from errand.cli.terminal.text import one_line, plain, short_id, wrapped
 from errand.client.connection import Connection
 from errand.client.errors import CallError
 from errand.client.launch import connect
+from errand.client.texts.tasks import unread_messages
 from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_SEARCH, ConversationSearchParams
 from errand.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
@@ -113,7 +114,7 @@ class Chat:
         self._screen = TextScreen(prompt, thinking=thinking)
         self._lines = TaskLines(connection, prompt)
         self._answers = self._lines.answers
-        self._watch = TaskWatcher(connection, self._screen, self._answers)
+        self._watch = TaskWatcher(connection, self._screen, self._answers, self._on_task_ended)
         self._slash = SlashCommands(connection, prompt, first.model)
         self._approve = first.approve  # of the next conversation, or still to be applied to the given one
         self._conversation: str | None = first.conversation_id
@@ -212,6 +213,11 @@ class Chat:
             case _:
                 await self._slash.run(name, rest.strip())
 
+    def _on_task_ended(self, task: Task) -> None:
+        """Put the messages that a stopped task has not read back into the input line."""
+        if task.parent_id is None and task.conversation_id == self._conversation:
+            self._prompt.put_back("\n".join(entry.text for entry in unread_messages(task)))
+
     def _working(self) -> Task | None:
         """The task started here, or the running task of the agent whose turn follows."""
         every = [self._watch.tasks.get(self._task_id or ""), *reversed(self._watch.tasks.values())]
@@ -228,6 +234,11 @@ class Chat:
             return
         await self._lines.order("stop", task.id)
 
+    def _show_unsent(self) -> None:
+        task = self._working()
+        for entry in task.queue if task is not None else ():
+            self._prompt.note(tr("errand: not sent: {unsent}").format(unsent=one_line(entry.text, 200)))
+
     async def _leave(self) -> None:
         while self._working() is not None:
             how, choice = await self._prompt.read(LEAVE)
@@ -235,6 +246,7 @@ class Chat:
                 case "l":
                     break
                 case "s":
+                    self._show_unsent()
                     await self._interrupt()
                     break
                 case "" if how == "end":

@@ -23,9 +23,19 @@ MOST_WAITING = 10_000
 
 
 class TaskWatcher:
-    """Connects one client's screen and answerer to events. `tasks` has the newest state of each task seen."""
+    """Connects one client's screen and answerer to events. `tasks` has the newest state of each task seen.
 
-    def __init__(self, connection: Connection, screen: Screen, answers: Answerer) -> None:
+    `on_ended` is called with each task that was seen at work and has ended.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        screen: Screen,
+        answers: Answerer,
+        on_ended: Callable[[Task], None] | None = None,
+    ) -> None:
+        self._on_ended = on_ended
         self._connection = connection
         self._screen = screen
         self._answers = answers
@@ -135,7 +145,11 @@ class TaskWatcher:
         if isinstance(message, EventRecord):
             match message.event:
                 case TaskUpdate(task=task):
+                    before = self.tasks.get(task.id)
                     self.tasks[task.id] = task
+                    has_ended = before is not None and before.ended_at is None and task.ended_at is not None
+                    if self._on_ended is not None and has_ended:
+                        self._on_ended(task)
                 case AskUpdate(ask=ask):
                     self._on_ask(ask, group)
                 case _:

@@ -79,6 +79,7 @@ class LivePrompt:
         self._queued = False
         self._is_open = False
         self._held: list[str] = []
+        self._returned = ""  # for the next line
         self._session: PromptSession[str] = PromptSession(
             message=self._message,
             history=FileHistory(str(history)),
@@ -130,6 +131,15 @@ class LivePrompt:
         """What was typed and not sent when reading ended."""
         return self._session.default_buffer.text.strip()
 
+    def put_back(self, text: str) -> None:
+        """Put a text that was not sent into the input line, before what is typed there."""
+        self._returned = "\n".join(filter(None, (self._returned, text)))
+        if self._session.app.is_running and not self._question:
+            buffer = self._session.default_buffer
+            typed, self._returned = "\n".join(filter(None, (self._returned, buffer.text))), ""
+            buffer.set_document(Document(typed))
+            self._session.app.invalidate()
+
     def line(self, text: str = "") -> None:
         self.write(text + "\n")
 
@@ -150,8 +160,10 @@ class LivePrompt:
         """The next line, and how it was sent. A question replaces the hint while it is read."""
         self._queued = False
         self._question = question
+        returned = "" if question else self._returned
+        self._returned = self._returned if question else ""
         try:
-            text = await self._session.prompt_async(handle_sigint=False)
+            text = await self._session.prompt_async(default=returned, handle_sigint=False)
         except KeyboardInterrupt:
             return "interrupt", ""
         except EOFError:

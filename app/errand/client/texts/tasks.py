@@ -1,7 +1,7 @@
 """What a task does, how it ended, and the state of its to-do list."""
 
 from errand.client.safe_text import escape_hidden_line
-from errand.protocol.tasks import Task, TodoItem, TodoStatus
+from errand.protocol.tasks import Queued, Task, TodoItem, TodoStatus
 from errand.translation import tr, trn
 
 TODO_STATES: dict[TodoStatus, str] = {"pending": tr("To do"), "in_progress": tr("In progress"), "done": tr("Done")}
@@ -66,3 +66,10 @@ def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
     """The step in progress, else the next one; None if all are done."""
     found = next((item for item in items if item.status == "in_progress"), None)
     return found or next((item for item in items if item.status == "pending"), None)
+
+
+def unread_messages(task: Task) -> tuple[Queued, ...]:
+    """Return the messages that an ended task has not read, in reading order; none if another task reads them."""
+    if task.ended_at is None or task.stop_reason == "completed":
+        return ()
+    return tuple(sorted(task.queue, key=lambda entry: entry.kind != "steer"))

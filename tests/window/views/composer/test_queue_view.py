@@ -103,3 +103,24 @@ async def test_more_than_four_queued_lines_scroll(person: Desk) -> None:
         heights.append(person.view.input_panel.queue.height())
     line = heights[0]
     assert heights == [line, 2 * line, 3 * line, 4 * line, 4 * line, 4 * line]
+
+
+async def test_a_stop_returns_the_queued_messages_to_the_message_field(person: Desk, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("a line")
+    await person.follow_up("then rest")
+    person.view.composer.attachments.add([str(notes)])
+    await person.follow_up("and read this")
+    person.view.store.commands.send("mind the hidden ones")
+    await person.until_waiting(3)
+    QTest.keyClicks(person.view.composer.field, "half a thought")
+    person.view.store.commands.stop()
+    await until(lambda: person.task.ended_at is not None)
+    assert person.view.composer.text == "mind the hidden ones\nthen rest\nand read this\nhalf a thought"
+    assert [Path(path).name for path in person.view.composer.attachments.paths] == ["notes.txt"]
+
+
+async def test_messages_that_the_next_task_reads_stay_with_it(person: Desk) -> None:
+    await person.follow_up("then rest")
+    assert await person.finish() == ["Begin", "then rest"]
+    assert person.view.composer.text == ""

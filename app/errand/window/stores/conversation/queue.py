@@ -5,11 +5,13 @@ from functools import partial
 
 from PySide6.QtCore import QObject
 
+from errand.client.texts.tasks import unread_messages
 from errand.protocol.tasks import (
     TASK_CHANGE_QUEUED,
     TASK_REMOVE_QUEUED,
     Queued,
     QueuedKind,
+    Task,
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
 )
@@ -23,7 +25,7 @@ _READ = tr("The agent already read this message. Your edit is in the message fie
 
 
 class QueueStore(QObject):
-    """The queue of one conversation.
+    """The queue of one conversation. What a task has not read when it ends returns to the message field.
 
     `commands.failed` reports refusals; `unsent` returns an edited text that was refused.
     """
@@ -32,6 +34,18 @@ class QueueStore(QObject):
         super().__init__()
         self._session = session
         self._commands = commands
+        self._at_work: set[str] = set()
+
+    def put_task(self, task: Task) -> None:
+        """Return the messages that a task seen at work has not read when it ends, if no other task reads them."""
+        if task.ended_at is None:
+            self._at_work.add(task.id)
+        elif task.id in self._at_work:
+            self._at_work.discard(task.id)
+            unread = unread_messages(task) if task.parent_id is None else ()
+            if unread:
+                paths = tuple(path for entry in unread for path in entry.attachments)
+                self._commands.unsent.emit("\n".join(entry.text for entry in unread if entry.text), paths)
 
     @property
     def entries(self) -> tuple[Queued, ...]:

@@ -144,6 +144,7 @@ class ConversationStore(BranchRows):
     def put_task(self, task: Task) -> None:
         self.touch(self.branch.put_task(task))
         self.branches.update_lock()
+        self.queue.put_task(task)
         self.taskUpdate.emit(task)
 
     def put_node(self, node: Node) -> None:
@@ -237,6 +238,7 @@ class ConversationStore(BranchRows):
         for task in snapshot.tasks:
             self._tasks.put(task)
             self.branch.put_task(task)
+            self.queue.put_task(task)
         for ask in snapshot.asks:
             self.branch.asks.put(ask)
         self.agents.put_all(snapshot.agents)
