@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from errand.engine.models.reply.builder import ReplyBuilder
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import ToolCallBlock
@@ -77,6 +78,8 @@ async def _results_of(tmp_path: Path, *calls: Call, piece_length: int = 8) -> li
         json.dumps(RIGHT),
         json.dumps(json.dumps(RIGHT)),
         f"[{RIGHT}]",
+        f'{{"arguments": {RIGHT}}}',
+        f'{{"name": "Bash", "parameters": {json.dumps(RIGHT)}}}',
         f"```json\n{RIGHT}\n```",
         f"```\n{RIGHT}```",
         "\ufeff" + RIGHT,
@@ -101,6 +104,7 @@ async def test_arguments_with_known_damage_run(tmp_path: Path, raw: str) -> None
         'Run this: {"command": "touch one"}',
         json.dumps('{"command": "touch one"}{"command": "touch two"}'),
         json.dumps("touch one"),
+        '{"name": "code", "arguments": {"command": "touch one"}}',
         '{"command": "touch one", "timeout_secs": 1e999}',
     ],
 )
@@ -109,7 +113,8 @@ async def test_ambiguous_arguments_do_not_run(tmp_path: Path, raw: str) -> None:
     async with engine_parts(tmp_path, server) as engine:
         await engine.watcher.end((await engine.start()).id)
         assert not [path for name in ("one", "two") if (path := engine.workspace / name).exists()]
-        assert "not a valid JSON object" in results(engine.watcher.nodes())[0].text
+        first = results(engine.watcher.nodes())[0]
+        assert first.is_error and ("not a valid JSON object" in first.text or "`arguments` are not" in first.text)
 
 
 @pytest.mark.parametrize(
@@ -212,3 +217,31 @@ async def test_name_with_two_meanings_runs_none_of_them(tmp_path: Path) -> None:
         first, second, *_ = results(engine.watcher.nodes())
         assert "It may mean other__echo or test__echo" in first.text and "ran-it" not in first.text
         assert "The tools are: shell, " in second.text
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [(0, "a", "shell", RIGHT), (0, "a", "shell", RIGHT)],
+        [(0, "", "shell", RIGHT), (0, "", "shell", RIGHT)],
+        [(0, "", "shell", RIGHT[:9]), (0, "", "", RIGHT[9:]), (0, "", "shell", RIGHT)],
+        [(0, "a", "shell", "{}"), (0, "a", "shell", RIGHT)],
+        [(None, "a", "shell", RIGHT[:5]), (None, "a", "", RIGHT[:12]), (None, "a", "", RIGHT)],
+    ],
+)
+def test_call_that_a_server_repeats_in_its_last_piece_is_one_call(
+    pieces: list[tuple[int | None, str, str, str]],
+) -> None:
+    builder = ReplyBuilder("m/x")
+    for index, call_id, name, arguments in pieces:
+        builder.tool_call(index, call_id, name, arguments)
+    builder.end("tool_use")
+    assert [call.arguments for call in builder.message.tool_calls] == [json.loads(RIGHT)]
+
+
+def test_equal_calls_of_a_server_that_counts_them_are_two_calls() -> None:
+    builder = ReplyBuilder("m/x")
+    builder.tool_call(0, "", "shell", RIGHT)
+    builder.tool_call(1, "", "shell", RIGHT)
+    builder.tool_call(None, "b", "shell", RIGHT)
+    assert len(builder.message.tool_calls) == 3

@@ -1,10 +1,12 @@
 """Makes what a model calls out of what it wrote: names of tools in their own form; says what was not understood."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.run.task_context import TaskTools
 from errand.engine.core.cancel import CancelSignal
+from errand.engine.core.lenient_json import read_object
 from errand.engine.core.messages import TASK_COMPLETE, UNREADABLE_CALL, AssistantContent, Text, ToolCall, UserContent
 from errand.engine.models.base import ModelRequest, ReplyEnd
 from errand.engine.tools.base import GuardedTool, ToolError, ToolResult
@@ -12,6 +14,8 @@ from errand.engine.tools.call_names import meanings, names_text
 from errand.engine.tools.mcp.definitions import is_service_tool
 from errand.protocol.base import JsonObject, JsonValue
 
+_WRAPPERS = frozenset(("arguments", "parameters", "args", "input"))
+_NAMES_OF_CALLS = frozenset(("name", "tool", "tool_name", "function"))
 _MAX_LISTED_ARGUMENTS = 10
 _MAX_NAME_LENGTH = 60
 
@@ -37,9 +41,28 @@ class CallRepair(Feature):
         if not isinstance(block, ToolCall) or block.name == UNREADABLE_CALL:
             return block
         fitting = meanings(block.name, self._names)
-        if len(fitting) != 1 or fitting[0].tool == block.name:
+        if len(fitting) != 1:
             return block
-        return replace(block, name=fitting[0].tool, arguments={**block.arguments, **fitting[0].sets})
+        meaning = fitting[0]
+        arguments = self._unwrapped(meaning.tool, block.arguments)
+        if meaning.tool == block.name and arguments is block.arguments:
+            return block
+        return replace(block, name=meaning.tool, arguments={**arguments, **meaning.sets})
+
+    def _unwrapped(self, name: str, arguments: JsonObject) -> JsonObject:
+        """The arguments without a wrapper that the tool does not declare: `{"arguments": {…}}`, or the whole call."""
+        tool = next(tool for tool in self._tools.all if tool.name == name)
+        properties = tool.parameters.get("properties")
+        wrappers = arguments.keys() & _WRAPPERS
+        if not isinstance(properties, dict) or arguments.keys() & properties.keys() or len(wrappers) != 1:
+            return arguments
+        (wrapper,) = wrappers
+        inner, others = arguments[wrapper], arguments.keys() - {wrapper}
+        inner = read_object(inner) if isinstance(inner, str) else inner
+        is_this_call = all(
+            other in _NAMES_OF_CALLS and _is_name_of(arguments[other], name, self._names) for other in others
+        )
+        return inner if isinstance(inner, dict) and is_this_call else arguments
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -54,6 +77,10 @@ class CallRepair(Feature):
         tool = next(tool for tool in self._tools.all if tool.name == call.name)
         unknown = list(dict.fromkeys(_unknown_arguments(_prepared(tool, call.arguments), tool.parameters)))
         return _unknown_text(tool, unknown) if unknown else ""
+
+
+def _is_name_of(value: JsonValue, tool: str, names: Sequence[str]) -> bool:
+    return isinstance(value, str) and [meaning.tool for meaning in meanings(value, names)] == [tool]
 
 
 def _with_text(content: tuple[UserContent, ...], text: str) -> tuple[UserContent, ...]:

@@ -130,6 +130,10 @@ class _CallDraft:
             return ToolCall(self.id, self.name, {}, invalid=raw)
         return ToolCall(self.id, self.name, arguments)
 
+    def repeats(self, arguments: str) -> bool:
+        """True if a piece has the arguments of this call once more, as some servers end a call."""
+        return read_strict_object(arguments) == read_strict_object(self.arguments.whole)
+
     def is_whole(self) -> bool:
         """True if the arguments are a complete JSON object."""
         self.parse_attempts += 1
@@ -143,7 +147,7 @@ class _CallDrafts:
     def __init__(self) -> None:
         self.all: list[_CallDraft] = []
 
-    def find(self, index: int | None, call_id: str, name: str) -> _CallDraft | None:
+    def find(self, index: int | None, call_id: str, name: str, arguments: str) -> _CallDraft | None:
         """The call that a piece belongs to; None if it starts a new one."""
         if call_id:
             same = [draft for draft in self.all if draft.given_id == call_id]
@@ -155,6 +159,8 @@ class _CallDrafts:
             return None
         last = found[-1]
         if name and last.name and last.is_whole():
+            if index is not None and name == last.name and last.repeats(arguments):
+                return last
             return None  # the next call of a server that sends no ids
         return last
 
@@ -309,7 +315,7 @@ class ReplyBuilder:
             first = ""
 
     def _call_piece(self, index: int | None, call_id: str, name: str, arguments: str) -> Iterator[ModelEvent]:
-        draft = self._calls.find(index, call_id, name)
+        draft = self._calls.find(index, call_id, name, arguments)
         if draft is None:
             yield from self._flush()
             yield from self._close_block()
