@@ -54,8 +54,8 @@ async def fill(engine: EngineParts, count: int) -> None:
         journal.put(conversations.save(msgspec.structs.replace(conversation(f"c{number}"), workspace=folder)))
     for number in range(count):
         text = f"In room {number % 40} a kettle stands beside cupboard {number}, which is painted green."
-        made = node(f"n{number}", conversation_id=f"c{number % 10}", text=text)
-        journal.put(nodes.save(msgspec.structs.replace(made, created_at=START + timedelta(hours=number))))
+        entry = node(f"n{number}", conversation_id=f"c{number % 10}", text=text)
+        journal.put(nodes.save(msgspec.structs.replace(entry, created_at=START + timedelta(hours=number))))
     await journal.flush()
     engine.services.memory.rules_changed()
     await remembered(engine)

@@ -25,10 +25,10 @@ QUERIES: tuple[str, ...] = (
 
 async def fill(database: Database, first: int, end: int) -> None:
     for number in range(first, end):
-        made = node(f"n{number}", conversation_id=f"k{number % 10}", text=f"In room {number % 40} a kettle stands")
+        message = node(f"n{number}", conversation_id=f"k{number % 10}", text=f"In room {number % 40} a kettle stands")
         author = "a1" if number % 2 else "user"
         role = "assistant" if number % 2 else "user"
-        database.journal.put(nodes.save(msgspec.structs.replace(made, role=role, author=author)))
+        database.journal.put(nodes.save(msgspec.structs.replace(message, role=role, author=author)))
     await database.journal.flush()
 
 

@@ -10,7 +10,7 @@ from errand.engine.record.format import read
 from errand.engine.record.replay import replay
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import JsonObject
-from errand.protocol.blocks import RecallBlock
+from errand.protocol.blocks import RecallBlock, TextBlock, ToolResultBlock
 from errand.protocol.tasks import QueuedKind
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts, remembered
 from tests.support.model_replies import DONE, shell
@@ -53,13 +53,14 @@ async def recalled(engine: EngineParts, conversation_id: str) -> list[tuple[str,
     """The text before each recall of a branch, and the texts that were recalled."""
     nodes = await branch(engine, conversation_id)
     by_id = {node.id: node for node in nodes}
-    found: list[tuple[str, list[str]]] = []
+    recalls: list[tuple[str, list[str]]] = []
     for node in nodes:
         for block in node.blocks:
             if isinstance(block, RecallBlock):
                 above = by_id[node.parent_id or ""].blocks[0]
-                found.append((str(getattr(above, "text", "")), [entry.text for entry in block.entries]))
-    return found
+                text = above.text if isinstance(above, TextBlock | ToolResultBlock) else ""
+                recalls.append((text, [entry.text for entry in block.entries]))
+    return recalls
 
 
 def assert_prefixes_hold(requests: Sequence[ReceivedRequest]) -> None:

@@ -78,4 +78,4 @@ class _Metrics(msgspec.Struct, frozen=True):
 
 def _task_duration_s(answer: object) -> float:
     metrics = msgspec.convert(answer, _Metrics).metrics
-    return next((one.value for one in metrics if one.name == "TaskDuration"), 0.0)
+    return next((metric.value for metric in metrics if metric.name == "TaskDuration"), 0.0)

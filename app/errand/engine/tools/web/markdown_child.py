@@ -89,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
         text = decoded(file.read(), charset)
     is_page = kind == "page" or (kind == "unknown" and text[:1_000].lstrip().lower().startswith(_BEGINNINGS))
     title, text = _markdown(_CONTROLS.sub("\ufffd", text), url) if is_page else ("", text)
-    lines = (json.dumps(one, ensure_ascii=False).encode("utf-8", "replace") for one in (title, text))
+    lines = (json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") for value in (title, text))
     sys.stdout.buffer.write(b"\n".join(lines))
     return 0
 
@@ -97,8 +97,8 @@ def main(arguments: Sequence[str]) -> int:
 def decoded(body: bytes, charset: str) -> str:
     """Decode by what the first bytes, the header or the page name, else as UTF-8 or windows-1252."""
     mark, named = next(((mark, codec) for mark, codec in _MARKS if body.startswith(mark)), (b"", ""))
-    found = _META.search(body[:4_096])
-    labels = (charset, found[1].decode() if found else "")
+    meta = _META.search(body[:4_096])
+    labels = (charset, meta[1].decode() if meta else "")
     for codec in (named, *(CODECS.get(label.strip().lower(), "") for label in labels), "utf-8"):
         with suppress(LookupError, UnicodeError):
             # A character that is cut at the end is left out.
