@@ -149,6 +149,13 @@ def test_first_and_newest_messages_stay_before_those_between_them() -> None:
     assert kept_messages([], 10) == {}
 
 
+def test_long_message_has_the_room_that_the_others_leave() -> None:
+    long = said("u0", "x" * 9_000)
+    assert 1_900 < len(_text(kept_messages([long], 2_000)["u0"])) < 2_100
+    kept = kept_messages([long, said("u1", "y" * 100)], 2_000)
+    assert 1_800 < len(_text(kept["u0"])) < 2_000 and _text(kept["u1"]) == "y" * 100
+
+
 def test_long_messages_lose_their_middle_and_keep_within_the_room() -> None:
     nodes = [said("u0", "first " + "x" * 9_000), said("u1", "second " + "y" * 9_000 + " end")]
     kept = kept_messages(nodes, 2_000)

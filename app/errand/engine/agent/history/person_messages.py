@@ -35,15 +35,12 @@ def kept_messages(nodes: Sequence[Node], room: int) -> dict[str, Node]:
     """
     orders = [without_pictures(node) for node in nodes if is_order(node)]
     sizes = [_size(order) for order in orders]
-    lengths = dict[int, int]()
-    for index in _by_importance(len(orders)):
+    lengths = _lengths_of_outer(sizes, room)
+    for index in list(reversed(range(len(orders))))[1:MAX_MESSAGES]:
         left = room - sum(lengths.values())
-        if len(lengths) < 2:  # the newest and the first
-            lengths[index] = min(sizes[index], max(room // 2, _MIN_CHARACTERS))
-        elif left < min(sizes[index], _MIN_CHARACTERS):
+        if left < min(sizes[index], _MIN_CHARACTERS):
             break
-        else:
-            lengths[index] = min(sizes[index], left)
+        lengths.setdefault(index, min(sizes[index], left))
     return {orders[index].id: shortened(orders[index], length) for index, length in sorted(lengths.items())}
 
 
@@ -61,9 +58,13 @@ def without_pictures(node: Node) -> Node:
     return msgspec.structs.replace(node, blocks=tuple(map(_named, node.blocks)))
 
 
-def _by_importance(count: int) -> list[int]:
-    newest_first = list(reversed(range(count)))[:MAX_MESSAGES]
-    return list(dict.fromkeys((*newest_first[:1], *(range(count)[:1]), *newest_first)))
+def _lengths_of_outer(sizes: Sequence[int], room: int) -> dict[int, int]:
+    """The lengths of the first and the newest message: half of the room for each, or what the other leaves of it."""
+    if len(sizes) < 2:
+        return {index: min(size, max(room, _MIN_CHARACTERS)) for index, size in enumerate(sizes)}
+    half = max(room // 2, _MIN_CHARACTERS)
+    first = min(sizes[0], max(half, room - sizes[-1]))
+    return {0: first, len(sizes) - 1: min(sizes[-1], max(half, room - first))}
 
 
 def _size(node: Node) -> int:
