@@ -13,6 +13,7 @@ from errand.protocol.base import JsonValue
 
 # The signature of a thought that Anthropic sends encrypted alone: it begins with this.
 REDACTED = "redacted_thinking:"
+_DELTA_TYPES = frozenset({"text_delta", "thinking_delta", "signature_delta", "input_json_delta"})
 # The signature of a thought that came without one: the name of its server follows.
 UNSIGNED = "unsigned:"
 _STOP_REASONS: dict[str, StopReason] = {
@@ -35,6 +36,7 @@ class _Block(msgspec.Struct):
 
 
 class _Delta(msgspec.Struct):
+    type: str = ""
     text: str = ""
     thinking: str = ""
     signature: str = ""
@@ -71,7 +73,7 @@ class _Event(msgspec.Struct):
 
     @property
     def is_blank(self) -> bool:
-        return self.type in ("", "error") and not self.content and not self.error
+        return self.type in ("", "error") and not self.content
 
 
 _decoder = msgspec.json.Decoder(_Event)
@@ -89,6 +91,7 @@ class MessageReader:
         self._server = server
         self._thoughts: set[int | None] = set()
         self._signed: set[int | None] = set()
+        self._inputs: dict[int | None, JsonValue] = {}
         self._counts: dict[str, JsonValue] = {}
 
     @property
@@ -100,7 +103,7 @@ class MessageReader:
         return [event for sent in decoded for event in self._event(sent, sent.type or name)]
 
     def _event(self, event: _Event, event_type: str) -> list[ModelEvent]:
-        if says_error(event.error) or event_type == "error":
+        if event_type == "error" or says_error(event.error):
             raise error_in_stream(event.error, self._title, self._builder.redactor)
         index = index_number(event.index)
         match event_type:
@@ -110,8 +113,8 @@ class MessageReader:
                 return self._begin(index, event.content_block)
             case "content_block_delta" if event.delta is not None:
                 return self._grow(index, event.delta)
-            case "content_block_stop" if index in self._thoughts:
-                return self._end_thought(index)
+            case "content_block_stop":
+                return self._end_block(index)
             case "message_delta":
                 self._count(event.usage)
                 if event.delta is not None:
@@ -129,10 +132,11 @@ class MessageReader:
         reason = self.finish_reason
         if reason == "refusal":
             raise withheld(self._title, reason)
+        events = [event for index in list(self._inputs) for event in self._end_block(index)]
         stop = _STOP_REASONS.get(reason or "", "stop")
         if self._builder.is_empty and stop != "length":
             raise self._decoder.empty_reply()
-        return self._builder.end(stop)
+        return [*events, *self._builder.end(stop)]
 
     def _whole(self, event: _Event) -> list[ModelEvent]:
         """A whole message, from servers that do not stream."""
@@ -149,9 +153,14 @@ class MessageReader:
 
     def _whole_block(self, index: int, block: _Block) -> list[ModelEvent]:
         events = self._begin(index, block)
-        return [*events, *self._end_thought(index)] if index in self._thoughts else events
+        return [*events, *self._end_block(index)]
 
-    def _end_thought(self, index: int | None) -> list[ModelEvent]:
+    def _end_block(self, index: int | None) -> list[ModelEvent]:
+        """The block is complete; arguments that came with its beginning count if no others came."""
+        if index in self._inputs:
+            return self._builder.tool_call(index, "", "", _argument_text(self._inputs.pop(index)))
+        if index not in self._thoughts:
+            return []
         is_bare = self._server and index not in self._signed
         signed = self._builder.thinking("", UNSIGNED + self._server) if is_bare else []
         return [*signed, *self._builder.end_thought()]
@@ -169,18 +178,26 @@ class MessageReader:
                 self._signed.add(index)
                 return self._builder.thinking("", REDACTED + block.data)
             case "tool_use":
-                return self._builder.tool_call(index, str(block.id), block.name, _argument_text(block.input))
+                if block.input and isinstance(block.input, dict | str):
+                    self._inputs[index] = block.input
+                return self._builder.tool_call(index, str(block.id), block.name, "")
             case _:
                 return []  # of tools that run at the provider, which are never asked for
 
     def _grow(self, index: int | None, delta: _Delta) -> list[ModelEvent]:
-        if delta.text:
-            return self._builder.text(delta.text)
-        if delta.thinking or delta.signature:
+        """More of a block: of the kind that the type names, if it is a known one."""
+        known = delta.type in _DELTA_TYPES
+        events: list[ModelEvent] = []
+        if delta.text and (not known or delta.type == "text_delta"):
+            events += self._builder.text(delta.text)
+        if (delta.thinking or delta.signature) and (not known or delta.type in ("thinking_delta", "signature_delta")):
             self._signed |= {index} if delta.signature else set()
-            return self._builder.thinking(delta.thinking, delta.signature)
+            events += self._builder.thinking(delta.thinking, delta.signature)
         arguments = _argument_text(delta.partial_json)
-        return self._builder.tool_call(index, "", "", arguments) if arguments else []
+        if arguments and (not known or delta.type == "input_json_delta"):
+            self._inputs.pop(index, None)
+            events += self._builder.tool_call(index, "", "", arguments)
+        return events
 
     def _count(self, usage: _Usage | None) -> None:
         """Counts come at the start and at the end; a later one replaces the earlier."""

@@ -79,7 +79,7 @@ class _Event(_Response):
 
     @property
     def is_blank(self) -> bool:
-        return not (self.type or self.output is not None or self.status or self.error)
+        return not (self.type or self.output is not None or self.status)
 
 
 _decoder = msgspec.json.Decoder(_Event)

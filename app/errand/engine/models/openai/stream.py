@@ -120,7 +120,7 @@ class _Chunk(msgspec.Struct):
 
     @property
     def is_blank(self) -> bool:
-        return not self.choices and self.usage is None and not self.error
+        return not self.choices and self.usage is None
 
 
 _decoder = msgspec.json.Decoder(_Chunk)

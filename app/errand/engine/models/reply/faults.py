@@ -12,6 +12,7 @@ _MESSAGE_FIELDS = ("message", "detail", "msg", "error_message", "error_msg", "st
 _CODE_FIELDS = ("code", "status", "status_code", "type")
 # Codes of replies that did not fail.
 _SUCCESSES = frozenset({"", "0", "200", "ok", "success"})
+_NO_ERRORS = frozenset({"", "0", "null", "none", "false", "ok", "success"})
 # The HTTP statuses that errors in the middle of a stream would have had at its start.
 _STATUS = {
     "authentication_error": 401,
@@ -45,16 +46,21 @@ def top_level_error(event: JsonObject, *, is_named: bool = False) -> JsonValue:
     message = next((text for name in _MESSAGE_FIELDS if (text := _text(fields.get(name)))), "")
     if is_named and not message:
         message = _text(event)
-    if not message or not (is_named or _has_error_code(fields)):
+    is_marked = bool(event.get("error")) and not isinstance(event.get("error"), str | list | dict)
+    if not message or not (is_named or is_marked or _has_error_code(fields)):
         return None
     codes = {name: fields[name] for name in _CODE_FIELDS if isinstance(fields.get(name), str | int)}
     return {"message": message, **codes}
 
 
 def says_error(error: JsonValue) -> bool:
-    """True if the field `error` holds something: some servers send it empty, or with the code of a success."""
+    """True if the field `error` says what is wrong: some servers send it empty, or with the code of a success."""
+    if isinstance(error, str):
+        return error.strip().lower() not in _NO_ERRORS
+    if isinstance(error, list):
+        return any(map(says_error, error))
     if not isinstance(error, dict):
-        return bool(error)
+        return False
     code = error.get("code")
     is_success = code is not None and str(code).lower() in _SUCCESSES and not error.get("type")
     return any(error.values()) and not is_success
