@@ -39,6 +39,7 @@ from errand.protocol.notices import (
     UnknownPrice,
 )
 from errand.protocol.tasks import LimitKind
+from errand.redaction import redact
 from errand.translation import decimal, marked, tr, trn
 
 # Stands in the place of each text that a person had removed for good.
@@ -57,10 +58,10 @@ def recall_title(recall: RecallBlock) -> str:
 
 
 def recalled_text(entry: RecalledEntry) -> str:
-    """Where an entry comes from, and below it what it says."""
-    title = " ".join(entry.conversation_title.split()) or tr("Untitled conversation")
+    """Where an entry comes from, and below it what it says. Titles that were stored before may have keys."""
+    title = redact(" ".join(entry.conversation_title.split())) or tr("Untitled conversation")
     at = f"{entry.at.astimezone():%Y-%m-%d %H:%M}"
-    head = tr("{speaker}, {time}, in “{title}”:").format(speaker=entry.speaker, time=at, title=title)
+    head = tr("{speaker}, {time}, in “{title}”:").format(speaker=redact(entry.speaker), time=at, title=title)
     return f"{head}\n{entry.text}"
 
 

@@ -1,6 +1,8 @@
 """A key in a first message: no field that is made of the message has it, wherever the field goes."""
 
+import sqlite3
 from base64 import b64encode
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -111,6 +113,38 @@ async def test_no_field_made_of_a_message_has_its_key(
     assert exports and not any(holds_key(f"{name}\n{text}") for name, text in exports.items())
 
 
+@pytest.mark.parametrize(
+    "title", [f"use {OF_OTHERS} here", f"use {OF_OTHERS[:18]}…", f"the tides need {OWN}", f"use {OWN[:-4]}…"]
+)
+async def test_a_title_that_was_stored_with_a_key_leaves_without_it(
+    own_errand: Errand, tmp_path: Path, title: str
+) -> None:
+    async with ModelServer(answer=lambda request: Reply(text="Noted.")) as server:
+        await chat(own_errand, server, "The tide tables are on the second page.")
+        assert (await own_errand.run("engine", "--stop")).code == 0
+        with closing(sqlite3.connect(own_errand.home / "errand.db")) as connection, connection:
+            connection.execute("UPDATE conversations SET title = ?1, body = json_set(body, '$.title', ?1)", (title,))
+            changed = "json_set(body, '$.event.conversation.title', ?1)"
+            is_of_title = "body LIKE '%\"conversationUpdate\"%'"
+            connection.execute(f"UPDATE events SET body = {changed} WHERE {is_of_title}", (title,))
+        await chat(own_errand, server, "Where are the tide tables?")
+        sent = msgspec.json.encode(server.requests[-1].body).decode()
+    assert "second page" in sent and not holds_key(sent)
+    commands = (("list",), ("list", "--json"), ("memory", "search", "tide", "--json"), ("search", "second", "--json"))
+    shown = [(await own_errand.run(*words)).out for words in commands]
+    async with connected(own_errand) as client:
+        messages: list[str] = []
+        client.subscribe(lambda message: messages.append(msgspec.json.encode(message).decode()))
+        snapshot = (await client.subscribe_scope()).snapshot
+        await client.unsubscribe_scope()
+        await client.subscribe_scope(after=0, epoch=client.welcome.epoch)
+    assert any("conversationUpdate" in message for message in messages) and snapshot is not None
+    assert not any(map(holds_key, (*shown, *messages, msgspec.json.encode(snapshot.conversations).decode())))
+    for form in ("json", "markdown", "html"):
+        assert (await own_errand.run("export", "--to", str(tmp_path / form), "--format", form)).code == 0
+        assert not any(holds_key(f"{name}\n{text}") for name, text in read_files(tmp_path / form))
+
+
 async def test_the_line_of_a_call_that_was_cut_in_a_key_has_none_of_it(own_errand: Errand) -> None:
     filler = "echo the tide tables; " * 44
     commands = [f"{filler}{'x' * length} {OF_OTHERS}; true" for length in range(4, 34, 6)]
@@ -129,8 +163,8 @@ async def test_the_line_of_a_call_that_was_cut_in_a_key_has_none_of_it(own_erran
     [
         OF_OTHERS,
         OWN,
-        b64encode(f"token {OF_OTHERS}".encode()).decode(),
-        b64encode(OWN.encode()).decode(),
+        _encoded(f"token {OF_OTHERS}"),
+        _encoded(OWN),
         OWN.encode().hex(),
     ],
 )

@@ -43,10 +43,11 @@ async def conversations_read(
 ) -> tuple[Conversation, ...]:
     """The conversations in the statement's first column. Titles are the beginnings of messages: keys are redacted."""
     stored = await reader.structs(statement, Conversation, parameters)
-    return tuple(_with_redacted_title(conversation, reader.redact) for conversation in stored)
+    return tuple(with_redacted_title(conversation, reader.redact) for conversation in stored)
 
 
-def _with_redacted_title(conversation: Conversation, redact: Callable[[str], str]) -> Conversation:
+def with_redacted_title(conversation: Conversation, redact: Callable[[str], str]) -> Conversation:
+    """The conversation without keys in its title."""
     title = redact(conversation.title)
     return conversation if title == conversation.title else msgspec.structs.replace(conversation, title=title)
 
@@ -104,7 +105,7 @@ class ConversationStore:
             query = query.where(tuple_(conversations.c.updated_at, conversations.c.id) < parse_cursor(cursor))
         rows = await self._reader.rows(query)
         shown = rows[:limit]
-        found = [_with_redacted_title(from_json(row.body, Conversation), self._reader.redact) for row in shown]
+        found = [with_redacted_title(from_json(row.body, Conversation), self._reader.redact) for row in shown]
         return ConversationListResult(
             conversations=tuple(one for one in found if workspace in (None, one.workspace)),
             next_cursor=cursor_at(shown[-1].updated_at, shown[-1].id) if len(rows) > limit else None,

@@ -2,8 +2,10 @@
 
 from typing import assert_never
 
+import msgspec
 from sqlalchemy import bindparam, func, or_, select
 
+from errand.engine.storage.records.conversations import with_redacted_title
 from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import Write, to_json
 from errand.engine.storage.sql.tables import events
@@ -99,10 +101,18 @@ class EventStore:
         """Events after `sequence`, oldest first; with a conversation, only its events and the global ones."""
         parameters = {"sequence": sequence, "limit": limit}
         if conversation_id is None:
-            return await self._reader.structs(_AFTER, EventRecord, parameters)
-        return await self._reader.structs(
-            _OF_CONVERSATION, EventRecord, parameters | {"conversation_id": conversation_id}
-        )
+            records = await self._reader.structs(_AFTER, EventRecord, parameters)
+        else:
+            of_conversation = parameters | {"conversation_id": conversation_id}
+            records = await self._reader.structs(_OF_CONVERSATION, EventRecord, of_conversation)
+        return tuple(self._with_redacted_title(record) for record in records)
+
+    def _with_redacted_title(self, record: EventRecord) -> EventRecord:
+        """The record as other records of conversations are read."""
+        if not isinstance(record.event, protocol.ConversationUpdate):
+            return record
+        conversation = with_redacted_title(record.event.conversation, self._reader.redact)
+        return msgspec.structs.replace(record, event=protocol.ConversationUpdate(conversation=conversation))
 
     async def of_fact(self, fact_id: str) -> tuple[int, ...]:
         """The numbers of the events with states of a fact. Reads the whole log, which may take 0.1 s."""
