@@ -88,3 +88,20 @@ async def test_a_killed_engine_leaves_no_session_behind(own_errand: Errand, work
         own_errand.kill_engine()
         await until(lambda: not running(marker))
         await rest(process)
+
+
+async def test_what_code_starts_is_limited_by_a_setting_and_ends_with_the_task(tmp_path: Path) -> None:
+    marker = uuid4().hex
+    code = (
+        f"import subprocess\nfor _ in range(20):\n    subprocess.Popen(['bash', '-c', 'exec -a {marker} sleep 60'])\n"
+    )
+    async with engine_parts(tmp_path, ModelServer(turns=calling(code))) as engine:
+        engine.services.settings.set("max_processes", 8)
+        own_python(engine.workspace)
+        started = await engine.start(approve="all", mode="task")
+        await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
+        (result,) = results(engine.watcher.nodes())
+        assert "at most 8 may run at once" in result.text
+        await engine.services.runner.stop(started.id, "me")
+        await engine.watcher.end(started.id)
+        assert running(marker) == []

@@ -218,6 +218,15 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "~ is your home folder.",
         ),
     ] = ""
+    max_processes: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=1_000_000),
+        _setting(
+            "Max processes",
+            "Processes that may run at once of the commands of a task, of Python and of the background commands of a "
+            "conversation each. Beyond that the youngest are ended. Holds for tasks that start after it.",
+        ),
+    ] = 512
     login_environment: Annotated[
         bool,
         _setting(

@@ -230,7 +230,8 @@ async def _engine(paths: Paths) -> list[Finding]:
     try:
         status = await connection.call(ENGINE_STATUS, EmptyParams())
         records = await _records_on_server(connection) if server_url(paths) else []
-        return [_engine_finding(status, was_running), *records, _sandbox_finding(status), await _models(connection)]
+        sandbox = [_sandbox_finding(status), _limits_finding()]
+        return [_engine_finding(status, was_running), *records, *sandbox, await _models(connection)]
     except (CallError, ConnectionLost) as error:
         return [Finding("bad", "engine", str(error), tr("Its log is in {logs}.").format(logs=paths.logs))]
     finally:
@@ -267,6 +268,10 @@ def _sandbox_finding(status: EngineStatusResult) -> Finding:
     sandbox = status.sandbox
     state = "good" if sandbox.form == "bubblewrap" else "could_be_better"
     return Finding(state, "sandbox", sandbox_text(sandbox), sandbox.advice)
+
+
+def _limits_finding() -> Finding:
+    return Finding("good", "limits", tr("processes of commands have a limit (setting max_processes), memory has none"))
 
 
 def _engine_finding(status: EngineStatusResult, was_running: bool) -> Finding:

@@ -117,7 +117,7 @@ class TaskBuilder:
         queue = QueuedMessages(state, self.attachments)
         context = TaskContext(state, branch, queue, self.asks, self.log, self.database)
         values = self.settings.values
-        processes = ProcessSweep(task.id, state.show_remaining_processes)
+        processes = ProcessSweep(task.id, state.show_remaining_processes, values.max_processes)
         executions = ToolExecutionLog(task.id, self.database.journal)
         environment = environment_of_commands()
         sandboxes = SandboxFactory(self.settings, self.paths, self.grants, self.sessions)

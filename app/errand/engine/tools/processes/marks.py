@@ -121,12 +121,15 @@ def ticks_now() -> float:
 
 
 def forget(marks: Collection[ProcessMark]) -> None:
-    """Free the marks' numbers. Call it once no process has them. A task may have thousands."""
+    """Free the marks' numbers. Call it once no process has them. A task may have thousands.
+
+    Threads that search add to the records meanwhile: they are copied before they are looked through.
+    """
     numbers = _numbers & {mark.number for mark in marks}
     _numbers.difference_update(numbers)
-    for session in [session for session, its in _sessions.items() if its.number in numbers]:
+    for session in [session for session, its in list(_sessions.items()) if its.number in numbers]:
         del _sessions[session]
-    for process in [process for process, number in _seen.items() if number in numbers]:
+    for process in [process for process, number in list(_seen.items()) if number in numbers]:
         del _seen[process]
     for task_id in {mark.task_id for mark in marks}:
         left = [mark for mark in _by_task.pop(task_id, ()) if mark.number not in numbers]

@@ -41,7 +41,7 @@ class ProcessEntry:
     """One process. `started` (system ticks) distinguishes reused pids; a zombie has ended but is not reaped.
 
     `group` is 0 if its process group may contain processes of others. `call` is the number of the mark by which it was
-    found, 0 if it was not found by a mark.
+    found, 0 if it was not found by a mark. `is_exiting`: it runs no more, though it is no zombie yet.
     """
 
     pid: int
@@ -51,6 +51,7 @@ class ProcessEntry:
     session: int = 0
     group: int = 0
     call: int = 0
+    is_exiting: bool = False
 
 
 def _ignore(entry: ProcessEntry) -> None:
@@ -62,12 +63,18 @@ class Search:
     """Repeated scans for the same processes. `on_found` receives each before the scan continues with its children.
 
     `is_whole` is False if a process ended during the last scan: its children were reparented to the engine, possibly
-    to a part already scanned. An empty result then does not prove that nothing is left.
+    to a part already scanned. An empty result then does not prove that nothing is left. `spared` are the pids and
+    starts of processes that are not found, though their children are.
     """
 
     on_found: Callable[[ProcessEntry], None] = _ignore
     is_whole: bool = True
+    spared: frozenset[tuple[int, float]] = frozenset()
     _ended: set[tuple[int, float]] = field(default_factory=set[tuple[int, float]])
+
+    def finds(self, entry: ProcessEntry) -> bool:
+        """True if it is neither spared nor an ended child of a spared process, which alone can reap it."""
+        return (entry.pid, entry.started) not in self.spared and not (self.spared and entry.zombie)
 
     def check(self, pid: int, entry: ProcessEntry | None) -> None:
         """Check a process that was `entry` a moment ago."""
@@ -129,11 +136,13 @@ class ProcTable:
                 mark = wanted[stamp] if stamp is not None else _mark_of(entry, wanted)
             if mark is not None:
                 entry = replace(entry, call=mark.number)
-                found.append(entry)
                 note_process(mark, pid, entry.started)
                 if entry.session != own:  # a starting child is in our session for a moment
                     note_session(mark, entry.session, mark.began)
-                search.on_found(entry)
+                if search.finds(entry):
+                    entry = replace(entry, group=0) if search.spared else entry  # it may be that of one of them
+                    found.append(entry)
+                    search.on_found(entry)
             if mark is not None or entry.session != own:
                 children = children_of(pid)
                 rest.extend((child, mark) for child in children)
@@ -153,6 +162,17 @@ class ProcTable:
 
     def name(self, pid: int) -> str:
         return display_name([part.decode("utf-8", "replace") for part in _read(f"/proc/{pid}/cmdline").split(b"\0")])
+
+
+def program_of(pid: int) -> str:
+    """The name of its program, which it has also while it loads another one; empty if it is gone, or without /proc."""
+    return _read(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
+
+
+@cache
+def process_table() -> ProcessTable:
+    """The table of this system."""
+    return ProcTable() if has_proc() else PortableTable()
 
 
 @cache
@@ -233,7 +253,8 @@ def entry_of(pid: int) -> ProcessEntry | None:
         return None
     session, is_exiting = int(fields[3]), int(fields[6]) & _PF_EXITING
     group = 0 if is_exiting or session == os.getsid(0) else int(fields[2])
-    return ProcessEntry(pid, int(fields[1]), float(fields[19]), fields[0] in (b"Z", b"X"), session, group)
+    started, is_zombie = float(fields[19]), fields[0] in (b"Z", b"X")
+    return ProcessEntry(pid, int(fields[1]), started, is_zombie, session, group, is_exiting=bool(is_exiting))
 
 
 def children_of(pid: int) -> list[int]:
@@ -303,7 +324,7 @@ def _with_descendants(roots: list[tuple[psutil.Process, int]], search: Search) -
                 entry = ProcessEntry(process.pid, process.ppid(), process.create_time(), zombie, call=call)
             except psutil.Error:
                 continue
-            if process.pid not in found:
+            if process.pid not in found and search.finds(entry):
                 found[process.pid] = entry
                 search.on_found(entry)
     return list(found.values())

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, partial
 
@@ -15,17 +15,17 @@ import msgspec
 
 from errand.engine.tools.processes import marks
 from errand.engine.tools.processes.marks import ProcessMark, stamp_of
+from errand.engine.tools.processes.process_limit import DEFAULT_MAX_PROCESSES, ProcessLimit
 from errand.engine.tools.processes.process_table import (
     SANDBOX,
-    PortableTable,
     ProcessEntry,
-    ProcessTable,
-    ProcTable,
     Search,
     adopted_children,
     entry_of,
     has_proc,
     is_tool_process,
+    process_table,
+    program_of,
     send_signal,
     send_to_all,
 )
@@ -45,8 +45,6 @@ _SHORTEST_PAUSE_S = 0.001
 _CHASE_S = 0.1
 # Fifty tasks stopped at once must not compete with the event loop for the interpreter with as many threads.
 _one_at_a_time = threading.Lock()
-
-_table: ProcessTable = ProcTable() if has_proc() else PortableTable()
 
 
 @cache
@@ -109,9 +107,14 @@ def alive(task_id: str) -> int:
 
 def running(of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
     """The running processes with one of the marks."""
-    found = (entry for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
+    found = (entry for entry in process_table().find(of, Search()) if not entry.zombie) if of else ()
     # Without a name, it has just ended.
-    return tuple(_ended_process(entry, name) for entry in found if (name := _table.name(entry.pid)))
+    return tuple(_ended_process(entry, name) for entry in found if (name := process_table().name(entry.pid)))
+
+
+def identities(of: tuple[ProcessMark, ...]) -> frozenset[tuple[int, float]]:
+    """The pids and starts of the processes with one of the marks, also of those that hold a sandbox."""
+    return frozenset((entry.pid, entry.started) for entry in _find(of, Search()))
 
 
 async def end_abandoned(task_ids: frozenset[str]) -> tuple[EndedProcess, ...]:
@@ -121,7 +124,7 @@ async def end_abandoned(task_ids: frozenset[str]) -> tuple[EndedProcess, ...]:
 
 async def end_marked(variables: frozenset[str]) -> tuple[EndedProcess, ...]:
     """End all processes of the machine whose environment has one of the variables, as `NAME=value`."""
-    return await _Termination(lambda search: _table.find_marked(variables, search)).run()
+    return await _Termination(lambda search: process_table().find_marked(variables, search)).run()
 
 
 def _ignore(count: int) -> None:
@@ -131,19 +134,31 @@ def _ignore(count: int) -> None:
 class ProcessSweep:
     """Ends the processes of one task. `ended` are those that ended with the whole task, by pid and start.
 
-    `on_progress` receives the number of remaining processes each time it changes while the whole task is ended.
+    `on_progress` receives the number of remaining processes each time it changes while the whole task is ended. The
+    `limit` counts them: start it with each.
     """
 
-    def __init__(self, task_id: str, on_progress: Callable[[int], None] = _ignore) -> None:
+    def __init__(
+        self,
+        task_id: str,
+        on_progress: Callable[[int], None] = _ignore,
+        max_processes: int = DEFAULT_MAX_PROCESSES,
+    ) -> None:
         self.ended: dict[tuple[int, float], EndedProcess] = {}
+        self.limit = ProcessLimit(task_id, max_processes)
         self._task_id = task_id
         self._on_progress = on_progress
         self._shared: _Termination | None = None
         self._joined: list[asyncio.Task[tuple[EndedProcess, ...]]] = []
+        self._at_end: dict[str, Callable[[], Awaitable[tuple[EndedProcess, ...]]]] = {}
 
     def join(self, ending: "asyncio.Task[tuple[EndedProcess, ...]]") -> None:
         """Let the end of the whole task wait for these processes too, which are of another owner."""
         self._joined.append(ending)
+
+    def at_end(self, owner: str, end: Callable[[], Awaitable[tuple[EndedProcess, ...]]]) -> None:
+        """Let the end of the whole task call `end`, once for each owner: it ends what the task left with that owner."""
+        self._at_end[owner] = end
 
     async def end(self, mark: ProcessMark | None = None) -> tuple[EndedProcess, ...]:
         """End the processes of one call, or of the whole task, wait until they are gone, and return them.
@@ -157,13 +172,24 @@ class ProcessSweep:
                 return without_sandbox(shared.seen[key] for key, call in shared.calls.items() if call == mark.number)
         if mark is not None:
             return await _Termination(partial(_find, (mark,))).run()
+        self.limit.stop()
         of = marks.marks_of(self._task_id)
         ended = await self._end_all(of) if of else ()
+        left, self._at_end = self._at_end, {}
+        for end in left.values():
+            processes = await end()
+            self.ended |= {(process.pid, process.started): process for process in processes}
+            ended += processes
         joined, self._joined = self._joined, []
         for processes in await asyncio.gather(*map(asyncio.shield, joined)):
             self.ended |= {(process.pid, process.started): process for process in processes}
             ended += processes
         return ended
+
+    async def end_all_but(self, spared: frozenset[tuple[int, float]]) -> tuple[EndedProcess, ...]:
+        """End the processes of the owner, without some, by their pids and starts; returns the ended ones."""
+        of = marks.marks_of(self._task_id)
+        return await _Termination(partial(_find, of), search=Search(spared=spared)).run() if of else ()
 
     async def _end_all(self, of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
         ending = self._shared = _Termination(partial(_find, of), self._on_progress, frozenset(of))
@@ -178,7 +204,7 @@ class ProcessSweep:
 
 
 def _find(of: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
-    return _table.find(of, search)
+    return process_table().find(of, search)
 
 
 @dataclass(slots=True)
@@ -200,7 +226,7 @@ class _Termination:
     denied: set[int] = field(default_factory=set[int])
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     is_complete: bool = False
-    _search: Search = field(default_factory=Search)
+    search: Search = field(default_factory=Search)
 
     async def run(self) -> tuple[EndedProcess, ...]:
         loop = asyncio.get_running_loop()
@@ -211,14 +237,14 @@ class _Termination:
             age = loop.time() - started
             if age >= GRACE_S and not forced:
                 forced, pause = True, _SHORTEST_PAUSE_S
-                self._search.on_found = self._stop
+                self.search.on_found = self._stop
             left = await asyncio.to_thread(self._kill_until_none_new if forced else self._terminate_all)
             count = sum(not entry.zombie and self._is_shown(entry) for entry in left)
             if count != shown:
                 self.on_progress(shown := count)
             if age > PATIENCE_S or (left and all(entry.pid in self.denied for entry in left)):
                 break
-            empty = 0 if left or not self._search.is_whole else empty + 1
+            empty = 0 if left or not self.search.is_whole else empty + 1
             if left:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.02)
@@ -248,22 +274,22 @@ class _Termination:
             # Last found first: a stopped group continues when it loses its parent.
             for entry in reversed(left):
                 self._signal(send_to_all, entry, signal.SIGKILL)
-            if (not new and self._search.is_whole) or time.monotonic() > give_up_at:
+            if (not new and self.search.is_whole) or time.monotonic() > give_up_at:
                 return left
 
     def _scan(self) -> list[ProcessEntry]:
         with _one_at_a_time:
-            return [entry for entry in self.find(self._search) if not reap(entry)]
+            return [entry for entry in self.find(self.search) if not reap(entry)]
 
     def _stop(self, entry: ProcessEntry) -> None:
         self._signal(send_to_all, entry, signal.SIGSTOP)
 
     def _record_new(self, entries: list[ProcessEntry]) -> list[ProcessEntry]:
-        """Name the processes seen for the first time and return them."""
-        new = [entry for entry in entries if not entry.zombie and (entry.pid, entry.started) not in self.seen]
-        self.seen |= {
-            (entry.pid, entry.started): _ended_process(entry, _table.name(entry.pid) or "process") for entry in new
-        }
+        """Name the processes seen for the first time and return them. Those that just ended by themselves have none."""
+        first = [entry for entry in entries if not entry.zombie and (entry.pid, entry.started) not in self.seen]
+        names = {(entry.pid, entry.started): _name_of(entry) for entry in first}
+        new = [entry for entry in first if names[entry.pid, entry.started]]
+        self.seen |= {key: _ended_process(entry, names[key]) for entry in new for key in [(entry.pid, entry.started)]}
         self.calls |= {(entry.pid, entry.started): entry.call for entry in new}
         return new
 
@@ -275,6 +301,16 @@ class _Termination:
             pass
         except PermissionError:
             self.denied.add(entry.pid)
+
+
+def _name_of(entry: ProcessEntry) -> str:
+    """Its command line, or its program while it loads another one; empty if it has just ended by itself."""
+    name = process_table().name(entry.pid)
+    if name or not has_proc():
+        return name or "process"
+    now = entry_of(entry.pid)
+    has_ended = now is None or now.started != entry.started or now.zombie or now.is_exiting
+    return "" if has_ended else program_of(entry.pid)
 
 
 def without_sandbox(processes: Iterable[EndedProcess]) -> tuple[EndedProcess, ...]:

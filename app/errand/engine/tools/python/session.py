@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -28,7 +28,13 @@ from errand.engine.tools.cancellation import until_cancelled
 from errand.engine.tools.output_capture import OutputCapture
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.marks import ProcessMark
-from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans, running, without_sandbox
+from errand.engine.tools.processes.termination import (
+    ProcessSweep,
+    adopt_orphans,
+    identities,
+    running,
+    without_sandbox,
+)
 from errand.engine.tools.python import session_child
 from errand.protocol.notices import EndedProcess
 
@@ -79,7 +85,7 @@ class CodeOutcome:
     `survived`: the session goes on with its variables.
 
     `news` says that the session is new, and why; `exit_code` is that of a process that died. `not_kept` are protected
-    files of the workspace that it made, and that were moved away.
+    files of the workspace that it made, and that were moved away. `limit_remark` says which processes were too many.
     """
 
     end: End
@@ -89,6 +95,7 @@ class CodeOutcome:
     exit_code: int | None = None
     not_kept: tuple[str, ...] = ()
     survived: bool = True
+    limit_remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,7 @@ class _Process:
     sandbox: CommandSandbox | None
     place: _Place
     version: str
+    sweep: ProcessSweep
 
     def has_started_others(self) -> bool:
         """True if a process runs that its code started."""
@@ -141,6 +149,8 @@ class PythonSession:
     _is_closed: bool = False
     _ended: Mapping[tuple[int, float], EndedProcess] = field(default_factory=dict[tuple[int, float], EndedProcess])
     _idle: asyncio.Task[None] | None = field(default=None)
+    # Those that used it and go on: what its code started ends with the last of them.
+    _tasks: set[str] = field(default_factory=set[str])
 
     @property
     def is_empty(self) -> bool:
@@ -161,7 +171,13 @@ class PythonSession:
             news = await self._ready(context, cancel)
             assert self._process is not None
             self._output = output
-            return replace(await self._run(self._process, code, timeout_s, cancel), news=news)
+            limit = self._process.sweep.limit
+            self._tasks.add(context.task_id)
+            context.processes.at_end("python", partial(self._end_left, context.task_id))
+            limit.max_processes = context.processes.limit.max_processes
+            limit.start()
+            outcome = await self._run(self._process, code, timeout_s, cancel)
+            return replace(outcome, news=news, limit_remark=limit.take_remark())
         except BaseException:
             await self._end("it was interrupted")
             raise
@@ -172,6 +188,13 @@ class PythonSession:
                 context.processes.ended |= self._ended  # a stop says what it ended
             if self._process is not None:
                 self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
+
+    async def _end_left(self, task_id: str) -> tuple[EndedProcess, ...]:
+        """End what code of a task has started, when the task ends; the session stays."""
+        self._tasks.discard(task_id)
+        if self._process is None or self._is_busy or self._tasks:
+            return ()
+        return await self._process.sweep.end_all_but(self._process.sweep.limit.spared)
 
     async def reset(self) -> None:
         """End the process and all that it started; the next code starts a new one. Raises ToolError if code runs."""
@@ -233,6 +256,8 @@ class PythonSession:
         elif end == "cancelled" and await asyncio.to_thread(process.has_started_others):
             await self._end("it was stopped, and its code had left other processes")
         survived = self._process is not None
+        if survived:
+            await process.sweep.limit.look_now()
         not_kept = await _not_kept(process) if survived else ()
         seconds = time.monotonic() - began
         return CodeOutcome(end, seconds, given, exit_code=exit_code, not_kept=not_kept, survived=survived)
@@ -290,7 +315,9 @@ class PythonSession:
             for pipe in (child.stdout, child.stderr):
                 pipe.discard()
             raise
-        return _Process(child, reader, writer, mark, sandbox, place, version)
+        sweep = ProcessSweep(mark.task_id)
+        sweep.limit.spared = await asyncio.to_thread(identities, (mark,))
+        return _Process(child, reader, writer, mark, sandbox, place, version, sweep)
 
     async def _end(self, why: str) -> None:
         process, self._process = self._process, None
@@ -397,14 +424,13 @@ async def _send(process: _Process, request: dict[str, int | str]) -> None:
 
 async def _end(process: _Process) -> ProcessSweep:
     """What it ended is in the sweep."""
-    sweep = ProcessSweep(process.mark.task_id)
-    await sweep.end()
+    await process.sweep.end()
     process.writer.close()
     for pipe in (process.child.stdout, process.child.stderr):
         pipe.discard()
     await asyncio.wait([process.child.exit], timeout=_EXIT_S)
     await _not_kept(process, is_over=True)
-    return sweep
+    return process.sweep
 
 
 async def _not_kept(process: _Process, *, is_over: bool = False) -> tuple[str, ...]:

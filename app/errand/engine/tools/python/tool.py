@@ -205,6 +205,8 @@ def _remarks(outcome: CodeOutcome, timeout_s: float) -> list[str]:
             pass
     if outcome.answer is not None:
         remarks += [f"[{_clean(remark)[:300]}]" for remark in outcome.answer.remarks[:_MOST_NAMES]]
+    if outcome.limit_remark:
+        remarks.append(outcome.limit_remark)
     if outcome.not_kept:
         names = ", ".join(map(clean_name, outcome.not_kept[:_MOST_NAMES]))
         remarks.append(

@@ -162,6 +162,11 @@ class BackgroundCommands:
         ended, self._ended = self._ended, []
         return ended
 
+    def take_limit_remark(self) -> str:
+        """Which of their processes were too many since the last call; empty if none were."""
+        remark = self._sweep.limit.take_remark()
+        return f"{remark[:-1]}. They were of background commands]" if remark else ""
+
     async def start(
         self,
         context: ToolContext,
@@ -227,6 +232,8 @@ class BackgroundCommands:
             is_listed=not is_awaited,
             on_end=on_end,
         )
+        self._sweep.limit.max_processes = context.processes.limit.max_processes
+        self._sweep.limit.start()
         one.watched = asyncio.create_task(self._watch(one), name=f"background command {number}")
         one.unsubscribe = cancel.subscribe(partial(self._on_cancel, one, cancel))
         self._changed()

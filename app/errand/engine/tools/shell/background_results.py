@@ -158,7 +158,7 @@ def _line(one: BackgroundCommand) -> str:
 
 
 def _result(background: BackgroundCommands, one: Background, output: str, head: str) -> ToolResult:
-    ended = [line for line in background.take_ended() if line != head]
+    ended = [*(line for line in background.take_ended() if line != head), background.take_limit_remark()]
     shown = output.strip("\n")[: LIMIT * 2]
     text = "\n".join(part for part in (shown or "(no new output)", head, *ended) if part)
     state = "running" if one.is_running else f"exit {one.shown.exit_code}" if not one.shown.stopped_by else "stopped"

@@ -120,6 +120,7 @@ class ShellCommand:
         finally:
             launch.close()
         keys = _KeyWatch(mark)
+        self._context.processes.limit.start()
         try:
             end = await _wait(child.exit, timeout_s, cancel, keys)
             ended = () if end == "exited" else await self._context.processes.end(mark)
@@ -135,6 +136,9 @@ class ShellCommand:
         # The mark stays until the end of the task: a scan may miss a process that forks at that moment.
         running = termination.running((mark,)) if spawn.may_have_leftovers(child.pid) else ()
         running = termination.without_sandbox(running)
+        if len(running) > self._context.processes.limit.max_processes:
+            await self._context.processes.limit.look_now()
+            running = termination.without_sandbox(termination.running((mark,)))
         if running and self._sandbox is not None:
             self._sandbox.loopback.adopt(self._sandbox, running[0].pid)
         code, seconds = child.exit.result() if end == "exited" else None, time.monotonic() - started

@@ -239,6 +239,7 @@ class Shell:
         if outcome.end == "exited":
             output = command.stdout.text() + command.stderr.text()
             remarks.append(input_remark(wanted.command, outcome.exit_code, output))
+        remarks += [self._context.processes.limit.take_remark(), self._background.take_limit_remark()]
         return _result(command, outcome, wanted.timeout_secs, [*remarks, *self._background.take_ended()])
 
     async def _with_session(
