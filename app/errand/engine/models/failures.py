@@ -102,7 +102,7 @@ class AttemptFailure:
     """`text` describes the failure and the remedy; `short` is a short form, for "retrying in 3 s: …".
 
     `retry_after_s` is the wait that the provider asked for; `status` the HTTP status of a refusal, 0 for none, and
-    `said` its text. `fields` are those of the request that it refused or missed.
+    `refusal` its text. `fields` are those of the request that it refused or missed.
     """
 
     text: str
@@ -110,7 +110,7 @@ class AttemptFailure:
     kind: FailureKind
     retry_after_s: float | None = None
     status: int = 0
-    said: str = ""
+    refusal: str = ""
     fields: tuple[str, ...] = ()
 
 
@@ -144,18 +144,18 @@ def failure_from_response(
     title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = ""
 ) -> AttemptFailure:
     """Classify an HTTP status other than 200. `key_help` says where to set the key."""
-    said = redact(refusal_text(body))
-    return replace(_failure(title, status, headers, body, said, key_help), status=status, said=said)
+    refusal = redact(refusal_text(body))
+    return replace(_failure(title, status, headers, body, refusal, key_help), status=status, refusal=refusal)
 
 
 def _failure(
-    title: str, status: int, headers: Mapping[str, str], body: bytes, said: str, key_help: str
+    title: str, status: int, headers: Mapping[str, str], body: bytes, refusal: str, key_help: str
 ) -> AttemptFailure:
     message = error_text(body)
     quoted = f": {message}{_full_stop(message)}" if message else "."
-    if is_too_long(status, said):
+    if is_too_long(status, refusal):
         return too_long(message)
-    failure = _request_failure(title, status, message, quoted) or _field_failure(title, status, said, quoted)
+    failure = _request_failure(title, status, message, quoted) or _field_failure(title, status, refusal, quoted)
     if failure is not None:
         return failure
     if status == 401 or (
@@ -176,7 +176,7 @@ def _failure(
         advice = "Check the model's name and the base URL."
         text = f"{title} does not know this model or address ({status}){quoted} {advice}"
         return AttemptFailure(text, "not found", FailureKind.NOT_FOUND)
-    if status == 429 and has_no_quota(said):
+    if status == 429 and has_no_quota(refusal):
         text = f"{title} allows this account nothing of this model (429){quoted} Choose another model."
         return AttemptFailure(text, "no quota", FailureKind.NOT_USABLE)
     if status == 429:
@@ -231,14 +231,14 @@ def _request_failure(title: str, status: int, message: str, quoted: str) -> Atte
     return None
 
 
-def _field_failure(title: str, status: int, said: str, quoted: str) -> AttemptFailure | None:
+def _field_failure(title: str, status: int, refusal: str, quoted: str) -> AttemptFailure | None:
     """Failures that name a field of the request: one that is too much, or one of earlier thoughts that is missing."""
     if status not in _OF_FIELDS:
         return None
     text = f"{title} refused the request ({status}){quoted}"
-    if fields := refused_fields(said):
+    if fields := refused_fields(refusal):
         return AttemptFailure(text, f"{fields[0]} refused", FailureKind.NO_FIELD, fields=fields)
-    if fields := required_fields(said):
+    if fields := required_fields(refusal):
         return AttemptFailure(text, f"{fields[0]} missing", FailureKind.NEEDS_FIELD, fields=fields)
     return None
 

@@ -149,7 +149,7 @@ class MessageReader:
                 blocks = [event.content]
             case _:
                 blocks = event.content
-        return [made for at, block in enumerate(blocks) for made in self._whole_block(at, block)]
+        return [event for at, block in enumerate(blocks) for event in self._whole_block(at, block)]
 
     def _whole_block(self, index: int, block: _Block) -> list[ModelEvent]:
         events = self._begin(index, block)
@@ -186,15 +186,17 @@ class MessageReader:
 
     def _grow(self, index: int | None, delta: _Delta) -> list[ModelEvent]:
         """More of a block: of the kind that the type names, if it is a known one."""
-        known = delta.type in _DELTA_TYPES
+        has_type = delta.type in _DELTA_TYPES
         events: list[ModelEvent] = []
-        if delta.text and (not known or delta.type == "text_delta"):
+        if delta.text and (not has_type or delta.type == "text_delta"):
             events += self._builder.text(delta.text)
-        if (delta.thinking or delta.signature) and (not known or delta.type in ("thinking_delta", "signature_delta")):
+        if (delta.thinking or delta.signature) and (
+            not has_type or delta.type in ("thinking_delta", "signature_delta")
+        ):
             self._signed |= {index} if delta.signature else set()
             events += self._builder.thinking(delta.thinking, delta.signature)
         arguments = _argument_text(delta.partial_json)
-        if arguments and (not known or delta.type == "input_json_delta"):
+        if arguments and (not has_type or delta.type == "input_json_delta"):
             self._inputs.pop(index, None)
             events += self._builder.tool_call(index, "", "", arguments)
         return events

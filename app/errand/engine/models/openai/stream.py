@@ -289,7 +289,7 @@ def _pieces(content: JsonValue, kind: Literal["text", "thinking"] = "text") -> I
                 yield from _pieces(part, kind)
         case dict():
             name, inner = next(((name, content[name]) for name in _TEXT_FIELDS if content.get(name)), ("", None))
-            is_thought = any(str(given).startswith(("think", "reason")) for given in (name, content.get("type")))
+            is_thought = any(str(label).startswith(("think", "reason")) for label in (name, content.get("type")))
             yield from _pieces(inner, "thinking" if is_thought else kind)
         case _:
             pass

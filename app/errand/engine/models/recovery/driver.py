@@ -325,9 +325,9 @@ class _Recovery:
         if failure.kind not in (FailureKind.REJECTED, FailureKind.RATE_LIMITED):
             return failure
         tokens = estimate(self.sent, ()).input_tokens
-        if not is_too_long_by_numbers(failure.status, failure.said, tokens):
+        if not is_too_long_by_numbers(failure.status, failure.refusal, tokens):
             return failure
-        return replace(too_long(failure.said[:_MAX_QUOTED]), status=failure.status, said=failure.said)
+        return replace(too_long(failure.refusal[:_MAX_QUOTED]), status=failure.status, refusal=failure.refusal)
 
     def _with_total_usage(self, message: AssistantMessage) -> AssistantMessage:
         """The message with its own usage and that of all attempts before. An attempt that never began has none."""

@@ -149,10 +149,10 @@ class LearnedLimits:
     def notice_thinking(self, request: ModelRequest) -> tuple[ThinkingNotSent, ...]:
         """The notice that the thinking level of this request is not sent."""
         options, level = request.options, request.options.thinking_level
-        place = (options.session_id, f"{request.model} {level}")
-        if level == "off" or place in self._noticed or not options.left_out & _THINKING_FIELDS:
+        notice_key = (options.session_id, f"{request.model} {level}")
+        if level == "off" or notice_key in self._noticed or not options.left_out & _THINKING_FIELDS:
             return ()
-        self._noticed.add(place)
+        self._noticed.add(notice_key)
         return (ThinkingNotSent(model=request.model, level=level, why="no_way"),)
 
     def takes_temperature(self, request: ModelRequest) -> bool:
