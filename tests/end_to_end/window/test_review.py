@@ -144,3 +144,21 @@ async def test_the_review_opens_by_its_keys_and_the_panes_lead_to_it(qapp: QAppl
             await person.until(lambda: panel.isVisible() and panel.files.currentRow() == 1)
     finally:
         await errand.close()
+
+
+async def test_the_line_above_the_message_field_counts_what_is_still_changed(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    conversation_id, folder = await changed(tmp_path)
+    errand = Errand(tmp_path / "data", tmp_path)
+    try:
+        async with open_window(qapp, tmp_path / "data") as person:
+            panel = await open_review(person, conversation_id)
+            await person.press("Undo all", panel)
+            await person.until(lambda: (folder / "a.txt").read_text() == LINES)
+            await person.press("Changes of 2 files undone")
+            await person.press("Changes of 2 files undone")
+            await person.press("Redo all", person.front.review.panel)
+            await person.press("2 files changed")
+    finally:
+        await errand.close()

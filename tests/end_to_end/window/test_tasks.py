@@ -16,7 +16,7 @@ from errand.window.stores.window_state import WindowStateStore
 from errand.window.views.conversation.conversation_view import ConversationView
 from tests.support.command_line import Errand, rest
 from tests.support.model_replies import speak_to
-from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.open_window import OpenWindow, open_window
 from tests.support.processes import file_appears, running
 
@@ -317,3 +317,29 @@ def said_at_top(person: OpenWindow) -> str:
     place = person.front.transcript.scroll_position
     row = person.rows[place[0]] if place is not None else None
     return row.text if isinstance(row, UserRow) else ""
+
+
+async def test_after_the_approval_of_a_sub_agent_the_person_is_back_in_their_branch(
+    qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(request: ReceivedRequest) -> Reply:
+        if "delegate it" not in str(request.messages):
+            return Reply(text="Made.") if request.turn else Reply(calls=(Call("shell", {"command": "touch made"}),))
+        if request.turn:
+            return Reply(text="All settled.")
+        return Reply(calls=(Call("task", {"description": "Maker", "prompt": "Make it."}),))
+
+    async with ModelServer(answer=answer) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
+            await person.begin("delegate it")
+            await person.until(lambda: bool(person.stores.asks.waiting()))
+            before = person.front.store.agents.shown
+            person.window.commands.trigger("next_ask")
+            await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
+            shown = person.front.store.agents.shown
+            assert before is not None and shown is not None and shown.called_by is not None
+            await person.press("Allow once")
+            await person.until(lambda: person.front.store.agents.shown == person.front.store.agents.get(before.id))
+            await person.until(lambda: "All settled." in str(person.rows))

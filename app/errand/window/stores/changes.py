@@ -16,6 +16,7 @@ from errand.protocol.changes import (
     CHANGE_REDO,
     CHANGE_UNDO,
     Change,
+    ChangedFile,
     ChangeDiffParams,
     ChangeListParams,
     ChangeUndoParams,
@@ -249,6 +250,11 @@ class ChangesStore(QObject):
 
     def _on_failed(self, text: str) -> None:
         """The connection is lost, which a banner shows; the next change loads again."""
+
+
+def is_undone(file: ChangedFile) -> bool:
+    """Return whether nothing is left of what a task did to a file."""
+    return file.state == "undone"
 
 
 def _command_of(step: _Step) -> _Command:

@@ -16,6 +16,7 @@ from errand.window.rows.row import Row, RowSource
 from errand.window.theme.theme import Theme
 from errand.window.transcript.layout import RowHeights
 from errand.window.widgets.accessibility import is_tab_stop, step_focus
+from errand.window.widgets.hover import end_hover
 
 _MAX_OF_A_TYPE = 12
 
@@ -38,6 +39,7 @@ class RowViewPool:
         if focused is not None and view.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- PySide6's stubs leave out that there may be none
             self._parent.setFocus()  # otherwise Qt would move the focus to an arbitrary widget
         view.hide()
+        end_hover(view)
         free = self._free.setdefault(type(view), [])
         if len(free) < _MAX_OF_A_TYPE:
             free.append(view)

@@ -27,6 +27,7 @@ from errand.window.transcript.overlays import JumpToEndView, LoadingOlderView, O
 from errand.window.transcript.placement import RowPlacement
 from errand.window.transcript.recycler import RowViewRecycler, focus_last, focus_next, trim_memory
 from errand.window.transcript.scrolling import SmoothScroll, key_scroll, line_height, wheel_scroll
+from errand.window.widgets.hover import end_hover
 
 _REASON = Qt.FocusReason
 # A person who goes back and forth between two tabs finds them laid out; after this time a hidden one gives back memory.
@@ -192,6 +193,7 @@ class TranscriptView(QAbstractScrollArea):
         self._jump_to_end.update_position(is_at_end=is_at_end)
         self._loading_older.update_position(is_waiting=self._older_trigger.is_waiting and shown.start == 0)
         self._older_trigger.on_shown(shown)
+        end_hover(*(view for _, view in self._recycler.all_views()))
 
     # Qt's event handlers.
 

@@ -24,7 +24,7 @@ from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.diff.head import DiffHeadView
 from errand.window.widgets.diff.lines import diff_name
 from errand.window.widgets.field_keys import ControlEnter
-from errand.window.widgets.labels import ElidedLabel, TextLabel
+from errand.window.widgets.labels import TextLabel
 
 _NAME = tr("Tell the agent why (it continues after reading this)")
 
@@ -111,7 +111,7 @@ class ApprovalCard(AskCard):
 
     def __init__(self, theme: Theme, actions: RowActions) -> None:
         super().__init__(theme, actions, "shield-alert", tr("Approval needed"), tr("Approval"))
-        self._risk = ElidedLabel(theme, size=theme.tokens.size_small, bold=True)
+        self._risk = TextLabel(theme, size=theme.tokens.size_small, bold=True)
         self.heading.addWidget(self._risk)
         self._effect = EffectView(theme)
         self._facts_view = QWidget()
@@ -214,7 +214,7 @@ class ApprovalCard(AskCard):
 
     def _show(self, approval: Approval) -> None:
         words, tone = _RISKS[approval.risk]
-        self._risk.set_text(words)
+        self._risk.setText(words)
         self._risk.set_tone(tone)
         self._effect.show_effect(effect_of(approval))
         self._diff = approval.preview

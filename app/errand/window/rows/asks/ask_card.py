@@ -20,7 +20,7 @@ from errand.window.rows.base import RowActions
 from errand.window.theme.style import Tone
 from errand.window.theme.theme import Theme
 from errand.window.widgets.containers import Card
-from errand.window.widgets.labels import TextLabel, one_line
+from errand.window.widgets.labels import ElidedLabel, TextLabel, one_line
 from errand.window.widgets.reaction_time import ReactionTime
 
 _ANSWER = 60  # characters of an answer shown in a line
@@ -48,11 +48,10 @@ class AskCard(Card):
         self._visible_id = ""
         self._reaction_time = ReactionTime(self)
         self._icon = QLabel()
-        self._title = TextLabel(theme, title, bold=True, tone="waiting")
+        self._title = ElidedLabel(theme, title, bold=True, tone="waiting")
         self.heading = _row(theme)
         self.heading.addWidget(self._icon)
-        self.heading.addWidget(self._title)
-        self.heading.addStretch()
+        self.heading.addWidget(self._title, 1)
         self.details = _column(theme)
         self.controls = QWidget()
         self.controls_column = _column(theme)
@@ -73,14 +72,14 @@ class AskCard(Card):
         self._waiting = ask.status == "waiting"
         self.set_tone("waiting" if self._waiting else "plain")
         sub_agent = tr("sub-agent “{name}”").format(name=plain(ask.sub_agent)) if ask.sub_agent else ""
-        self._title.setText(" · ".join(filter(None, (self._titles[self._waiting], sub_agent))))
+        self._title.set_text(" · ".join(filter(None, (self._titles[self._waiting], sub_agent))))
         self._title.set_tone("waiting" if self._waiting else "muted")
         self.controls.setVisible(self._waiting)
         text = deadline_text(ask) if self._waiting else outcome_text(ask)
         self._settled.setVisible(bool(text))
         self._settled.setText(text)
         self._settled.set_tone(_tone(ask))
-        self.setAccessibleName(f"{self._title.text()}: {asked_text(ask)}")
+        self.setAccessibleName(f"{self._title.full_text}: {asked_text(ask)}")
         self._on_colours_changed()
 
     def set_others(self, others: tuple[Ask, ...]) -> None:

@@ -83,12 +83,14 @@ class StatusLineView(QWidget):
         """The complete text."""
         return " ".join(part for part in (self._activity.full_text, self._figures.full_text) if part)
 
-    def show_changes(self, files: int) -> None:
-        """Show how many files were changed; nothing for none."""
+    def show_changes(self, files: int, undone: int = 0) -> None:
+        """Show how many files are changed, or if none is, that `undone` ones were; nothing for none."""
         text = trn("{n} file changed", "{n} files changed", files)
+        if not files:
+            text = trn("Changes of {n} file undone", "Changes of {n} files undone", undone)
         self._changes.setText(text)
         self._changes.setAccessibleName(text)
-        self._changes.setVisible(files > 0)
+        self._changes.setVisible(files + undone > 0)
 
     def show_reminder(self, text: str) -> None:
         """Show this text instead of the activity, until it is empty."""

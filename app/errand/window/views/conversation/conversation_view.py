@@ -11,7 +11,7 @@ from errand.protocol.asks import Ask
 from errand.translation import tr
 from errand.window.rows.row import AskRow
 from errand.window.stores.catalog import is_scripted
-from errand.window.stores.changes import ChangesStore
+from errand.window.stores.changes import ChangesStore, is_undone
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.tasks import is_working
 from errand.window.stores.window_state import ScrollPosition
@@ -70,6 +70,7 @@ class ConversationView(QWidget):
         self._models = models
         self._welcome_store = services.welcome
         self._pending_ask = False
+        self._left_agent = ""  # whose branch was left for an ask of a sub-agent
         self._knows_next_steps = False
         self._pending_position: ScrollPosition | None = None
         self.changes = ChangesStore(store, stores.session)
@@ -170,8 +171,10 @@ class ConversationView(QWidget):
 
         The focus stays in a text that was begun meanwhile.
         """
-        ask = self.store.next_ask
+        ask, before = self.store.next_ask, self.store.agents.shown
         switches_agent = ask is not None and self.store.is_loaded and self.store.show_task(ask.task_id)
+        if switches_agent and before is not None and before.called_by is None:
+            self._left_agent = before.id
         row = self._row_of(ask) if ask is not None and not switches_agent else None
         was_pending = self._pending_ask
         self._pending_ask = not self.store.is_loaded or (ask is not None and row is None)
@@ -179,6 +182,19 @@ class ConversationView(QWidget):
             self.transcript.ensure_row_visible(row)
         elif row is not None:
             self.transcript.focus_row(row)
+
+    def _return_to_agent(self) -> None:
+        """Show the branch again that was left for an ask of a sub-agent, once nothing waits for a person there."""
+        shown = self.store.agents.shown
+        if not self._left_agent or shown is None:
+            return
+        waiting = {ask.task_id for ask in self.store.commands.waiting}
+        task = self.store.commands.task
+        if shown.called_by is None:
+            self._left_agent = ""
+        elif task is None or task.id not in waiting:
+            left, self._left_agent = self._left_agent, ""
+            self.store.agents.show_agent(left)
 
     def allow_once(self) -> None:
         """Allow the open approval, with the focus on its card or in the message field while that is empty.
@@ -287,6 +303,7 @@ class ConversationView(QWidget):
         self.notices.action_chosen.connect(self._on_notice_action)
         self.notices.dismissed.connect(self._on_notice_dismissed)
         self._welcome_store.changed.connect(self._show_folders)
+        self._stores.asks.changed.connect(self._return_to_agent)
         self.input_panel.task_options.folder_changed.connect(self._show_folders)
         self.input_panel.model_missing.connect(self._on_model_missing)
         self.input_panel.sent.connect(self._on_sent)
@@ -295,8 +312,9 @@ class ConversationView(QWidget):
         self.tour_requested.connect(partial(self.notices.put, "no_model", None))
 
     def _on_files_changed(self) -> None:
-        shown = self.changes.shown
-        self.input_panel.status.show_changes(len(shown.files) if shown is not None else 0)
+        files = self.changes.shown.files if self.changes.shown is not None else ()
+        undone = sum(is_undone(file) for file in files)
+        self.input_panel.status.show_changes(len(files) - undone, undone)
 
     def _on_review_requested(self, task_id: str, name: str) -> None:
         self.review.open()

@@ -5,9 +5,28 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QListView, QMenu, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    Qt,
+    QTimer,
+    Signal,
+)
+from PySide6.QtGui import (
+    QCursor,
+    QFocusEvent,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QListView, QMenu, QStyleOptionViewItem, QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.translation import tr
@@ -148,6 +167,7 @@ class PagedListView(QListView):
         self._model = ConversationModel(listing, marks, self, now)
         delegate = RenameDelegate(theme, self)
         self.heading = StickyHeading(self, delegate, theme)
+        self._open_id: str | None = None
         self._settle = QTimer(self, singleShot=True, interval=0)
         self._settle.timeout.connect(self.heading.follow)
         delegate.renamed.connect(self.renamed)
@@ -177,12 +197,40 @@ class PagedListView(QListView):
 
     def select(self, conversation_id: str) -> None:
         """Select a conversation, if the list has loaded it."""
+        self._open_id = conversation_id
         self._model.set_current(conversation_id)
-        row = self._model.row_of(conversation_id)
+        self._select_open()
+
+    def _select_open(self) -> None:
+        """Highlight the open conversation, and no other."""
+        row = self._model.row_of(self._open_id or "")
         if row is None:
             self.clearSelection()
         else:
             self.setCurrentIndex(self._model.index(row, 0))
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """The highlight of the arrow keys ends with the focus. A menu and the field of a title keep it."""
+        super().focusOutEvent(event)
+        is_inside = event.reason() == Qt.FocusReason.PopupFocusReason or self.state() == self.State.EditingState
+        if self._open_id is not None and not is_inside and event.reason() != Qt.FocusReason.ActiveWindowFocusReason:
+            self._select_open()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Only the left button selects; the others have a menu, or open in the background."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            super().mousePressEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange:
+            self._end_hover()
+
+    def _end_hover(self) -> None:
+        """Qt misses that the pointer has left while a menu or another window was above."""
+        viewport = self.viewport()
+        if not viewport.rect().contains(viewport.mapFromGlobal(QCursor.pos())):
+            QApplication.sendEvent(viewport, QEvent(QEvent.Type.Leave))
 
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
         raise NotImplementedError
@@ -213,6 +261,8 @@ class PagedListView(QListView):
             self.opened_in_background.emit(conversation.id)
             return
         super().mouseReleaseEvent(event)
+        if event.button() == Qt.MouseButton.LeftButton and self._open_id is not None:
+            self._select_open()  # pressed here and let go elsewhere
 
     def open_actions(self) -> tuple[ListAction, ...]:
         """The first two actions of every list."""
@@ -253,6 +303,7 @@ class PagedListView(QListView):
             entry = menu.addAction(action.text)
             entry.setShortcut(QKeySequence(action.keys))
             entry.triggered.connect(lambda _=False, action=action: action.run(conversation))
+        menu.aboutToHide.connect(self._end_hover)
         menu.popup(self.viewport().mapToGlobal(position))
 
 
