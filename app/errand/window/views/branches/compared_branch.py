@@ -22,6 +22,7 @@ from errand.window.views.shared.row_actions import ConversationRowActions
 from errand.window.widgets.buttons import IconButton, native_keys
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.pulse import PulseTimer
+from errand.window.widgets.reaction_time import ReactionTime
 from errand.window.widgets.status_dot import DotState, StatusDotView, dot_state
 
 LEAST_WIDTH = 300
@@ -142,6 +143,7 @@ class ComparedBranchView(QWidget):
         actions: ComparisonActions,
     ) -> None:
         super().__init__()
+        self._reaction_time = ReactionTime(self)  # the comparison opens by itself, while a person may type
         self.side = side
         self._comparison = comparison
         self._theme = theme
@@ -215,7 +217,9 @@ class ComparedBranchView(QWidget):
             self.transcript.to_start()
 
     def continue_here(self) -> None:
-        """Continue the conversation with this branch, if that is possible now."""
+        """Continue the conversation with this branch, if that is possible now and a person had time to see it."""
+        if not self._reaction_time.is_over:
+            return
         self._comparison.continue_with(self.side)
         self._show_buttons()
 

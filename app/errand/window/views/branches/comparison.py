@@ -138,7 +138,8 @@ class ComparisonColumns(QWidget):
             case Qt.Key.Key_S:
                 self.together.toggle()
             case Qt.Key.Key_Return | Qt.Key.Key_Enter:
-                self._views[number].continue_here()
+                if not event.isAutoRepeat():
+                    self._views[number].continue_here()
             case _:
                 return False
         return True
