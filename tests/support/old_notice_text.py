@@ -177,6 +177,8 @@ def prompt_remark_text(remark: PromptRemark) -> str:
         case "too_many_facts":
             oldest = "oldest pinned fact is" if remark.count == 1 else f"{remark.count} oldest pinned facts are"
             return f"The {oldest} left out: all together may take {remark.most:,} tokens. Remove or shorten some."
+        case "untrusted_skills":
+            return ""  # later than these records
         case _:
             assert_never(remark.code)
 

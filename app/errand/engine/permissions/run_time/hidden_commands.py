@@ -33,13 +33,47 @@ _START_UP = re.compile(
     r"BASH_ENV|BASH_FUNC_.*|BASH_(?:CMDS|ALIASES)\b.*|GIT_CONFIG_(?:KEY_|VALUE_|PARAMETERS|COUNT).*|GIT_EXEC_PATH"
 )
 _PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
-_COMMAND_VARIABLES = re.compile(
-    r"(?:\w+_)?(?:EDITOR|PAGER|BROWSER)|VISUAL|(?:GIT|SSH|SUDO)_ASKPASS|GIT_(?:SSH|SSH_COMMAND|EXTERNAL_DIFF|PROXY_COMMAND)"
-    r"|RSYNC_RSH|CVS_RSH|LESSOPEN|LESSCLOSE|SHELL|PROMPT_COMMAND"
+# Their values are commands. A name that ends with one of the first three, as in GIT_EDITOR, counts too.
+_COMMAND_ENDINGS = frozenset(("EDITOR", "PAGER", "BROWSER"))
+_COMMAND_VARIABLES = frozenset(
+    [
+        "VISUAL",
+        "GIT_ASKPASS",
+        "SSH_ASKPASS",
+        "SUDO_ASKPASS",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_PROXY_COMMAND",
+        "RSYNC_RSH",
+        "CVS_RSH",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "SHELL",
+        "PROMPT_COMMAND",
+    ]
 )
-_GIT_COMMAND_KEYS = re.compile(
-    r"(?i).*\.(?:pager|editor|sshcommand|fsmonitor|external|textconv|askpass|driver|command|cmd|program|clean|smudge"
-    r"|process|gitproxy|sequenceeditor|helper)"
+# The last part of keys such as core.pager.
+_GIT_COMMAND_KEYS = frozenset(
+    [
+        "pager",
+        "editor",
+        "sshcommand",
+        "fsmonitor",
+        "external",
+        "textconv",
+        "askpass",
+        "driver",
+        "command",
+        "cmd",
+        "program",
+        "clean",
+        "smudge",
+        "process",
+        "gitproxy",
+        "sequenceeditor",
+        "helper",
+    ]
 )
 _ASSIGNING = frozenset(("export", "declare", "local", "readonly", "typeset", "printf", "read", "mapfile", "readarray"))
 _COMPUTES = _ASSIGNING | {"let", "test", "[", "unset", "getopts"}
@@ -241,7 +275,7 @@ class _Search:
             raise _Hidden(f"`{bare}` holds code that is known only when it runs")
         if bare == "ENV" and (STREAM in value or "/" in value):
             raise _Hidden("`ENV` names a file that shells run first")
-        if _COMMAND_VARIABLES.fullmatch(bare):
+        if bare in _COMMAND_VARIABLES or bare.rpartition("_")[2] in _COMMAND_ENDINGS:
             self._run_text(value, SEVERAL_WORDS)
         if bare == "PATH":
             self._check_search_path(value)
@@ -362,7 +396,7 @@ class _Search:
             if is_marked(value):
                 raise _Hidden(f"`{key}` of git is known only when it runs")
             self._run_text(value[1:] if value.startswith("!") else f"git {value}", SEVERAL_WORDS)
-        elif _GIT_COMMAND_KEYS.fullmatch(key) and value:
+        elif value and "." in key and key.rpartition(".")[2].lower() in _GIT_COMMAND_KEYS:
             self._run_text(value.removeprefix("!"), SEVERAL_WORDS)
 
     def _run_found(self, words: list[str], actions: frozenset[str]) -> None:

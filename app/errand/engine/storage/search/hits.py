@@ -45,7 +45,7 @@ _AROUND = text(
 
 MARK, UNMARK = "\u2068", "\u2069"
 # The word behind the ellipsis at the beginning, and that before the one at the end.
-_CUT_WORD = re.compile(r"(?<=\A…)[\w+/=-]{5,}|[\w+/=-]{5,}(?=…\Z)")
+_CUT_WORD = re.compile(r"(?<=\A…)[\w+/=-]{5,}+|(?<![\w+/=-])[\w+/=-]{5,}+(?=…\Z)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,7 +210,7 @@ class BackgroundCommands:
             if sandbox is not None:
                 await sandbox.after(has_background=False)
             if isinstance(error, ConfigurationError | FolderNotAnswering | OSError | ValueError):
-                raise ToolError(f"The command was not started: {error}") from error
+                raise ToolError(f"The command could not be started: {error}") from error
             raise
         shown = BackgroundCommand(
             id=number,

@@ -150,7 +150,7 @@ class ShellCommand:
         try:
             return await prepare_launch(arguments, working_dir, self._environment, self._sandbox, network=self._network)
         except (ConfigurationError, FolderNotAnswering, OSError) as error:
-            raise ToolError(f"The command was not started: {reason(error)}") from error
+            raise ToolError(f"The command could not be started: {reason(error)}") from error
 
     async def _not_kept(self, has_background: bool) -> tuple[str, ...]:
         sandbox = self._sandbox
