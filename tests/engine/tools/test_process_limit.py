@@ -69,6 +69,7 @@ async def test_those_that_a_command_leaves_are_ended(limited: ToolContext) -> No
     printed = text_of(await run(tool_of(limited, "shell"), {"command": starts(marker)}))
     assert _REMARK in printed
     await until(lambda: len(running(marker)) <= _LIMIT)
+    await limited.processes.end()
     assert _REMARK not in text_of(await run(tool_of(limited, "shell"), {"command": "true"}))
 
 
@@ -124,6 +125,7 @@ async def test_what_code_started_ends_with_the_last_task_that_used_the_session(l
     marker, other = uuid4().hex, with_limit(limited, "task_2")
     await run(tool_of(limited, "python"), {"code": _FORKS.format(marker=marker, count=1)})
     await run(tool_of(other, "python"), {"code": "1"})
+    await until(lambda: len(running(marker)) == 1)
     await limited.processes.end()
     assert len(running(marker)) == 1
     await other.processes.end()

@@ -82,23 +82,23 @@ def find_protected(
 
     `before` are folders that are searched however many there are. `is_deep`: look below the top.
     """
-    found, known, new_folders = ProtectedFiles(), before or {}, 0
+    protected, searched_before, new_folders = ProtectedFiles(), before or {}, 0
     for part in PROTECTED_PARTS.get(root.name, ()):
-        _note(root / part, root, found)
+        _note(root / part, root, protected)
     rest = [str(root)]
     for folder in rest:
         listing = _listing(folder)
         if listing is None:
             continue
-        found.folders[folder] = listing.stamp[0], listing.stamp[1]
+        protected.folders[folder] = listing.stamp[0], listing.stamp[1]
         for name, is_folder in listing.candidates:
-            _note_candidate(Path(folder), name, is_folder, found)
+            _note_candidate(Path(folder), name, is_folder, protected)
         for name in listing.folders if is_deep else ():
             path = f"{folder}/{name}"
-            new_folders += path not in known
-            if path in known or new_folders <= MAX_FOLDERS:
+            new_folders += path not in searched_before
+            if path in searched_before or new_folders <= MAX_FOLDERS:
                 rest.append(path)
-    return found
+    return protected
 
 
 def _listing(folder: str) -> _Listing | None:

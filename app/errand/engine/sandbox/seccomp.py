@@ -106,9 +106,10 @@ def is_supported() -> bool:
 @cache
 def filter_program(machine: str, *, unix_sockets: bool) -> bytes:
     """The filter as an array of `struct sock_filter`. Without `unix_sockets` no Unix socket has an address."""
-    blocks = [_if_equal(one.audit, _block(one, unix_sockets)) for one in _MACHINES[machine]]
-    whole = [_load(_ARCHITECTURE), *(one for block in blocks for one in block), _refuse(errno.ENOSYS)]
-    return b"".join(struct.pack("=HBBI", *instruction) for instruction in whole)
+    architectures = _MACHINES[machine]
+    blocks = [_if_equal(architecture.audit, _block(architecture, unix_sockets)) for architecture in architectures]
+    instructions = [_load(_ARCHITECTURE), *_joined(blocks), _refuse(errno.ENOSYS)]
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
 
 
 def filter_descriptor() -> int:

@@ -30,19 +30,19 @@ def services(
     A folder with nothing but sockets stands for them, so that what is bound there later is covered too. They are found
     by the kernel's lists of bound sockets and in the values of the environment.
     """
-    opened, hidden = list(open_folders), list(covered)
+    opened = list(open_folders)
+    ignored = [*opened, *covered]
     by_folder: dict[Path, list[Path]] = {}
     for path in dict.fromkeys((*_bound(homes), *_named(environment))):
         real = _real_socket(path)
-        if real is not None and not any(real.is_relative_to(folder) for folder in (*opened, *hidden)):
+        if real is not None and not any(map(real.is_relative_to, ignored)):
             by_folder.setdefault(real.parent, []).append(real)
-    found: list[Path] = []
-    never = {*homes, Path("/")}
+    to_cover: list[Path] = []
     for folder, sockets in by_folder.items():
-        is_shared = folder in never or any(one.is_relative_to(folder) for one in opened)
-        is_one = not is_shared and (len(sockets) > MAX_SOCKETS_IN_FOLDER or _has_sockets_alone(folder))
-        found += [folder] if is_one else sockets
-    return found
+        is_needed = folder in (*homes, Path("/")) or any(path.is_relative_to(folder) for path in opened)
+        is_full = len(sockets) > MAX_SOCKETS_IN_FOLDER or _has_sockets_alone(folder)
+        to_cover += [folder] if is_full and not is_needed else sockets
+    return to_cover
 
 
 def _bound(homes: Iterable[Path]) -> Iterator[str]:
