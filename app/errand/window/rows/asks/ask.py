@@ -114,9 +114,10 @@ class QuestionCard(AskCard):
             self.row_actions.branches.drafts[self.ask_id] = text
 
     def _on_replied(self) -> None:
+        """Words that were typed here are meant for the question, however soon they come."""
         text = self._field.text().strip()
         if text:
-            self.answer(AskAnswerParams(ask_id=self.ask_id, text=text))
+            self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=text))
 
 
 class LimitCard(AskCard):
