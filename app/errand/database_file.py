@@ -90,7 +90,7 @@ def copy_database(source: Path, target: Path, done: Callable[[int, int], None] =
 
 
 def _forget_passwords(copy: sqlite3.Connection) -> None:
-    """Of a damaged database as much as can be read: the copy is what is left of it."""
+    """Copy as much of a damaged database as can be read."""
     with suppress(sqlite3.DatabaseError):
         if copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'commands'").fetchone():
             copy.execute("PRAGMA secure_delete = ON")

@@ -131,7 +131,7 @@ def _without_cut_keys(text: str) -> str:
 
 
 def _cut_start(text: str, end: int) -> int:
-    """Where the key begins that was cut at `end`; -1 if none was."""
+    """Return the position of the key that was cut at `end`; -1 if none was."""
     word = (text[max(end - _MAX_CUT_LENGTH, 0) : end].split() or [""])[-1]
     cut = _CUT_FORMAT.search(word)
     if cut is None or not looks_random(cut[1]):
@@ -145,7 +145,7 @@ def looks_random(key: str) -> bool:
 
 
 def _format_starts(text: str) -> list[int]:
-    """Where keys of a known format begin in a text that was decoded: what surrounds them there may be no text."""
+    """Yield the positions of keys of a known format in a decoded text: their surroundings may be no text."""
     matcher = _ShapeMatcher(text)
     starts = [at for begin in (*_BEGINNINGS, "-----BEGIN ") if begin in text for at in find_all(begin, text)]
     return [start for start in sorted(starts) if not text[max(start - 1, 0) : start].isalnum() and matcher.match(start)]
@@ -157,7 +157,7 @@ def _replace(
     replacement: Callable[[re.Match[str]], str],
     text: str,
 ) -> str:
-    """What `sub` of a pattern does: `match` tries it at a place, `find_starts` names those of a piece to try."""
+    """Substitute like `sub` of a pattern: `match` tries it at a position, `find_starts` names the positions to try."""
     parts: list[str] = []
     kept = 0
     for at in range(0, len(text), _PIECE):
@@ -193,7 +193,7 @@ class _ShapeMatcher:
 
 
 def _shape_starts(text: str) -> set[int]:
-    """Where `_SHAPES` may match."""
+    """Yield the positions at which `_SHAPES` may match."""
     plain, lower = _in_ascii(text), _lower(text)
     starts = [at for begin in _BEGINNINGS if begin in plain for at in find_all(begin, plain)]
     starts = [at for at in starts if not plain[max(at - 1, 0) : at].isalnum()]
@@ -205,7 +205,7 @@ def _shape_starts(text: str) -> set[int]:
 
 
 def _name_starts(text: str) -> set[int]:
-    """Where `_NAMED` may match."""
+    """Yield the positions at which `_NAMED` may match."""
     lower = _lower(text)
     starts: set[int] = set()
     for name in [name for name in _NAMES if name in lower]:
@@ -220,12 +220,12 @@ def _name_starts(text: str) -> set[int]:
 
 
 def _in_ascii(text: str) -> str:
-    """With `?` for each character that is not in ASCII."""
+    """Return the text with `?` for each character that is not in ASCII."""
     return text if text.isascii() else text.encode("ascii", "replace").decode()
 
 
 def _lower(text: str) -> str:
-    """In ASCII, with its letters for the others that a pattern takes for them if it ignores case."""
+    """Return the text in ASCII, with its letters for others that a pattern takes for them if it ignores case."""
     if not text.isascii():
         for other, letter in _FOLDED:
             text = text.replace(other, letter)

@@ -58,7 +58,7 @@ def recall_title(recall: RecallBlock) -> str:
 
 
 def recalled_text(entry: RecalledEntry) -> str:
-    """Where an entry comes from, and below it what it says. Titles that were stored before may have keys."""
+    """Return the origin of an entry, and below it its text. Titles that were stored before may have keys."""
     title = redact(" ".join(entry.conversation_title.split())) or tr("Untitled conversation")
     at = f"{entry.at.astimezone():%Y-%m-%d %H:%M}"
     head = tr("{speaker}, {time}, in “{title}”:").format(speaker=redact(entry.speaker), time=at, title=title)

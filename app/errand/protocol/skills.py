@@ -137,7 +137,7 @@ class SkillEnableParams(Wire, frozen=True, kw_only=True):
 
 
 class SkillTrustParams(Wire, frozen=True, kw_only=True):
-    """Whether agents are told of the skills that a workspace brings. Refused if they have another fingerprint now."""
+    """Trust or distrust the skills that a workspace brings. Refused if they have another fingerprint now."""
 
     workspace: str
     fingerprint: str

@@ -62,7 +62,7 @@ def effect_of(approval: Approval) -> Effect:
 
 
 def _letters_remark(approval: Approval) -> str:
-    """What cannot be seen in the letters of the command, of what is typed, of a tool's name or of the files."""
+    """Return what the letters of the command, the typed text, the tool's name or the files hide from the eye."""
     typed = approval.code if approval.language == TYPED else ""
     paths = (*approval.reads, *approval.writes)
     return alphabet_remark("\n".join((approval.command or "", typed, approval.service, *paths)))

@@ -31,7 +31,7 @@ class UnreadableJson(EngineError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class JsonBounds:
-    """What is taken of a text. Parts below `max_depth` lists and objects become the text `TOO_DEEP`."""
+    """Limits of what is read of a text. Parts below `max_depth` lists and objects become the text `TOO_DEEP`."""
 
     max_bytes: int = 8 * 1024 * 1024
     max_values: int = 200_000

@@ -74,7 +74,7 @@ class ReplyReader(Protocol):
 
 
 class ApiFormat(Protocol):
-    """How one kind of API is asked, and how it answers. Made for one provider, and for the name of its server."""
+    """The request and reply format of one kind of API, for one provider and the name of its server."""
 
     def urls(self, base: str) -> tuple[str, ...]:
         """The addresses to try in turn: some are given without their path."""

@@ -38,7 +38,7 @@ class AddressInput(msgspec.Struct, frozen=True):
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """What was decided before; `workspace` and `cwd` null stand for those of the case.
+    """An earlier decision; `workspace` and `cwd` null stand for those of the case.
 
     `session` is the conversation in which it was decided, for the scopes `session` and `conversation`. A decision that
     was `revoked`, or used up (`once`), holds no more. `source` says who made it: only a person can allow.

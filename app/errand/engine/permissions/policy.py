@@ -149,7 +149,7 @@ def _of_command(access: Access, line: str, terms: _Terms) -> Decision:
 
 
 def _typed_denied(typed: str, terms: _Terms) -> Decision | None:
-    """What is typed into a program in the background may be a command for a shell, as a whole or its beginning.
+    """Judge a text that is typed into a background program as a command for a shell, or the beginning of one.
 
     Each call is looked at alone: what keys make of a line that was typed before is not known.
     """
@@ -187,7 +187,7 @@ def _of_judged(access: Access, line: str, folder: str, decided: CommandDecision,
 
 
 def _by_deny_rule(finding: Finding, approve: ApproveMode) -> Decision:
-    """What could be denied is asked about; where nobody is asked, it is denied, also where all else is allowed."""
+    """Ask about a call that a rule may deny; deny it where nobody is asked, also where all else is allowed."""
     if finding.verdict == "deny":
         return Decision("deny", finding.reason, finding.risk, rule=finding.rule)
     if approve in ("ask", "edits"):

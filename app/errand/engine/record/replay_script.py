@@ -144,7 +144,7 @@ class ReplayScript:
         return outcome.text
 
     def recalled(self) -> tuple[RecalledEntry, ...]:
-        """What was recalled before the coming turn."""
+        """Return what was recalled before the coming turn."""
         assert self.run is not None
         block = self._recalls.get(self.run.task.step_count)
         return block.entries if block is not None else ()

@@ -117,7 +117,7 @@ def bubblewrapped(
 
 @cache
 def _settings_of_the_machine() -> tuple[Path, ...]:
-    """What root can change in /proc though it belongs to no process. Nobody else can.
+    """Return the paths in /proc that belong to no process and that root, and nobody else, can change.
 
     bubblewrap 0.8 leaves out what `access` takes for closed, as the folder /proc/sys, whose files are open.
     """

@@ -135,7 +135,7 @@ class SandboxProfile:
         return (*(real for path in own if (real := _existing(path)) is not None), *open_skills)
 
     def links(self) -> dict[Path, str]:
-        """What links that can be read lead to, although they lie in something hidden."""
+        """Return the targets of links that can be read, although they lie in something hidden."""
         return {Path(path): os.readlink(path) for path in _existing_in_run() if os.path.islink(path)}
 
     def _skills(self) -> tuple[Path, ...]:

@@ -55,7 +55,7 @@ class ProtectedFiles:
 
 
 class _Listing(NamedTuple):
-    """What a folder holds that matters: names that may be protected with whether they are folders, and subfolders."""
+    """The entries of a folder that matter: names that may be protected, with their kind, and subfolders."""
 
     stamp: tuple[int, ...]
     is_settled: bool
@@ -102,7 +102,7 @@ def find_protected(
 
 
 def _listing(folder: str) -> _Listing | None:
-    """From the last look, unless the folder has changed since."""
+    """Return the result of the last look, unless the folder has changed since."""
     try:
         status = os.lstat(folder)
         stamp = status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
@@ -199,7 +199,7 @@ class PinnedPath:
 
 
 def pinned_of(root: Path, found: ProtectedFiles) -> dict[Path, ProtectedFile]:
-    """Those that `pin` pins: all at the top, and the first below it. Not links: see `pin`."""
+    """Return the paths that `pin` pins: all at the top, and the first below it, without links."""
     files = {path: file for path, file in found.files.items() if file.link is None}
     below = [path for path, file in files.items() if file.folder != root]
     return {path: file for path, file in files.items() if path not in below[MAX_PINNED_BELOW:]}

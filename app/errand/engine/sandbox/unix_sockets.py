@@ -64,7 +64,7 @@ def _names_in(file: str) -> Iterator[str]:
 
 
 def _of_sandboxes() -> list[str]:
-    """Those of commands that run in networks of their own: below each process that holds a sandbox."""
+    """List the files for commands that run in networks of their own: below each process that holds a sandbox."""
     inner = [child for holder in _children("self") for child in _children(holder)]
     return [f"/proc/{pid}/net/unix" for pid in inner]
 

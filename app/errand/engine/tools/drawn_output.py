@@ -137,7 +137,7 @@ def drawn(data: bytes) -> bytes:
 
 
 def _last_character(line: bytearray) -> int:
-    """Where the last character begins, which may have several bytes."""
+    """Return the index at which the last character begins, which may have several bytes."""
     at = len(line) - 1
     while at > 0 and line[at] & 0xC0 == 0x80:
         at -= 1

@@ -105,7 +105,7 @@ class ElidedLabel(TextLabel):
 
 
 def one_line(text: str, max_length: int) -> str:
-    """At most `max_length` characters, with an ellipsis if the text was truncated. Keys are redacted before that."""
+    """Return the text without keys in one line of at most `max_length` characters, with an ellipsis if it was cut."""
     line = redact(" ".join(output_text(text[: max_length * 4]).split()))
     return line if len(line) <= max_length else line[: max_length - 1].rstrip() + "…"
 

@@ -228,7 +228,7 @@ class TaskRecall(Feature):
 
 
 def _words_of_people(messages: Sequence[ModelMessage]) -> Iterable[str]:
-    """What people wrote: messages and answers to questions."""
+    """Return what people wrote: messages and answers to questions."""
     for message in messages:
         match message:
             case UserMessage(kind=None):

@@ -87,7 +87,7 @@ def _as_parts(content: JsonValue) -> list[JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What decides how messages are sent, whatever they are. `sees`: the model accepts pictures."""
+    """The settings that decide how messages are sent. `sees`: the model accepts pictures."""
 
     model: str
     system_prompt: str
@@ -178,7 +178,7 @@ class _Converter:
         return [entry]
 
     def _side_fields(self, message: AssistantMessage) -> SideFields | None:
-        """What this model sent beside its calls from this server; None for messages of others."""
+        """Return what this model sent beside its calls from this server; None for messages of others."""
         form = self._form
         is_own = bare_id(message.model) == bare_id(form.model)
         return side_fields_of(message, form.server) if is_own and form.server else None

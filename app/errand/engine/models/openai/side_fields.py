@@ -115,7 +115,7 @@ def _continues(last: JsonObject, item: JsonObject) -> bool:
 
 
 def side_fields_of(message: AssistantMessage, server: str) -> SideFields | None:
-    """What came beside a message from this server; None if nothing did."""
+    """Return what came beside a message from this server; None if nothing did."""
     for block in message.content:
         if isinstance(block, Thinking) and block.signature.startswith(CHAT_SIGNED):
             try:

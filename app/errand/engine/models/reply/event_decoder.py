@@ -34,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 
 class StreamEvent(Protocol):
-    """What a decoder makes of an event. `is_blank`: it has nothing of a reply, so it may be an error."""
+    """A decoded event. `is_blank`: it has nothing of a reply, so it may be an error."""
 
     @property
     def is_blank(self) -> bool: ...

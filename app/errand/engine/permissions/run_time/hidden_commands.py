@@ -101,7 +101,7 @@ _RUNNER_SUBCOMMANDS = {
 
 @dataclass(frozen=True, slots=True)
 class HiddenCommand:
-    """What could be the denied command of a rule, in plain words."""
+    """Name the commands that a rule may deny, in plain words."""
 
     text: str
     rule: CommandRule
@@ -438,7 +438,7 @@ class _Search:
 
 
 def _runner_of(name: str, words: Sequence[str]) -> int:
-    """Where the words after a program begin that runs another; 0 if it runs none."""
+    """Return the index of the words behind a program that runs another; 0 if it runs none."""
     if name in _RUNNERS:
         return 1
     return 2 if len(words) > 1 and name in _RUNNER_SUBCOMMANDS.get(words[1], ()) else 0
@@ -465,7 +465,7 @@ def _placeholder(flags: Sequence[str]) -> str:
 
 
 def _output_of(source: ScannedCommand) -> str:
-    """What a command writes, if its words say it; else a mark."""
+    """Return what a command writes, if its words say it; else a mark."""
     if source.program in ("echo", "printf") and source.source is None:
         words = [word for word in source.words[1:] if word not in ("-n", "-e", "-en", "-ne")]
         text = " ".join(words).replace("\\n", "\n")

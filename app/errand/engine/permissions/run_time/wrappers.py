@@ -58,7 +58,7 @@ _WRAPPERS = {
 
 
 class Uncertain(Exception):
-    """Where the inner command begins depends on what is known only at run time."""
+    """The beginning of the inner command depends on words that are known only at run time."""
 
 
 def inner_command(words: Sequence[str]) -> list[str]:

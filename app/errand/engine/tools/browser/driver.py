@@ -428,7 +428,7 @@ class BrowserWindow:
             asyncio.ensure_future(self._close_pages()).add_done_callback(_forget)
 
     async def _close_pages(self) -> None:
-        """What waits for a page fails then, and tells the fault."""
+        """Make everything that waits for a page fail with the fault."""
         await asyncio.gather(*(page.close() for page in self._pages), return_exceptions=True)
 
     def _on_download(self, download: "Download") -> None:

@@ -48,7 +48,7 @@ class RunawayPages:
 
 
 async def lost_pages(pages: "Iterable[Page | Worker]") -> "list[Page | Worker]":
-    """Those that are closed. Raises TimeoutError if one does not answer: a script or a dialog keeps it busy."""
+    """Return the closed pages. Raises TimeoutError if one does not answer: a script or a dialog keeps it busy."""
     asked = tuple(pages)
     async with asyncio.timeout(_ANSWER_S):
         answers = await asyncio.gather(*(page.evaluate("1") for page in asked), return_exceptions=True)

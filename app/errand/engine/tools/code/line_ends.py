@@ -12,7 +12,7 @@ _MAX_PATTERN = 100_000
 
 
 def spans_of(text: str, old: str) -> Iterator[Span]:
-    """Where `old` is in the text, in order."""
+    """Return the positions of `old` in the text, in order."""
     at = text.find(old)
     while at >= 0:
         yield at, at + len(old)
@@ -20,7 +20,7 @@ def spans_of(text: str, old: str) -> Iterator[Span]:
 
 
 def spans_with_other_line_ends(text: str, old: str) -> list[Span]:
-    """Where `old` is in the text but for the kind of its line ends; empty for texts with one kind."""
+    """Return the positions of `old` in the text but for the kind of its line ends; none in texts with one kind."""
     if "\n" not in old or "\r\n" not in text or len(old) > _MAX_PATTERN:
         return []
     pattern = "\r?\n".join(map(re.escape, re.split("\r?\n", old)))

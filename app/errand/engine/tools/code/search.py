@@ -111,7 +111,7 @@ class SearchResult:
     left_out: LeftOut = field(default_factory=LeftOut)
 
     def notes(self, prefix: str) -> Iterator[str]:
-        """What to say of files and folders that were not searched; `prefix` is put before names."""
+        """Return a remark on files and folders that were not searched; `prefix` is put before names."""
         if self.too_large:
             files = "1 file" if self.too_large == 1 else f"{self.too_large:,} files"
             yield f"{files} of more than {_LARGEST // 1_000_000} MB left out; to search one, give it as path"

@@ -31,7 +31,7 @@ LeavesOut: TypeAlias = Callable[[str, bool], bool]
 
 @dataclass(slots=True)
 class LeftOut:
-    """What a walk did not look into: folders by their names, which stand in `SKIPPED`, and what could not be read."""
+    """The entries that a walk left out: folders by their names, which stand in `SKIPPED`, and unreadable ones."""
 
     folders: list[str] = field(default_factory=list[str])
     unreadable: int = 0

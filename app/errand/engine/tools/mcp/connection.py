@@ -76,7 +76,7 @@ class McpConnection:
         return names_of(answer, "contents")
 
     async def prompts(self) -> tuple[JsonObject, ...]:
-        """Those whose names have no key: a prompt is asked for by its name."""
+        """Return the prompts whose names have no key: a prompt is asked for by its name."""
         if not self.facts.has_prompts:
             return ()
         listed = await self._pages("prompts/list", "prompts")

@@ -231,13 +231,13 @@ class _Progress:
 
 
 def _identities(server: McpServer) -> tuple[str, ...]:
-    """What a rule for all tools of the server is bound to: those that it has now, and the reading of its resources."""
+    """Return what a rule for all tools of the server is bound to: its present tools and reading its resources."""
     tools = server.connection.tools.tools if server.connection is not None else ()
     return (*(tool.identity for tool in tools), RESOURCES) if tools else ()
 
 
 def _failure(error: EngineError, server: McpServer, cancel: CancelSignal, redact: Callable[[str], str]) -> ToolError:
-    """What the model and the person read of a failed call, without keys, which a server may quote."""
+    """Return what the model and the person read of a failed call, without keys, which a server may quote."""
     if isinstance(error, ToolError):
         return error
     if cancel.is_set:

@@ -49,7 +49,7 @@ class ProcessLimit:
         await asyncio.get_running_loop().run_in_executor(None, self._look)
 
     def take_remark(self) -> str:
-        """For the model: what was ended since the last call; empty if nothing was."""
+        """Tell the model what was ended since the last call; empty if nothing was."""
         ended, self._ended = self._ended, 0
         if not ended:
             return ""

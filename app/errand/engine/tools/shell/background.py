@@ -163,7 +163,7 @@ class BackgroundCommands:
         return ended
 
     def take_limit_remark(self) -> str:
-        """Which of their processes were too many since the last call; empty if none were."""
+        """Tell which of their processes were too many since the last call; empty if none were."""
         remark = self._sweep.limit.take_remark()
         return f"{remark[:-1]}. They were of background commands]" if remark else ""
 

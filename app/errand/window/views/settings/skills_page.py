@@ -184,7 +184,7 @@ class SkillsPageView(SettingsPageView):
         self._show(await self._calls.call(SKILL_TRUST, params))
 
     def _show_trust(self, found: SkillListResult) -> None:
-        """What the folder brings is decided about as a whole."""
+        """The decision about all skills that the folder brings."""
         if found.fingerprint != self._fingerprint:
             self._fingerprint = found.fingerprint
             self._question.hide()  # it was about other skills
