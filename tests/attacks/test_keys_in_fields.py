@@ -158,6 +158,17 @@ async def test_the_line_of_a_call_that_was_cut_in_a_key_has_none_of_it(own_erran
     assert not holds_key(shown)
 
 
+async def test_names_of_tools_and_arguments_leave_without_keys(own_errand: Errand, tmp_path: Path) -> None:
+    calls = (Call(f"mcp_{OF_OTHERS}", {"a": 1}), Call("shell", {"command": "true", OF_OTHERS: {OF_OTHERS: OWN}}))
+    async with ModelServer(replies=[Reply(calls=calls), Reply(text="Done.")]) as server:
+        printed = await chat(own_errand, server, "look at the tide tables")
+    assert "no such tool" in printed and not holds_key(printed)
+    for form in ("json", "markdown", "html"):
+        assert (await own_errand.run("export", "--to", str(tmp_path / form), "--format", form)).code == 0
+        files = read_files(tmp_path / form)
+        assert files and not any(holds_key(f"{name}\n{text}") for name, text in files)
+
+
 @pytest.mark.parametrize(
     "key",
     [

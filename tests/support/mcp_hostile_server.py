@@ -75,6 +75,9 @@ def called(number: object, name: object) -> Iterator[bytes]:
             case "unasked":
                 yield b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}' % (b"x" * 9_000_000)
                 yield b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":[%s0]}}' % (b"[]," * 900_000)
+            case "ids":
+                for number_of_server in (b"1e300", b"1" + b"0" * 30, b"-1e25"):
+                    yield b'{"jsonrpc":"2.0","id":%s,"method":"ping"}' % number_of_server
             case _:
                 pass
     yield hello

@@ -40,7 +40,7 @@ class ExportRedaction:
             case list():
                 return [self._clean(item) for item in value]
             case dict():
-                return {key: self._clean(item, key) for key, item in value.items()}
+                return {self._text(key, ""): self._clean(item, key) for key, item in value.items()}
             case _:
                 return value
 

@@ -53,10 +53,10 @@ def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
 def _foreign(tool: str, arguments: JsonObject) -> CallDisplay:
     """A tool of another program: its name, and the argument that tells most."""
     texts = {name: value for name in _TELLING if isinstance(value := arguments.get(name), str) and value.strip()}
-    name = next(iter(texts), "")
+    name, tool_text = next(iter(texts), ""), redact(tool)
     return CallDisplay(
-        running=f"using {tool}",
-        done=f"used {tool}",
+        running=f"using {tool_text}",
+        done=f"used {tool_text}",
         target=texts.get(name, ""),
         target_is_path="path" in name.lower(),
     )

@@ -8,8 +8,12 @@ import msgspec
 import pytest
 
 from errand.engine.core.foreign_json import TOO_DEEP, JsonBounds, UnreadableJson, decode_bounded, decode_foreign
-from errand.protocol.base import JsonValue
+from errand.engine.tools.mcp.connection import shake_hands
+from errand.engine.tools.mcp.definitions import SchemaRoom, checked_tools
+from errand.engine.tools.mcp.json_rpc import RpcPeer
+from errand.protocol.base import JsonObject, JsonValue
 
+LONG = "%6d%79" * 100_000
 _REPOSITORY = Path(__file__).parents[4]
 _MAX_GROWTH_MB = 100
 
@@ -41,10 +45,44 @@ async def test_an_answer_beyond_the_bounds_fails_its_call_alone(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("transport", ["stdio", "sse"])
-@pytest.mark.parametrize("kind", ["digits", "unasked"])
+@pytest.mark.parametrize("kind", ["digits", "ids", "unasked"])
 async def test_a_bad_message_does_not_cost_the_rest_of_what_was_read(tmp_path: Path, transport: str, kind: str) -> None:
     outcome = await outcome_of(tmp_path, transport, kind)
     assert (outcome.hostile, outcome.after) == ("hello", "hello") and outcome.growth_mb < _MAX_GROWTH_MB
+
+
+async def test_long_texts_of_a_server_are_searched_for_keys_in_part_only() -> None:
+    lengths: list[int] = []
+
+    def redact(text: str) -> str:
+        lengths.append(len(text))
+        return text
+
+    class Answering:
+        """A server that answers each request at once."""
+
+        def send(self, data: bytes, request_id: int | None) -> None:
+            if request_id is None:
+                return
+            info = {"name": LONG, "version": LONG}
+            prompts = [{"name": LONG}, {"name": "ask"}]
+            version = msgspec.json.decode(data)["params"].get("protocolVersion")
+            capabilities: JsonObject = {"prompts": {}}
+            result = {"protocolVersion": version, "serverInfo": info, "instructions": LONG, "prompts": prompts}
+            answer: object = {"jsonrpc": "2.0", "id": request_id, "result": {**result, "capabilities": capabilities}}
+            answers.append(asyncio.create_task(peer.receive(msgspec.json.encode(answer))))
+
+        def forget(self, request_id: int) -> None: ...
+
+    answers: list[asyncio.Task[None]] = []
+    peer = RpcPeer(Answering(), lambda method, params: None, lambda why: None, lambda line: None)
+    connection = await shake_hands("s", peer, lambda version: None, redact)
+    assert len(connection.facts.instructions) == 4_000 and len(connection.facts.title) == 100
+    assert await connection.prompts() == ({"name": "ask"},)
+    tools = await checked_tools("s", [{"name": "t", "description": LONG}], SchemaRoom({}, "s"), redact)
+    assert len(tools.tools[0].description) == 8_000 and "characters" in tools.notes[0]
+    assert max(lengths) <= 16_000
+    await asyncio.gather(*answers)
 
 
 @pytest.mark.parametrize("kind", ["schemas", "pages"])

@@ -23,6 +23,8 @@ _MOST_PAGES = 50
 _MOST_LISTED = 2_000
 _MAX_LIST_BYTES = 8 * 1024 * 1024
 _LONGEST_INSTRUCTIONS = 4_000
+_MAX_TITLE_READ = 1_000
+_MAX_PROMPT_NAME = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class McpConnection:
         if not self.facts.has_prompts:
             return ()
         listed = await self._pages("prompts/list", "prompts")
-        named = [entry for entry in listed if self._redact(str(entry.get("name"))) == str(entry.get("name"))]
+        named = [entry for entry in listed if _is_usable_name(entry.get("name"), self._redact)]
         return await asyncio.to_thread(_without_keys, named, self._redact)
 
     async def prompt(self, name: str, arguments: dict[str, str], timeout_s: float) -> tuple[JsonObject, ...]:
@@ -132,7 +134,7 @@ def _facts(answer: JsonObject, protocol: str, redact: Callable[[str], str]) -> S
         title=_short(about.get("title") or about.get("name"), redact),
         version=_short(about.get("version"), redact),
         protocol=protocol,
-        instructions=redact(_text(answer.get("instructions")))[:_LONGEST_INSTRUCTIONS],
+        instructions=redact(_text(answer.get("instructions"), 2 * _LONGEST_INSTRUCTIONS))[:_LONGEST_INSTRUCTIONS],
         has_tools=_has(can, "tools"),
         has_resources=_has(can, "resources"),
         has_prompts=_has(can, "prompts"),
@@ -143,14 +145,19 @@ def _without_keys(entries: Sequence[JsonObject], redact: Callable[[str], str]) -
     return tuple({name: redact_json(value, redact) for name, value in entry.items()} for entry in entries)
 
 
+def _is_usable_name(name: JsonValue, redact: Callable[[str], str]) -> bool:
+    return isinstance(name, str) and len(name) <= _MAX_PROMPT_NAME and redact(name) == name
+
+
 def _has(capabilities: JsonObject, name: str) -> bool:
     """Return True for a capability that is named, as an object or in another form."""
     return capabilities.get(name) not in (None, False)
 
 
 def _short(value: JsonValue, redact: Callable[[str], str]) -> str:
-    return redact(" ".join(_text(value).split()))[:100]
+    return redact(" ".join(_text(value, _MAX_TITLE_READ).split()))[:100]
 
 
-def _text(value: JsonValue) -> str:
-    return clean_output(value.encode("utf-8", "replace")) if isinstance(value, str) else ""
+def _text(value: JsonValue, limit: int) -> str:
+    """Return the beginning of a text; to search all of a long one for keys would take seconds."""
+    return clean_output(value[:limit].encode("utf-8", "replace")) if isinstance(value, str) else ""

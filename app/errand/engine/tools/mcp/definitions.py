@@ -21,6 +21,8 @@ MAX_SCHEMA_BYTES = 2 * 1024 * 1024
 MAX_SCHEMA_BYTES_IN_ALL = 8 * 1024 * 1024
 _MAX_NOTES = 400
 _LONGEST_DESCRIPTION = 8_000
+# Of a longer text only this beginning is read: to search megabytes for keys would take seconds.
+_MAX_READ_CHARACTERS = 64 * 1024
 _LONGEST_TOOL_NAME = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _HASH = 6
@@ -131,7 +133,7 @@ async def _checked(
     return ServerTool(
         tool_name(server, name),
         name,
-        redact(text)[:_LONGEST_DESCRIPTION],
+        redact(text[: 2 * _LONGEST_DESCRIPTION])[:_LONGEST_DESCRIPTION],
         parameters,
         _fingerprint(text, schema if isinstance(schema, dict) else NO_PARAMETERS),
         read_only=isinstance(hints, dict) and hints.get("readOnlyHint") is True,
@@ -141,7 +143,9 @@ async def _checked(
 def _description(entry: JsonObject) -> str:
     description, title = entry.get("description"), entry.get("title")
     chosen = description if isinstance(description, str) and description.strip() else title
-    return without_hidden(clean_output(chosen.encode("utf-8", "replace"))) if isinstance(chosen, str) else ""
+    if not isinstance(chosen, str):
+        return ""
+    return without_hidden(clean_output(chosen[:_MAX_READ_CHARACTERS].encode("utf-8", "replace")))
 
 
 def _clean_schema(schema: JsonValue) -> tuple[JsonValue, int]:

@@ -10,6 +10,8 @@ from errand.protocol.base import JsonObject, JsonValue
 
 _MAX_ERROR_CHARACTERS = 4_000
 _MAX_ID_DIGITS = 15
+# Larger integers are no ids: they are not exact as numbers, and above 64 bits they cannot be encoded.
+_MAX_EXACT_FLOAT = 2**53
 _MAX_BATCH = 1_000
 _END_BYTES = 4_096
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,15})\b')
@@ -66,7 +68,7 @@ def answered_id(head: bytes, tail: bytes) -> int | None:
 
 
 def _id(value: JsonValue) -> str | int | None:
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_FLOAT:
         return int(value)
     return value if isinstance(value, str | int) and not isinstance(value, bool) else None
 
