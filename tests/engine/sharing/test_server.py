@@ -87,6 +87,8 @@ async def test_token_removed_from_the_file_is_refused_at_once(tmp_path: Path) ->
         ({**BODY, "model": "scripted/tour"}, 404, "not shared here"),
         ({**BODY, "model": "openai_compatible/x"}, 404, "not shared here"),
         ({**BODY, "model": "../../etc/passwd"}, 404, "not shared here"),
+        ({**BODY, "model": "openai/" + "%6d%79" * 50_000}, 404, "such a long name"),
+        ({**BODY, "%6d%79" * 50_000: 1}, 400, "unknown field"),
         (b"x" * 5000, 413, "4,096 bytes"),
     ],
 )
@@ -99,6 +101,15 @@ async def test_invalid_request_is_refused_with_a_reason(
     assert answer[0] == status
     assert said in answer[1]
     assert "sk-secret" not in answer[1]
+    assert len(answer[1]) < 2_000
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_a_body_in_another_encoding_than_its_headers_name_is_refused(tmp_path: Path, encoding: str) -> None:
+    async with ModelServer() as upstream, sharing(address(upstream), tmp_path, ONCE) as shared:
+        status, text = await post(shared, msgspec.json.encode(BODY), **{"Content-Encoding": encoding})
+        assert status == 400 and "encoding" in text
+        assert (await post(shared, b"{"))[0] == 400
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,9 @@ _logger = logging.getLogger(__name__)
 
 # A list or an object in memory, beside its text.
 _VALUE_BYTES = 64
+# Names of models and fields that a refusal quotes may be as long as the request.
+_MAX_REFUSAL_CHARACTERS = 1_000
+_MAX_MODEL_CHARACTERS = 500
 _KEEP_ALIVE = b": at work\n\n"
 
 Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
@@ -135,7 +138,8 @@ class SharingServer:
             try:
                 return await handler(request, self._authenticate(request))
             except _Refused as refused:
-                return web.json_response({"error": {"message": redact(str(refused))}}, status=refused.status)
+                text = redact(str(refused)[:_MAX_REFUSAL_CHARACTERS])
+                return web.json_response({"error": {"message": text}}, status=refused.status)
 
         return answer
 
@@ -179,6 +183,8 @@ class SharingServer:
                 return await asyncio.to_thread(_decoded, body, JsonBounds(len(body), self._limits.values))
         except TimeoutError as error:
             raise _Refused(408, "The request did not arrive in time.") from error
+        except web.RequestPayloadError as error:
+            raise _Refused(400, "The body is not in the encoding that its headers name.") from error
         except (ValueError, RecursionError) as error:
             raise _Refused(400, f"This is not a request for a reply: {error}.") from error
 
@@ -198,6 +204,8 @@ class SharingServer:
         return bytes(body)
 
     def _open(self, model_id: str) -> ChatModel:
+        if len(model_id) > _MAX_MODEL_CHARACTERS:
+            raise _Refused(404, "No model has such a long name.")
         if not self._filter.has(model_id):
             raise _Refused(404, f"{model_id!r} is not shared here.")
         try:
