@@ -131,3 +131,18 @@ async def test_the_schemas_of_one_server_and_of_all_are_bounded() -> None:
     assert counts[:3] == [23] * 3 and sum(counts) < 23 * 5 and sum(used.values()) <= 8 * 1024 * 1024
     SchemaRoom(used, "0").clear()
     assert len((await checked_tools("s", entries, SchemaRoom(used, "5"))).tools) == 23
+
+
+def test_references_that_lead_deeper_and_deeper_are_written_out_within_a_bound() -> None:
+    definitions: JsonObject = {f"part{index}": deep_schema(20, f"#/$defs/part{index + 1}") for index in range(60)}
+    schema: JsonObject = {"type": "object", "properties": {"x": {"$ref": "#/$defs/part0"}}, "$defs": definitions}
+    written_out = msgspec.json.encode(without_references(schema))
+    assert written_out.count(b'{"properties"') >= 20
+    assert b"$ref" not in written_out
+
+
+def deep_schema(levels: int, reference: str) -> JsonObject:
+    schema: JsonObject = {"$ref": reference}
+    for _ in range(levels):
+        schema = {"properties": {"inner": schema}}
+    return schema

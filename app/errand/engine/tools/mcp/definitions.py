@@ -115,11 +115,11 @@ async def _checked(
         raise InvalidParams("A tool without a usable name is left out.")
     if redact(name) != name:
         raise InvalidParams("A tool whose name has a key is left out.")
-    text = _description(entry)
+    with short_switches():
+        text = await asyncio.to_thread(_description, entry)
+        schema, size = await asyncio.to_thread(_clean_schema, entry.get("inputSchema"))
     if len(text) > _LONGEST_DESCRIPTION:
         notes.append(f"{_shown(name)}: its description has {len(text):,} characters; its beginning is used.")
-    with short_switches():
-        schema, size = await asyncio.to_thread(_clean_schema, entry.get("inputSchema"))
     if not room.take(size):
         raise InvalidParams(f"{_shown(name)} is left out: the parameters of all tools together are too large.")
     try:
