@@ -234,6 +234,12 @@ async def test_an_error_in_any_form_fails_the_reply(tmp_path: Path, before: tupl
     assert "it broke" in (message.error or "")
 
 
+@pytest.mark.parametrize("line", [b'{"type": "ping"}', b'{"type": "keepalive", "message": "busy"}'])
+async def test_a_plain_line_that_is_no_error_fails_no_reply(tmp_path: Path, line: bytes) -> None:
+    message = await reply_to(fast, tmp_path, SAY, line + b"\n\n", STOP, DONE)
+    assert (message.text, message.error) == ("whole answer", None)
+
+
 def messages_event(kind: str, **fields: JsonValue) -> bytes:
     return event({"type": kind, **fields}, kind)
 

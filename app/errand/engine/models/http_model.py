@@ -240,7 +240,7 @@ class _ReplyStream:
         """Raise for an error that came as a plain line between the events."""
         lines = [line for line in self._stream.stray.splitlines() if _BARE_ERROR.match(line)]
         for line in lines[:1]:
-            await read_event(ServerEvent(line, "error"), self._reader.read)
+            await read_event(ServerEvent(line), self._reader.read)
 
     def _no_model_server(self) -> AttemptFailure:
         url = self._response.url

@@ -144,6 +144,7 @@ class EventDecoder(Generic[T]):
 
 
 def index_number(value: IndexValue) -> int | None:
+    """Return the number of a call or choice, None for one that is not a number."""
     try:
         return None if value is None else int(value)
     except (ValueError, OverflowError):
