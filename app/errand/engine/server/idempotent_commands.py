@@ -19,6 +19,8 @@ from errand.redaction import redact_json
 from errand.url_secrets import without_url_secrets
 
 _MOST_RUNNING = 1_000
+# Longer answers are searched for keys in a thread.
+_MAX_INLINE_BYTES = 16 * 1024
 # Commands that must work even if nothing can be saved.
 _WITHOUT_STORAGE = frozenset({TASK_STOP.name, ENGINE_SHUTDOWN.name})
 
@@ -101,8 +103,10 @@ class IdempotentCommands:
         else:
             await self._database.journal.probe()
             result = await work()
+        is_long = len(result) > _MAX_INLINE_BYTES
+        stored = await asyncio.to_thread(self._stored, result) if is_long else self._stored(result)
         self._database.journal.put(
-            commands.save(command.client_id, command.stored_id, command.method, self._stored(result), datetime.now(UTC))
+            commands.save(command.client_id, command.stored_id, command.method, stored, datetime.now(UTC))
         )
         # An acknowledged command is on disk, with everything that it changed.
         await self._database.journal.flush()
