@@ -20,7 +20,7 @@ TaskStatus = Literal[
 TaskStopReason = Literal[
     "completed", "manual_stop", "error", "iteration_limit", "time_limit", "budget_limit", "token_limit", "day_limit"
 ]
-# How a task reached the stop reason `completed`; the last three are not a success.
+# How a task reached the stop reason `completed`; the last four are not a success.
 Completion = Literal["declared", "replied", "undeclared", "refused", "cut", "no_answer"]
 TaskLimitKind = Literal["turns", "minutes", "money", "tokens"]
 DayLimitKind = Literal["day_money", "day_tokens"]

@@ -24,7 +24,7 @@ from errand.engine.permissions.shell.nested_code import LONGEST, SHELLS, WRAPPER
 from errand.engine.permissions.shell.scanner import ScannedCommand, program_name, scan
 
 _MAX_DEPTH, _MAX_CHARACTERS = 16, 400_000
-_PARTS_SHOWN = 120
+_MAX_SHOWN_CHARACTERS = 120
 _SHELL_CODE = re.compile(r"-[A-Za-z]*c[A-Za-z]*|--command")
 _SHELL_VALUED = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
 _INPUT_FILES = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/(?:self|thread-self|\d+)/fd/\d+")
@@ -170,8 +170,8 @@ class _Search:
             "fdfind": lambda words, _: self._run_found(words, _FD_ACTIONS),
             "xargs": self._run_xargs,
             "parallel": self._run_parallel,
-            "ssh": lambda words, _: self._run_text(" ".join(_inner(words))),
-            "watch": lambda words, _: self._run_text(" ".join(_inner(words))),
+            "ssh": lambda words, _: self._run_text(" ".join(inner_command(words))),
+            "watch": lambda words, _: self._run_text(" ".join(inner_command(words))),
             "hyperfine": lambda words, _: self._run_operands(words),
             "complete": lambda words, _: self._run_after_flag(words, "-C"),
             "compgen": lambda words, _: self._run_after_flag(words, "-C"),
@@ -256,7 +256,7 @@ class _Search:
             if is_set and not is_marked(variable):
                 self._assign(variable, value)
         try:
-            inner = _inner(words)
+            inner = inner_command(words)
         except Uncertain:
             raise _Hidden(f"which command `{_shown(words)}` runs is known only when it runs") from None
         if name == "flock" and inner[:1] in (["-c"], ["--command"]):
@@ -408,7 +408,7 @@ class _Search:
             self._judge(inner + ([] if actions is _FIND_ACTIONS else [ONE_WORD]), ScannedCommand())
 
     def _run_xargs(self, words: list[str], command: ScannedCommand) -> None:
-        inner = _inner(words)
+        inner = inner_command(words)
         if not inner:
             return
         before = words[: len(words) - len(inner)]
@@ -448,10 +448,6 @@ def _may_be_key(word: str) -> bool:
     return not word.startswith("-") and ("." in word or is_marked(word))
 
 
-def _inner(words: list[str]) -> list[str]:
-    return inner_command(words)
-
-
 def _placeholder(flags: Sequence[str]) -> str:
     """The text that xargs replaces by a line of its input."""
     for at, flag in enumerate(flags):
@@ -487,4 +483,4 @@ def _shown(words: Sequence[str]) -> str:
     text = " ".join(words)
     for mark in MARKS:
         text = text.replace(mark, "…")
-    return text if len(text) <= _PARTS_SHOWN else text[:_PARTS_SHOWN] + "…"
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else text[:_MAX_SHOWN_CHARACTERS] + "…"

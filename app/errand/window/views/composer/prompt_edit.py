@@ -23,8 +23,6 @@ class PromptEditView(QPlainTextEdit):
     """Emits `submitted` on Enter, `queued` on Alt+Enter, `edit_last_requested` on Up in an empty field.
 
     With text in the field Ctrl+Enter is Enter; without, it is the window's.
-
-
     Emits `composed` when what an input method composes has changed: meanwhile no key is a command.
     Emits `page_requested` on Page Up (-1) and Page Down (1), unless the text itself is longer than the field.
     Emits `history_step_requested` on Ctrl+Up (-1, an older message) and Ctrl+Down (1), and `content_dropped`
