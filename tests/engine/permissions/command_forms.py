@@ -82,6 +82,7 @@ COULD_BE_DENIED: tuple[str, ...] = (
     '/usr/bin/[t]ouch a', 'tou[c]h a', '~/bin/* a', '{ls,$x}', '{$x,a}', 't{ou,}ch a', 'to{u..u}ch a', 'git {pu,}sh',
     'git p{us..us}h', 'git {push,a}', '{git,push}', '{git,$x}', "exec 3<<<'touch x'; bash <&3", '. /dev/fd/3',
     'source /proc/self/fd/5', 'bash < /dev/fd/4', 'valgrind $x', 'xvfb-run -a touch a', 'xvfb-run $x', 'bundle exec $x',
+    '/lib64/ld-linux-x86-64.so.2 /usr/bin/touch a', 'ld.so --argv0 x touch a', '/lib/ld-musl-x86_64.so.1 $x',
     'npm exec -- touch a', 'npm exec $x', 'conda run -n env $x', 'direnv exec . touch a', 'GIT_EXEC_PATH=./x git y',
     'xargs -a <(echo push) git', 'G=git; $G push', 'G=git P=push; $G $P', ': touch; $_ a', "$BASH -c 'touch a'",
     '2>&1 $x a', '>f $(which touch) x', 'perf stat touch a', 'gdb --args $x', 'timeout 5 bash <<< "$x"',

@@ -90,6 +90,8 @@ _RUNNERS = frozenset(
     | {"dbus-run-session", "systemd-inhibit", "cpulimit", "torsocks", "proxychains", "proxychains4"}
     | {"chronic", "catchsegv", "eatmydata", "chpst", "softlimit", "catatonit", "tini", "dumb-init"}
 )
+# The dynamic loader runs the program that it gets: ld-linux-x86-64.so.2, ld-musl-x86_64.so.1, ld.so.
+_LOADER = re.compile(r"ld[\w-]{0,40}\.so[\d.]{0,8}")
 _RUNNER_SUBCOMMANDS = {
     "exec": frozenset(("bundle", "npm", "pnpm", "yarn", "bun", "mise", "asdf", "direnv", "rbenv", "pyenv", "opam")),
     "run": frozenset(("conda", "mamba", "micromamba", "rye", "pdm", "hatch", "pipenv")),
@@ -439,7 +441,7 @@ class _Search:
 
 def _runner_of(name: str, words: Sequence[str]) -> int:
     """Return the index of the words behind a program that runs another; 0 if it runs none."""
-    if name in _RUNNERS:
+    if name in _RUNNERS or _LOADER.fullmatch(name):
         return 1
     return 2 if len(words) > 1 and name in _RUNNER_SUBCOMMANDS.get(words[1], ()) else 0
 
