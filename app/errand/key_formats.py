@@ -145,7 +145,7 @@ def looks_random(key: str) -> bool:
 
 
 def _format_starts(text: str) -> list[int]:
-    """Yield the positions of keys of a known format in a decoded text: their surroundings may be no text."""
+    """Return the positions of keys of a known format in a decoded text: their surroundings may be no text."""
     matcher = _ShapeMatcher(text)
     starts = [at for begin in (*_BEGINNINGS, "-----BEGIN ") if begin in text for at in find_all(begin, text)]
     return [start for start in sorted(starts) if not text[max(start - 1, 0) : start].isalnum() and matcher.match(start)]
@@ -193,7 +193,7 @@ class _ShapeMatcher:
 
 
 def _shape_starts(text: str) -> set[int]:
-    """Yield the positions at which `_SHAPES` may match."""
+    """Return the positions at which `_SHAPES` may match."""
     plain, lower = _in_ascii(text), _lower(text)
     starts = [at for begin in _BEGINNINGS if begin in plain for at in find_all(begin, plain)]
     starts = [at for at in starts if not plain[max(at - 1, 0) : at].isalnum()]
@@ -205,7 +205,7 @@ def _shape_starts(text: str) -> set[int]:
 
 
 def _name_starts(text: str) -> set[int]:
-    """Yield the positions at which `_NAMED` may match."""
+    """Return the positions at which `_NAMED` may match."""
     lower = _lower(text)
     starts: set[int] = set()
     for name in [name for name in _NAMES if name in lower]:

@@ -133,7 +133,7 @@ class Redactor:
         return text
 
     def _secret_starts(self, text: str) -> Iterable[int]:
-        """Yield the positions of secrets in a decoded text: those in lines of base64 have a form of no secret."""
+        """Return the positions of secrets in a decoded text: those in lines of base64 have a form of no secret."""
         return [start for secret in self._secrets if secret in text for start in find_all(secret, text)]
 
     def hide_bytes(self, data: bytes) -> bytes:
