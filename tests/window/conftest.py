@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from errand.window.theme.theme import Theme
-from errand.window.widgets.reaction_time import ReactionTime
+from errand.window.widgets.input.reaction_time import ReactionTime
 from tests.support.limits import WAIT_LIMIT_S
 
 

@@ -34,7 +34,7 @@ from errand.window.views.shell.tabs import TabsView
 from errand.window.views.sidebar.conversation_marks import ConversationMarks
 from errand.window.views.sidebar.sidebar import SidebarView
 from errand.window.widgets.accessibility import install_roles, keep_focus_in_view
-from errand.window.widgets.field_keys import guard_compositions
+from errand.window.widgets.input.field_keys import guard_compositions
 from errand.window.widgets.pulse import PulseTimer
 
 if TYPE_CHECKING:

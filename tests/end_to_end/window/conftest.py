@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from errand.window.widgets.reaction_time import ReactionTime
+from errand.window.widgets.input.reaction_time import ReactionTime
 from tests.support.command_line import Errand
 from tests.support.open_window import OpenWindow, open_window
 

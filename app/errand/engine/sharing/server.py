@@ -14,7 +14,7 @@ from aiohttp import web
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.fair_share import short_switches
-from errand.engine.core.foreign_json import JsonBounds, check_bounds
+from errand.engine.core.json_input.foreign_json import JsonBounds, check_bounds
 from errand.engine.core.messages import AssistantMessage
 from errand.engine.models.base import ChatModel, ModelRequest, ReplyEnd
 from errand.engine.models.catalog.providers import PROVIDERS, Provider

@@ -15,7 +15,7 @@ import msgspec
 import regex
 
 from errand.engine.core.fair_share import short_switches
-from errand.engine.core.lenient_json import read_container
+from errand.engine.core.json_input.lenient_json import read_container
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.patterns import compile_pattern
 from errand.protocol.base import JsonObject, JsonValue

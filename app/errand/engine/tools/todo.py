@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.lenient_json import read_container
+from errand.engine.core.json_input.lenient_json import read_container
 from errand.engine.core.messages import Text
 from errand.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult, decode, renamed, schema_of
 from errand.protocol.base import JsonObject, JsonValue

@@ -14,7 +14,7 @@ from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
 from errand.window.widgets.buttons import native_keys
 from errand.window.widgets.containers import Card
-from errand.window.widgets.field_keys import ControlEnter, is_control_enter
+from errand.window.widgets.input.field_keys import ControlEnter, is_control_enter
 from errand.window.widgets.labels import TextLabel
 
 _MAX_LINES = 16

@@ -16,7 +16,7 @@ from errand.window.rows.row import Row, RowSource
 from errand.window.theme.theme import Theme
 from errand.window.transcript.layout import RowHeights
 from errand.window.widgets.accessibility import is_tab_stop, step_focus
-from errand.window.widgets.hover import end_hover
+from errand.window.widgets.input.hover import end_hover
 
 _MAX_OF_A_TYPE = 12
 

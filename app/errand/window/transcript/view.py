@@ -27,7 +27,7 @@ from errand.window.transcript.overlays import JumpToEndView, LoadingOlderView, O
 from errand.window.transcript.placement import RowPlacement
 from errand.window.transcript.recycler import RowViewRecycler, focus_last, focus_next, trim_memory
 from errand.window.transcript.scrolling import SmoothScroll, key_scroll, line_height, wheel_scroll
-from errand.window.widgets.hover import end_hover
+from errand.window.widgets.input.hover import end_hover
 
 _REASON = Qt.FocusReason
 # A person who goes back and forth between two tabs finds them laid out; after this time a hidden one gives back memory.

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDialog, QMessageBox, QPushButton, QWidget
 
 from errand.window.theme.style import paint_rounded
 from errand.window.theme.theme import Theme
-from errand.window.widgets.reaction_time import ReactionTime
+from errand.window.widgets.input.reaction_time import ReactionTime
 
 # What a window manager adds: borders and a title.
 _FRAME = QSize(16, 48)

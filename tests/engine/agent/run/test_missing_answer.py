@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.agent.run.missing_answer import missing_answer
+from errand.engine.agent.run.replies.missing_answer import missing_answer
 from errand.engine.core.messages import AssistantMessage, Text, Thinking, ToolCall
 from errand.engine.models.base import ToolDefinition
 from errand.protocol.blocks import NoticeBlock

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from errand.engine.core.schema_references import without_references
+from errand.engine.core.json_input.schema_references import without_references
 from errand.engine.tools.argument_check import check_arguments
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.mcp.definitions import SchemaRoom, checked_tools

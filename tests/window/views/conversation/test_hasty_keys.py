@@ -16,7 +16,7 @@ from errand.window.stores.conversation.commands import WorkspaceQuestion
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation.conversation_view import ConversationView
 from errand.window.views.conversation.dialogs import WorkspaceDialog
-from errand.window.widgets.reaction_time import ReactionTime
+from errand.window.widgets.input.reaction_time import ReactionTime
 from tests.support.window import until
 from tests.window.accessibility.full_window import Office, office
 

@@ -21,7 +21,7 @@ from errand.engine.agent.loop.events import (
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.loop.hooks import PendingCall
 from errand.engine.agent.run.queued_messages import queued_node_id
-from errand.engine.agent.run.streaming_reply import StreamingReply
+from errand.engine.agent.run.replies.streaming_reply import StreamingReply
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import Busy

@@ -8,8 +8,8 @@ from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.loop.hooks import FinishedTurn, TurnDecision
 from errand.engine.agent.prompt.texts import engine_message
 from errand.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, limit_uses, near_limits, reached_limit
-from errand.engine.agent.run.missing_answer import missing_answer
 from errand.engine.agent.run.pending_asks import can_be_asked
+from errand.engine.agent.run.replies.missing_answer import missing_answer
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.agent.run.task_state import TaskState
 from errand.engine.core.cancel import CancelSignal, StopCause

@@ -14,7 +14,6 @@ from errand.engine.agent.loop.agent import Agent, AgentOptions
 from errand.engine.agent.loop.features import hooks_of, listeners_of, stream_of
 from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from errand.engine.agent.run.approvals import Approvals
-from errand.engine.agent.run.call_repair import CallRepair
 from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
 from errand.engine.agent.run.limits import DailyBudget, TaskLimits
 from errand.engine.agent.run.model_calls import TaskModelCalls
@@ -24,7 +23,8 @@ from errand.engine.agent.run.queued_messages import QueuedMessages
 from errand.engine.agent.run.rate_limit_wait import RateLimitWait
 from errand.engine.agent.run.recall import MemorySource, RunningRecalls, TaskRecall
 from errand.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
-from errand.engine.agent.run.repeat_detection import RepeatDetector
+from errand.engine.agent.run.replies.call_repair import CallRepair
+from errand.engine.agent.run.replies.repeat_detection import RepeatDetector
 from errand.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from errand.engine.agent.run.service_tools import ServiceTools
 from errand.engine.agent.run.skill_question import SkillQuestion

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from errand.engine.core.foreign_json import decode_foreign
 from errand.engine.core.input_limits import price, window_size
+from errand.engine.core.json_input.foreign_json import decode_foreign
 from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_facts import ModelFacts, parse_facts
 from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider

@@ -10,7 +10,7 @@ import msgspec
 
 from errand.engine.core.addresses import check_address, is_loopback
 from errand.engine.core.errors import InvalidParams
-from errand.engine.core.foreign_json import decode_bounded
+from errand.engine.core.json_input.foreign_json import decode_bounded
 from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_lists import ListedModel, ListSource, list_address, list_headers, models_of
 from errand.engine.models.catalog.providers import PROVIDERS, RESPONSES_PATH, Provider

@@ -13,8 +13,8 @@ import msgspec
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.fair_share import Slice
+from errand.engine.core.json_input.schema_references import without_references
 from errand.engine.core.outgoing import CERTIFICATE_HELP
-from errand.engine.core.schema_references import without_references
 from errand.engine.models.base import AttemptEvent, ModelEvent, ModelRequest, ToolDefinition
 from errand.engine.models.catalog import model_facts
 from errand.engine.models.catalog.providers import Provider

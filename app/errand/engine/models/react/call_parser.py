@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from errand.engine.core.lenient_json import read_object, read_strict_object
+from errand.engine.core.json_input.lenient_json import read_object, read_strict_object
 from errand.engine.core.messages import UNREADABLE_CALL
 from errand.protocol.base import JsonObject
 

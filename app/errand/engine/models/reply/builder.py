@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from errand.engine.core.lenient_json import read_object, read_strict_object
+from errand.engine.core.json_input.lenient_json import read_object, read_strict_object
 from errand.engine.core.messages import AssistantMessage, StopReason, Thinking, ToolCall, Usage
 from errand.engine.models.base import BlockDelta, BlockEnd, BlockStart, ModelEvent, ReplyEnd, ReplyStart
 from errand.engine.models.failures import ABORTED

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar, Union, get_args, get_o
 
 import msgspec
 
-from errand.engine.core.foreign_json import JsonBounds, UnreadableJson, check_bounds
+from errand.engine.core.json_input.foreign_json import JsonBounds, UnreadableJson, check_bounds
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError, error_text
 from errand.engine.models.reply.content import encode
 from errand.engine.models.reply.faults import empty_reply, error_in_stream, top_level_error

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from errand.engine.core.lenient_json import read_container
+from errand.engine.core.json_input.lenient_json import read_container
 from errand.engine.tools.base import renamed
 from errand.protocol.base import JsonObject, JsonValue
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from errand.engine.core.errors import EngineError
-from errand.engine.core.foreign_json import size_text
+from errand.engine.core.json_input.foreign_json import size_text
 from errand.engine.core.outgoing import UnusableRoute, proxy_of, tls_context
 from errand.engine.tools.mcp.json_rpc import McpError, RpcPeer
 from errand.engine.tools.mcp.lines import MAX_MESSAGE_BYTES, EndlessLine, LineBuffer, LongLine

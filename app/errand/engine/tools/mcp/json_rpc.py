@@ -12,7 +12,7 @@ import msgspec
 
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
-from errand.engine.core.foreign_json import UnreadableJson, decode_foreign
+from errand.engine.core.json_input.foreign_json import UnreadableJson, decode_foreign
 from errand.engine.tools.mcp.messages import Answer, Request, RpcFailure, answered_id, messages_in
 from errand.protocol.base import JsonObject
 

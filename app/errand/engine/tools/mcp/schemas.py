@@ -8,7 +8,7 @@ import msgspec
 
 from errand.engine.core.errors import InvalidParams
 from errand.engine.core.fair_share import short_switches
-from errand.engine.core.schema_references import resolve_reference
+from errand.engine.core.json_input.schema_references import resolve_reference
 from errand.engine.tools.answer_schema import has_too_many_parts
 from errand.engine.tools.argument_check import check_schema_in_time
 from errand.engine.tools.base import ToolError

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.fair_share import Slice
-from errand.engine.core.foreign_json import size_text
+from errand.engine.core.json_input.foreign_json import size_text
 from errand.engine.sandbox.launch import Launch
 from errand.engine.tools.mcp.json_rpc import McpError, RpcPeer
 from errand.engine.tools.mcp.lines import MAX_MESSAGE_BYTES, EndlessLine, LineBuffer, LongLine

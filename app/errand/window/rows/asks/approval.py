@@ -23,7 +23,7 @@ from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.diff.head import DiffHeadView
 from errand.window.widgets.diff.lines import diff_name
-from errand.window.widgets.field_keys import ControlEnter
+from errand.window.widgets.input.field_keys import ControlEnter
 from errand.window.widgets.labels import TextLabel
 
 _NAME = tr("Tell the agent why (it continues after reading this)")

@@ -24,7 +24,7 @@ from errand.window.theme.tokens import DesignTokens
 from errand.window.widgets.buttons import ChoiceButton
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.containers import FlowLayout
-from errand.window.widgets.field_keys import ControlEnter
+from errand.window.widgets.input.field_keys import ControlEnter
 from errand.window.widgets.labels import TextLabel, one_line
 
 _COMMAND_LINES = 24

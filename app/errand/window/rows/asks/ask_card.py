@@ -20,8 +20,8 @@ from errand.window.rows.base import RowActions
 from errand.window.theme.style import Tone
 from errand.window.theme.theme import Theme
 from errand.window.widgets.containers import Card
+from errand.window.widgets.input.reaction_time import ReactionTime
 from errand.window.widgets.labels import ElidedLabel, TextLabel, one_line
-from errand.window.widgets.reaction_time import ReactionTime
 
 _ANSWER = 60  # characters of an answer shown in a line
 

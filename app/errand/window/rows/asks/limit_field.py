@@ -9,7 +9,7 @@ from errand.protocol.tasks import LimitKind
 from errand.translation import decimal, tr
 from errand.window.theme.style import set_style, set_tool_tip
 from errand.window.theme.theme import Theme
-from errand.window.widgets.field_keys import ControlEnter
+from errand.window.widgets.input.field_keys import ControlEnter
 from errand.window.widgets.labels import TextLabel
 
 _DIGITS = 9

@@ -20,9 +20,9 @@ from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
 from errand.window.views.shared.row_actions import ConversationRowActions
 from errand.window.widgets.buttons import IconButton, native_keys
+from errand.window.widgets.input.reaction_time import ReactionTime
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.pulse import PulseTimer
-from errand.window.widgets.reaction_time import ReactionTime
 from errand.window.widgets.status_dot import DotState, StatusDotView, dot_state
 
 LEAST_WIDTH = 300

@@ -14,8 +14,8 @@ from errand.window.theme.theme import Theme
 from errand.window.views.composer.attachments import AttachmentsView
 from errand.window.views.composer.prompt_edit import PromptEditView
 from errand.window.widgets.buttons import IconButton
+from errand.window.widgets.input.reaction_time import REACTION_S, ReactionTime
 from errand.window.widgets.labels import one_line
-from errand.window.widgets.reaction_time import REACTION_S, ReactionTime
 
 # What the engine makes ready for a message rests a minute after its last use.
 _WRITING_EVERY_S = 20.0

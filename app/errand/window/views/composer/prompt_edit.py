@@ -8,7 +8,7 @@ from PySide6.QtGui import QFocusEvent, QFontMetricsF, QInputMethodEvent, QKeyEve
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QWidget
 
 from errand.window.views.composer.drop_payload import can_attach
-from errand.window.widgets.field_keys import CompositionKeys, ControlEnter, is_control_enter
+from errand.window.widgets.input.field_keys import CompositionKeys, ControlEnter, is_control_enter
 
 _MAX_LINES = 12
 _BLINKS_MS = 10_000

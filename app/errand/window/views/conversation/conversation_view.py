@@ -28,7 +28,7 @@ from errand.window.views.conversation.services import ViewServices
 from errand.window.views.conversation.side_panels import SidePanel, SidePanelsView
 from errand.window.views.conversation.welcome import WelcomeView
 from errand.window.views.shared.row_actions import ConversationRowActions
-from errand.window.widgets.field_keys import holds_text
+from errand.window.widgets.input.field_keys import holds_text
 from errand.window.widgets.notice_line import Notice
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import ChoiceButton, IconButton
 from errand.window.widgets.code_excerpt import CodeExcerptView
-from errand.window.widgets.field_keys import ControlEnter
+from errand.window.widgets.input.field_keys import ControlEnter
+from errand.window.widgets.input.reaction_time import ReactionTime
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.pulse import PulseTimer
-from errand.window.widgets.reaction_time import ReactionTime
 from errand.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
 
 _RISKS: dict[Risk, tuple[str, Tone]] = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
 from errand.engine.core.addresses import display_address
-from errand.engine.core.foreign_json import UnreadableJson, decode_bounded
+from errand.engine.core.json_input.foreign_json import UnreadableJson, decode_bounded
 from errand.engine.core.outgoing import UnusableRoute, proxy_of, tls_context
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.web.download import cause_of, look_up, resolver_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 from errand.engine.agent.loop.features import Feature
 from errand.engine.agent.run.task_context import TaskTools
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.lenient_json import read_object
+from errand.engine.core.json_input.lenient_json import read_object
 from errand.engine.core.messages import TASK_COMPLETE, UNREADABLE_CALL, AssistantContent, Text, ToolCall, UserContent
 from errand.engine.models.base import ModelRequest, ReplyEnd
 from errand.engine.tools.base import GuardedTool, ToolError, ToolResult
