@@ -7,13 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-<<<<<<< HEAD
-from errand.engine.core.foreign_json import TOO_DEEP, JsonBounds, UnreadableJson, decode_bounded, decode_foreign
-from errand.engine.tools.mcp.connection import shake_hands
-from errand.engine.tools.mcp.definitions import SchemaRoom, checked_tools
-from errand.engine.tools.mcp.json_rpc import RpcPeer
-from errand.protocol.base import JsonObject, JsonValue
-=======
 from errand.engine.core.json_input.foreign_json import (
     TOO_DEEP,
     JsonBounds,
@@ -21,8 +14,10 @@ from errand.engine.core.json_input.foreign_json import (
     decode_bounded,
     decode_foreign,
 )
-from errand.protocol.base import JsonValue
->>>>>>> f292118c (agent, core: group modules on replies and on JSON from outside)
+from errand.engine.tools.mcp.connection import shake_hands
+from errand.engine.tools.mcp.definitions import SchemaRoom, checked_tools
+from errand.engine.tools.mcp.json_rpc import RpcPeer
+from errand.protocol.base import JsonObject, JsonValue
 
 LONG = "%6d%79" * 100_000
 _REPOSITORY = Path(__file__).parents[4]
