@@ -24,6 +24,7 @@ quick-lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python packaging/sizes.py
+	@$(BIN)/python packaging/names.py
 
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -33,7 +33,7 @@ settings.register_profile("others", deadline=None, database=None)
 settings.load_profile("others" if os.environ.get("ERRAND_EXPLORE") else "same")
 
 _ALL_EVERY = 50
-_MOST_FILES = 10
+_MAX_FILES = 10
 _numbers = itertools.count(1)
 
 # Time of the tests in each file.
@@ -87,10 +87,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if len(_seconds) <= _MOST_FILES:
+    if len(_seconds) <= _MAX_FILES:
         return
-    terminalreporter.section(f"slowest {_MOST_FILES} files")
-    for file, seconds in sorted(_seconds.items(), key=lambda one: -one[1])[:_MOST_FILES]:
+    terminalreporter.section(f"slowest {_MAX_FILES} files")
+    for file, seconds in sorted(_seconds.items(), key=lambda one: -one[1])[:_MAX_FILES]:
         terminalreporter.write_line(f"{seconds:.2f}s {file}")
 
 

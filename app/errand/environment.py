@@ -11,13 +11,13 @@ from errand.redaction import KEY_FORMAT
 # Where programs are looked for that run without asking: folders that only an administrator changes.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Limits in characters for a single variable, and for all of them. Linux itself accepts 128 KB for one.
-_LONGEST = 32_768
-_MOST = 131_072
+_MAX_VARIABLE_LENGTH = 32_768
+_MAX_TOTAL_LENGTH = 131_072
 # Variables that describe the shell and its terminal, not the user.
 _SHELL_VARIABLES = frozenset(("PWD", "OLDPWD", "SHLVL", "_", "GPG_TTY", "SSH_TTY"))
 
-_SHORTEST_KEY = 8
-_LONGEST_KEY = 10_000  # longer values are not keys; the first message must stay small
+_MIN_KEY_LENGTH = 8
+_MAX_KEY_LENGTH = 10_000  # longer values are not keys; the first message must stay small
 
 # These words in a name mark a secret, separated by `_` or another sign: GITHUB_TOKEN, DB_PASS, MY_KEY_2.
 _WORDS = frozenset(
@@ -73,7 +73,7 @@ def is_secret(name: str, value: str) -> bool:
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """All variables except secrets and variables that repeat the value of a secret."""
     secrets = {name: value for name, value in environment.items() if is_secret(name, value)}
-    values = {value for value in secrets.values() if len(value) >= _SHORTEST_KEY}
+    values = {value for value in secrets.values() if len(value) >= _MIN_KEY_LENGTH}
     return {name: value for name, value in environment.items() if name not in secrets and value not in values}
 
 
@@ -82,7 +82,7 @@ def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value.encode(errors="replace").decode()
         for name, value in environment.items()
-        if name.isascii() and is_offered(name) and len(value) <= _LONGEST_KEY
+        if name.isascii() and is_offered(name) and len(value) <= _MAX_KEY_LENGTH
     }
 
 
@@ -92,7 +92,12 @@ def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
     size = 0
     for name, value in without_secrets(environment).items():
         length = len(name) + len(value)
-        if name in _SHELL_VARIABLES or length > _LONGEST or size + length > _MOST or not _is_text(name + value):
+        if (
+            name in _SHELL_VARIABLES
+            or length > _MAX_VARIABLE_LENGTH
+            or size + length > _MAX_TOTAL_LENGTH
+            or not _is_text(name + value)
+        ):
             continue
         kept[name] = value
         size += length

@@ -73,18 +73,18 @@ _NAME = r"(?:keys?|token|secret|passw(?:or)?d|passphrase|pwd|credentials?)"
 _NAME_SET = re.compile(_NAME + r"[\"'\]]{0,2}[ \t]{0,4}[=:]")
 _NAME_OF_OPTION = re.compile(_NAME + r"[ \t]")
 _BEFORE_KEY = re.compile(r"(?:api|auth|access|account|secret|private)[_-]?\Z")
-_LONGEST_OPTION = 32
+_MAX_OPTION_LENGTH = 32
 _FOLDED = (("\u0130", "i"), ("\u0131", "i"), ("\u017f", "s"), ("\u212a", "k"))
 _SHORT = 40  # characters, for which the search takes longer than the expressions
 # A text is searched in pieces, so that other threads get their turn, each with what decides about its last character.
 _PIECE = 32_768
 _AHEAD = 64
 # What `key = …` is set to is mostly a name, which is shorter.
-_LONGEST_NAME = 16
+_MAX_NAME_LENGTH = 16
 # Without a digit a shorter word is a name in a program.
 _LONG_WORD = 20
 # Shorter values are placeholders such as `none`, which would be redacted in every text.
-_SHORTEST = 8
+_MIN_KEY_LENGTH = 8
 # A password among the parameters of an address, which may be a word.
 _IN_QUERY = re.compile(r"([?&;](?i:ssl)?(?i:password|passwd|passphrase)=)(?!\[|\*\*\*|[$<{%])[^\s&;#\"'\\]+")
 # A key that a limit cut, at the end of a text or before an ellipsis: a format with less of its rest.
@@ -215,7 +215,7 @@ def _name_starts(text: str) -> set[int]:
                 if (before := _BEFORE_KEY.search(lower, max(at - 8, 0), at)) is not None:
                     starts.add(before.start())
             if _NAME_OF_OPTION.match(lower, at) is not None:
-                starts.update(find_all("-", lower, max(at - _LONGEST_OPTION, 0), at))
+                starts.update(find_all("-", lower, max(at - _MAX_OPTION_LENGTH, 0), at))
     return starts
 
 
@@ -248,7 +248,7 @@ def _without_key(found: re.Match[str]) -> str:
 
 def _without_value(found: re.Match[str]) -> str:
     name, bare, value = found.groups()
-    is_key = _is_random(value) and (bare is None or len(value) >= _LONGEST_NAME)
+    is_key = _is_random(value) and (bare is None or len(value) >= _MAX_NAME_LENGTH)
     return f"{name}{REMOVED}" if is_key else found[0]
 
 
@@ -259,5 +259,5 @@ def _is_random(value: str) -> bool:
     letters = sum(character.isalpha() for character in value)
     digits = sum(character.isdigit() for character in value)
     if not letters:
-        return digits >= _SHORTEST and digits == len(value)
+        return digits >= _MIN_KEY_LENGTH and digits == len(value)
     return digits > 0 or (len(value) >= _LONG_WORD and not (value.islower() or value.isupper()) and value.isalnum())

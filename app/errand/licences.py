@@ -17,7 +17,7 @@ _FILE = re.compile(r"(?i)^(licen[cs]e|copying|notice|authors)")
 _INFO = ".dist-info"
 # Their wheels have no texts.
 _OF_QT = ("pyside6", "shiboken6")
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 _CLASSIFIER = "License :: "
 # As the whole text of a licence begins, of libraries that declare nothing shorter.
 _BEGINNINGS = (
@@ -117,7 +117,7 @@ def _licence_files(one: Distribution) -> Iterator[str]:
 def _licence(one: _Installed, texts: tuple[str, ...]) -> str:
     """What is declared: an SPDX expression, a short name, or a classifier; else what the text begins with."""
     for declared in (one.field("License-Expression"), one.field("License")):
-        if declared and "\n" not in declared and len(declared) <= _LONGEST_NAME:
+        if declared and "\n" not in declared and len(declared) <= _MAX_NAME_LENGTH:
             return declared
     classifiers = [line for line in one.fields("Classifier") if line.startswith(_CLASSIFIER)]
     if classifiers:

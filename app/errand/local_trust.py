@@ -15,7 +15,7 @@ from typing import Literal
 from errand.regular_file import open_regular
 
 _LISTENING = "0A"  # the listening state in /proc/net/tcp; listening sockets come first
-_MOST_BYTES = 65_536
+_MAX_FILE_BYTES = 65_536
 
 
 class NotPrivate(OSError):
@@ -44,7 +44,7 @@ def read_private(file: Path) -> bytes:
         if os.name == "posix":
             _check(os.stat(file.parent), file.parent, stat.S_IWGRP | stat.S_IWOTH)
             _check(os.fstat(stream.fileno()), file, stat.S_IRWXG | stat.S_IRWXO)
-        return stream.read(_MOST_BYTES)
+        return stream.read(_MAX_FILE_BYTES)
 
 
 def own_user() -> int:

@@ -15,9 +15,9 @@ from errand.key_formats import redact as redact
 from errand.protocol.base import JsonValue
 
 # Shorter values are placeholders such as `none`, which would be redacted in every text.
-_SHORTEST = 8
+_MIN_SECRET = 8
 # The oldest is dropped.
-_MOST = 500
+_MAX_SECRETS = 500
 # The minimum share of a secret at a cut that counts as a truncated secret.
 _SHARE = 0.5
 # Characters of a longer secret that count as that secret.
@@ -35,7 +35,7 @@ _ESCAPE = re.compile(
 _UNFINISHED = re.compile(
     r"(?:\\{1,8}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%(?:25){0,4}[0-9a-fA-F]?|&(?:#[xX]?[0-9a-fA-F]{0,11})?)\Z"
 )
-_LONGEST_ESCAPE = 14
+_MAX_ESCAPE_LENGTH = 14
 _BEFORE_ESCAPE = "\\%&"
 _SIGN = re.compile(r"[\\%&]")
 
@@ -72,9 +72,9 @@ class Redactor:
 
     def add(self, *secrets: str) -> None:
         """Add secrets. Values too short for a key are ignored."""
-        new = {secret for secret in secrets if len(secret) >= _SHORTEST} - set(self._secrets)
+        new = {secret for secret in secrets if len(secret) >= _MIN_SECRET} - set(self._secrets)
         if new:
-            self._set((*self._secrets, *sorted(new))[-_MOST:])
+            self._set((*self._secrets, *sorted(new))[-_MAX_SECRETS:])
 
     def remove(self, *secrets: str) -> None:
         """Forget secrets that are of no use to anybody any more."""
@@ -89,8 +89,8 @@ class Redactor:
         )
         # The longer first: one may begin with another.
         self.encoded = tuple(sorted((form.encode() for form in forms), key=len, reverse=True))
-        self._heads = tuple(dict.fromkeys(form[:_SHORTEST] for form in forms))
-        self._beginnings = frozenset(head[:length] for head in self._heads for length in range(1, _SHORTEST + 1))
+        self._heads = tuple(dict.fromkeys(form[:_MIN_SECRET] for form in forms))
+        self._beginnings = frozenset(head[:length] for head in self._heads for length in range(1, _MIN_SECRET + 1))
         offsets: dict[str, set[int]] = {}
         for head in self._heads:
             for at, character in enumerate(head):
@@ -161,7 +161,7 @@ class Redactor:
     def _starts(self, text: str) -> list[int]:
         """Where a secret may begin: with its head, with an escape within its head, or cut off by the text's end."""
         starts = [start for head in self._heads if head in text for start in find_all(head, text)]
-        tail = max(len(text) - _SHORTEST, 0)
+        tail = max(len(text) - _MIN_SECRET, 0)
         starts += [start for start in range(tail, len(text)) if text[start:] in self._beginnings]
         if "\\" in text or "%" in text or "&" in text:
             starts += self._starts_with_escape(text)
@@ -177,14 +177,14 @@ class Redactor:
                     beginning = text[at - offset : at] + meant
                     if at >= offset and beginning in self._beginnings and self._goes_on(beginning, text, escape.end()):
                         starts.append(at - offset)
-            if len(text) - at <= _LONGEST_ESCAPE and _UNFINISHED.match(text, at) is not None:
-                near = range(max(at - _SHORTEST + 1, 0), at)
+            if len(text) - at <= _MAX_ESCAPE_LENGTH and _UNFINISHED.match(text, at) is not None:
+                near = range(max(at - _MIN_SECRET + 1, 0), at)
                 starts += [start for start in near if text[start:at] in self._beginnings] + [at]
         return starts
 
     def _goes_on(self, beginning: str, text: str, at: int) -> bool:
         """True if the next character is that of a secret, or may become it."""
-        if len(beginning) == _SHORTEST or at == len(text) or beginning + text[at] in self._beginnings:
+        if len(beginning) == _MIN_SECRET or at == len(text) or beginning + text[at] in self._beginnings:
             return True
         escape = _ESCAPE.match(text, at)
         return (escape is not None and beginning + _meant(escape) in self._beginnings) or bool(
@@ -275,7 +275,7 @@ def _fragments_of(secrets: Iterable[str]) -> dict[int, frozenset[str]]:
     """The parts of secrets that count as a cut secret, by their length: half of it, or `_SUFFICIENT_LENGTH`."""
     fragments: dict[int, set[str]] = {}
     for secret in secrets:
-        length = min(max(len(secret) // 2, _SHORTEST), _SUFFICIENT_LENGTH)
+        length = min(max(len(secret) // 2, _MIN_SECRET), _SUFFICIENT_LENGTH)
         parts = (secret[at : at + length] for at in range(len(secret) - length + 1))
         fragments.setdefault(length, set()).update(parts)
     return {length: frozenset(parts) for length, parts in fragments.items()}

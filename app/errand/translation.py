@@ -27,7 +27,7 @@ _COMMA_LANGUAGES = frozenset({"de"})
 _OTHER_MARKS = str.maketrans(",.", ".,")
 _VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _NAME = re.compile(r"[A-Za-z]{2,8}(_[A-Za-z]{2,8})?")
-_MOST_BYTES = 1_000_000
+_MAX_SETTINGS_BYTES = 1_000_000
 
 
 class _Stored(msgspec.Struct):
@@ -101,7 +101,7 @@ def chosen_language(settings: Path) -> str:
 
 def _stored(settings: Path) -> str:
     try:
-        return msgspec.json.decode(read_regular(settings, _MOST_BYTES), type=_Stored).language
+        return msgspec.json.decode(read_regular(settings, _MAX_SETTINGS_BYTES), type=_Stored).language
     except (OSError, msgspec.DecodeError, RecursionError):  # the engine reports an unreadable file
         return SYSTEM
 

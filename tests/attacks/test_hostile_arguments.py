@@ -24,7 +24,7 @@ from tests.attacks.campaign import Campaign
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.loop_parts import make_tool_context, text_of
 
-_LONGEST_ERROR, _LONGEST_SUMMARY = 40_000, 200
+_MAX_ERROR_LENGTH, _MAX_SUMMARY_LENGTH = 40_000, 200
 # Far above what a call takes on a busy machine, far below what blocks a task.
 
 
@@ -114,8 +114,8 @@ async def test_a_tool_answers_hostile_arguments_with_a_clear_error(
                 result = await _called(tool, arguments, context, tmp_path)
         except ToolError as error:
             assert str(error).strip(), label
-            assert len(str(error)) <= _LONGEST_ERROR, (label, len(str(error)))
-            assert len(error.summary) <= _LONGEST_SUMMARY, (label, error.summary)
+            assert len(str(error)) <= _MAX_ERROR_LENGTH, (label, len(str(error)))
+            assert len(error.summary) <= _MAX_SUMMARY_LENGTH, (label, error.summary)
         except TimeoutError:
             pytest.fail(f"{name}, {label}: no answer in {time.monotonic() - began:.0f} s")
         else:

@@ -12,7 +12,7 @@ from tests.benchmarks.row import Row
 from tests.support.minilm import minilm
 
 _QUERIES = 100
-_MOST_MB = 400
+_MAX_MB = 400
 _LONG = "We moved the deadline of the report, since the figures of the second quarter are not there yet. " * 20
 
 
@@ -43,7 +43,7 @@ async def _rows(embedder: Embedder) -> list[Row]:
         Row("query embedding, model loaded, p50", statistics.median(alone), "ms", 10),
         Row("query embedding beside background work, longest", max(beside), "ms", 300),
         Row("start of the process that embeds, to the first vector", start, "ms", 3_000),
-        Row("memory of that process after 64 long texts", memory, "MB", _MOST_MB),
+        Row("memory of that process after 64 long texts", memory, "MB", _MAX_MB),
     ]
 
 

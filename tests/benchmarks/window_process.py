@@ -37,7 +37,7 @@ _WATCH_S = 10.0
 _SETTLES_S = 12.0
 _BEAT_MS = 4
 _SWITCHES = 6
-_LONGEST_S = 40.0
+_TASK_TIMEOUT_S = 40.0
 _OPENINGS = 8
 _PAUSE_S = 0.1
 # Where CPU time is measured, the wait should take little of it.
@@ -207,7 +207,7 @@ def _runs_a_tool(open: OpenWindow) -> bool:
 
 async def _until(holds: Callable[[], bool], every_s: float = 0.001) -> None:
     """Qt and asyncio share a loop here, as in the real window."""
-    async with asyncio.timeout(_LONGEST_S):
+    async with asyncio.timeout(_TASK_TIMEOUT_S):
         while not holds():  # noqa: ASYNC110 - Qt's signals set no event of ours
             await asyncio.sleep(every_s)
 

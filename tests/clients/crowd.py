@@ -28,9 +28,9 @@ from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer
 
 _TOKEN = "the-token-of-the-test"
-_LONGEST_S = 60.0
+_CLIENT_TIMEOUT_S = 60.0
 # Small enough that a client which stops reading has to resynchronise within a task or two.
-_MOST_WAITING = partial(Outbox, most_messages=40, most_bytes=60_000)
+_SMALL_OUTBOX = partial(Outbox, most_messages=40, most_bytes=60_000)
 _STEPS = 12
 _SEND_BYTES = 8192
 
@@ -60,7 +60,7 @@ class Crowd:
         """Run this many clients, then compare the state of each with the database."""
         self._clients = [RestlessClient(f"client-{number}", self._endpoint) for number in range(clients)]
         seeds = [self._random.randrange(2**32) for _ in self._clients]
-        async with asyncio.timeout(_LONGEST_S):
+        async with asyncio.timeout(_CLIENT_TIMEOUT_S):
             async with asyncio.TaskGroup() as group:
                 for client, seed in zip(self._clients, seeds, strict=True):
                     group.create_task(self._live(client, Random(seed)))
@@ -276,7 +276,7 @@ async def crowd(home: Path, seed: int) -> AsyncGenerator[Crowd]:
         parts = await stack.enter_async_context(engine_parts(home, model))
         listener = bind_loopback(0)
         listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, _SEND_BYTES)
-        server = Server(parts.services, AccessToken(_TOKEN, lambda _: None), listener, ROUTES, _MOST_WAITING)
+        server = Server(parts.services, AccessToken(_TOKEN, lambda _: None), listener, ROUTES, _SMALL_OUTBOX)
         await server.start()
         stack.push_async_callback(server.close)
         endpoint = Endpoint(

@@ -6,12 +6,12 @@ from tests.support.model_server import Call, ReceivedRequest, Reply
 
 # The possible steps of a turn, and their frequency.
 _STEPS = ("say", "say", "update", "update", "ask", "run", "long")
-_MOST_STEPS = 5
+_MAX_STEPS = 5
 
 
 def plan(random: Random, number: int) -> str:
     """The prompt of a task."""
-    return " ".join((f"task-{number}", *random.choices(_STEPS, k=random.randint(1, _MOST_STEPS))))
+    return " ".join((f"task-{number}", *random.choices(_STEPS, k=random.randint(1, _MAX_STEPS))))
 
 
 def answer(request: ReceivedRequest) -> Reply:

@@ -24,7 +24,7 @@ from tests.support.connections import RawClient
 from tests.support.engine_server import TOKEN
 from tests.support.limits import WAIT_LIMIT_S
 
-_LONGEST_WAIT_S = 6.0
+_MAX_WAIT_S = 6.0
 _MODEL_PORT = "8765"
 _METHODS = {
     "ping": "unsubscribe",
@@ -89,7 +89,7 @@ def not_run(case: WireCase) -> str | None:
     if served and any("send_batch" in step for step in steps):
         return "the engine takes one request in a message"
     if any(not _is_known(step) for step in steps):
-        return f"it has a step that is not known, or waits longer than {_LONGEST_WAIT_S:.0f} s"
+        return f"it has a step that is not known, or waits longer than {_MAX_WAIT_S:.0f} s"
     return None
 
 
@@ -363,7 +363,7 @@ def _is_from_network(case: WireCase) -> bool:
 
 def _is_known(step: _Step) -> bool:
     if isinstance(wait := step.get("wait_s"), int | float):
-        return wait <= _LONGEST_WAIT_S
+        return wait <= _MAX_WAIT_S
     if "server" in step:
         return str(step["server"]).startswith(_SERVER)
     if "client" in step:

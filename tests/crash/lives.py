@@ -33,7 +33,7 @@ from tests.support.warm_errand import CHECKOUT, Command
 
 AT_ONCE = 5
 _PAUSE_S = 0.02
-_LONGEST_S = 60.0
+_LIFE_LIMIT_S = 60.0
 _NOT_WAITED_FOR = 0.2
 # The longest time until the database's server is killed, and that until it is started again.
 _SERVER_LIVES_S, _SERVER_AWAY_S = 1.5, 1.5
@@ -101,7 +101,7 @@ class Lives:
         person = asyncio.create_task(self._person(ends, may_be_refused=server_dies))
         if server_dies:
             await self._restart_server()
-        limit = _LONGEST_S if kill_after_s is None else kill_after_s
+        limit = _LIFE_LIMIT_S if kill_after_s is None else kill_after_s
         done, _ = await asyncio.wait({death, person}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         assert done or kill_after_s is not None, "neither did the engine die nor did its tasks end"
         person.cancel()

@@ -14,9 +14,9 @@ from tests.support.stored_records import StoredRecords
 
 # Of an engine's commits, the first ones belong to its start; each step of five tasks makes about three.
 _COMMITS = 60
-_LONGEST_LIFE_S = 1.5
+_MAX_LIFE_S = 1.5
 # Enough to save what waited for the server of the database, and to go on.
-_LONGEST_LIFE_AFTER_SERVER_S = 3.0
+_MAX_LIFE_AFTER_SERVER_S = 3.0
 
 
 def data_directory(folder: Path) -> Path:
@@ -46,8 +46,8 @@ async def crash(count: int, seed: int, folder: Path, stored: StoredRecords) -> C
                 commit = turn * stride % _COMMITS + (stride + 1) // 2
                 await lives.live(sides[(2 * turn + kind) % len(sides)], str(commit))
             elif lives.server is not None and turn % 2 == 0:
-                await lives.live(kill_after_s=chance.uniform(0.0, _LONGEST_LIFE_AFTER_SERVER_S), server_dies=True)
+                await lives.live(kill_after_s=chance.uniform(0.0, _MAX_LIFE_AFTER_SERVER_S), server_dies=True)
             else:
-                await lives.live(kill_after_s=chance.uniform(0.0, _LONGEST_LIFE_S))
+                await lives.live(kill_after_s=chance.uniform(0.0, _MAX_LIFE_S))
         await lives.live()
     return judge(lives)

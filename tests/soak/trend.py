@@ -8,7 +8,7 @@ from itertools import combinations, groupby
 from tests.soak.sample import WARM_UP, Sample
 
 # Pairs that the trend is computed of at most: of more samples, only each second, third … counts.
-_MOST_PAIRS = 200_000
+_MAX_PAIRS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def slope(series: Sequence[Sequence[tuple[float, float]]]) -> float:
     """
     pairs = sum(len(one) * (len(one) - 1) // 2 for one in series)
     step = 1
-    while pairs / step**2 > _MOST_PAIRS:
+    while pairs / step**2 > _MAX_PAIRS:
         step += 1
     slopes = [
         (late - early) / (until - since)

@@ -27,8 +27,6 @@ from tests.support.limits import WAIT_LIMIT_S
 from tests.support.processes import is_alive, until
 from tests.support.warm_errand import CHECKOUT, Command
 
-LONGEST_S = WAIT_LIMIT_S
-
 
 @dataclass(frozen=True, slots=True)
 class Finished:

@@ -30,8 +30,6 @@ from tests.support.model_server import ModelServer
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 from tests.support.stored_records import copy_records, prepare_records
 
-LONGEST_S = WAIT_LIMIT_S
-
 _RETRY = RetryPolicy()
 
 

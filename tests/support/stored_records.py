@@ -35,7 +35,7 @@ _WRONGLY_INDEXED = """
     WHERE (nodes.status <> 'streaming') <> (node_texts.number IS NOT NULL)
 """
 # A body may be megabytes long.
-_LONGEST_FIELD = 2**31 - 1
+_MAX_FIELD_LENGTH = 2**31 - 1
 
 
 class _Chosen:
@@ -150,7 +150,7 @@ class PostgresRecords:
         return self.rows("SELECT to_regclass('nodes') IS NOT NULL") == [("t",)]
 
     def rows(self, query: str) -> list[tuple[str, ...]]:
-        csv.field_size_limit(_LONGEST_FIELD)
+        csv.field_size_limit(_MAX_FIELD_LENGTH)
         text = io.StringIO(self.server.execute(self._name, query, "--csv"), newline="")
         return [tuple(row) for row in csv.reader(text)]
 

@@ -17,7 +17,7 @@ import pytest
 # The variable with the seconds that each of the three phases of a test may take.
 LIMIT = "ERRAND_TEST_LIMIT"
 # The slowest take a tenth of it on a busy machine.
-_LONGEST_S = "300"
+_DEFAULT_LIMIT_S = "300"
 
 _HAS_ALARM = sys.platform != "win32"
 
@@ -25,7 +25,7 @@ _HAS_ALARM = sys.platform != "win32"
 @contextmanager
 def time_limit(seconds: float | None = None) -> Generator[None]:
     """Fail the test if the block takes longer, with the stacks of its asyncio tasks. For the main thread."""
-    most = seconds or float(os.environ.get(LIMIT, _LONGEST_S))
+    most = seconds or float(os.environ.get(LIMIT, _DEFAULT_LIMIT_S))
     if not _HAS_ALARM:
         yield
         return

@@ -33,7 +33,7 @@ from tests.support.processes import adopts_orphans, is_alive
 CHECKOUT = Path(__file__).parents[2]
 
 _NUMBER_BYTES = 8
-_LONGEST_ADDRESS = 108
+_MAX_ADDRESS_LENGTH = 108
 # Variables that the loader, Python and Errand read when a process starts.
 _READ_AT_START = ("PYTHON", "ERRAND_LANGUAGE", "LC_", "LANG", "LD_", "MALLOC_", "GLIBC_", "TMPDIR")
 _IMPORTED = ("errand.cli", "errand.client", "errand.protocol", "errand.engine")
@@ -109,7 +109,7 @@ def _place() -> bytes:
                 env=_environment(),
                 start_new_session=True,
             )
-        _address.append(ours.recv(_LONGEST_ADDRESS))
+        _address.append(ours.recv(_MAX_ADDRESS_LENGTH))
         _kept.append((process, ours))  # it ends when this process does
         _pids.append(process.pid)
     return _address[0]

@@ -16,7 +16,7 @@ from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
 from errand.translation import marked, tr
 
-_LONGEST_PROMPT = 1_000_000  # a message to the engine has at most 1 MiB
+_MAX_PROMPT_LENGTH = 1_000_000  # a message to the engine has at most 1 MiB
 
 _SPAN = re.compile(r"(\d{1,6})\s*([mhd])")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
@@ -143,17 +143,17 @@ def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, atten
 
 def read_prompt(argument: str) -> str:
     """The prompt, from standard input for `-`; raises `UsageError` if it is empty or too long."""
-    text = sys.stdin.buffer.read(_LONGEST_PROMPT + 1) if argument == "-" else argument.encode()
+    text = sys.stdin.buffer.read(_MAX_PROMPT_LENGTH + 1) if argument == "-" else argument.encode()
     if not text.strip():
         raise UsageError(
             tr("The prompt is empty. Say what to do, for example: errand run 'list the largest files here'")
         )
-    if len(text) > _LONGEST_PROMPT:
+    if len(text) > _MAX_PROMPT_LENGTH:
         raise UsageError(
             tr(
-                "The prompt is longer than {_LONGEST_PROMPT:,} bytes. Put the text into a file in the "
+                "The prompt is longer than {limit:,} bytes. Put the text into a file in the "
                 "workspace and name that file in the prompt."
-            ).format(_LONGEST_PROMPT=_LONGEST_PROMPT)
+            ).format(limit=_MAX_PROMPT_LENGTH)
         )
     return text.decode("utf-8", "replace")
 

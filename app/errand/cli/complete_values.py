@@ -14,19 +14,19 @@ from errand.client.quick_call import QuickCall, quick_calls
 from errand.paths import default_paths
 from errand.printable import printable
 
-_MOST = 200
-_LONGEST = 60
+_MAX_VALUES = 200
+_MAX_TEXT_LENGTH = 60
 # The method that lists a kind, its parameters, and the list in its result.
 _LISTS: dict[str, tuple[str, dict[str, object], str]] = {
-    "task": ("task/list", {"limit": _MOST}, "tasks"),
-    "conversation": ("conversation/list", {"limit": _MOST}, "conversations"),
+    "task": ("task/list", {"limit": _MAX_VALUES}, "tasks"),
+    "conversation": ("conversation/list", {"limit": _MAX_VALUES}, "conversations"),
     "model": ("model/list", {}, "models"),
     "provider": ("model/list", {}, "providers"),
     "personality": ("personality/list", {}, "personalities"),
     "setting": ("settings/get", {}, "settings"),
     "server": ("mcp/list", {"workspace": ""}, "servers"),
     "skill": ("skill/list", {"workspace": ""}, "skills"),
-    "message": ("conversation/find_nodes", {"limit": 2 * _MOST}, "nodes"),
+    "message": ("conversation/find_nodes", {"limit": 2 * _MAX_VALUES}, "nodes"),
     "agent": ("agent/list", {}, "agents"),
     "grant": ("grant/list", {}, "grants"),
     "background": ("background/list", {}, "commands"),
@@ -34,7 +34,7 @@ _LISTS: dict[str, tuple[str, dict[str, object], str]] = {
 }
 _WRITTEN = {"user": "you", "assistant": "agent"}
 _OF_CONVERSATIONS = ("message", "agent")
-_MOST_WORDS = 4  # that may name a conversation
+_MAX_WORDS = 4  # that may name a conversation
 
 
 def main(arguments: list[str]) -> int:
@@ -67,16 +67,16 @@ def _values(kind: str, beginning: str, words: Sequence[str]) -> Iterator[tuple[s
     for one in every:
         for value, about in _named(kind, one, beginning):
             if value.casefold().startswith(beginning.casefold()) and "\n" not in value:
-                yield value, " ".join(about.split())[:_LONGEST]
+                yield value, " ".join(about.split())[:_MAX_TEXT_LENGTH]
 
 
 def _conversation(words: Sequence[str], call: QuickCall) -> str | None:
     """The id of the conversation that one of the words names, by a part of its id or title."""
     named = [word for word in words[1:] if word and not word.startswith("-")]
     after = [word for option, word in pairwise(words) if option == "--conversation"]
-    for word in [*after, *named][:_MOST_WORDS]:
+    for word in [*after, *named][:_MAX_WORDS]:
         for part in ("idPart", "titlePart"):
-            params = {part: word[:_LONGEST], "archived": None, "limit": 2}
+            params = {part: word[:_MAX_TEXT_LENGTH], "archived": None, "limit": 2}
             found = cast("list[Mapping[str, object]]", call("conversation/list", params)["conversations"])
             if len(found) == 1:
                 return str(found[0]["id"])

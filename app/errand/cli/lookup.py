@@ -22,10 +22,10 @@ from errand.translation import tr
 
 Found = TypeVar("Found", Agent, Ask, Conversation, Fact, FoundNode, Grant, Task)
 
-_MOST = 50
+_MAX_MATCHES = 50
 _SHOWN = 8
-_LONGEST_PART = 200
-_SHORTEST_TITLE_PART = 3
+_MAX_PART_LENGTH = 200
+_MIN_TITLE_PART_LENGTH = 3
 
 
 class UnusableMatch(UsageError):
@@ -38,8 +38,8 @@ async def find_conversation(connection: Connection, part: str, *, exactly: bool 
     Raises `UsageError` for none and for several. With `exactly`, for what cannot be undone, one whose id ends with the
     part is no better than one that has it elsewhere.
     """
-    if part.strip() and len(part) <= _LONGEST_PART:
-        params = ConversationListParams(id_part=part, archived=None, limit=_MOST)
+    if part.strip() and len(part) <= _MAX_PART_LENGTH:
+        params = ConversationListParams(id_part=part, archived=None, limit=_MAX_MATCHES)
         page = await connection.call(CONVERSATION_LIST, params)
         if page.conversations:
             has_more = page.next_cursor is not None
@@ -50,7 +50,7 @@ async def find_conversation(connection: Connection, part: str, *, exactly: bool 
         if titled := await _titled(connection, part.strip()):
             return titled
     raise UsageError(
-        tr("No conversation has the id or title {part!r}. List them: errand list").format(part=part[:_LONGEST_PART])
+        tr("No conversation has the id or title {part!r}. List them: errand list").format(part=part[:_MAX_PART_LENGTH])
     )
 
 
@@ -59,7 +59,7 @@ async def find_task(connection: Connection, part: str) -> Task:
 
     Raises `UsageError` for none and for several.
     """
-    if part.strip() and len(part) <= _LONGEST_PART:
+    if part.strip() and len(part) <= _MAX_PART_LENGTH:
         if found := await _tasks(connection, part):
             working = [task for task in found if task.ended_at is None]
             return only_match(part, working or found, "tasks", _request)
@@ -69,19 +69,19 @@ async def find_task(connection: Connection, part: str) -> Task:
             raise
         except UsageError:
             pass
-    raise UsageError(tr("No task has the id {part!r}. List them: errand tasks").format(part=part[:_LONGEST_PART]))
+    raise UsageError(tr("No task has the id {part!r}. List them: errand tasks").format(part=part[:_MAX_PART_LENGTH]))
 
 
 async def find_node(connection: Connection, conversation: Conversation, part: str) -> FoundNode:
     """A message or reply on any branch. Raises `UsageError` for none and for several."""
-    if part.strip() and len(part) <= _LONGEST_PART:
-        params = ConversationFindNodesParams(id_part=part, conversation_id=conversation.id, limit=_MOST)
+    if part.strip() and len(part) <= _MAX_PART_LENGTH:
+        params = ConversationFindNodesParams(id_part=part, conversation_id=conversation.id, limit=_MAX_MATCHES)
         page = await connection.call(CONVERSATION_FIND_NODES, params)
         if found := [node for node in page.nodes if node.role in ("user", "assistant")]:
             return only_match(part, found, "messages", _found_text, has_more=page.has_more)
     raise UsageError(
         tr("No message in this conversation has the id {part!r}. List them: errand tree {id}").format(
-            part=part[:_LONGEST_PART], id=short_id(conversation.id)
+            part=part[:_MAX_PART_LENGTH], id=short_id(conversation.id)
         )
     )
 
@@ -91,13 +91,15 @@ async def find_message(connection: Connection, part: str) -> FoundNode:
 
     Raises `UsageError` for none and for several.
     """
-    if part.strip() and len(part) <= _LONGEST_PART:
-        params = ConversationFindNodesParams(id_part=part, limit=_MOST)
+    if part.strip() and len(part) <= _MAX_PART_LENGTH:
+        params = ConversationFindNodesParams(id_part=part, limit=_MAX_MATCHES)
         page = await connection.call(CONVERSATION_FIND_NODES, params)
         if page.nodes:
             return only_match(part, page.nodes, "messages", _found_text, has_more=page.has_more, exactly=True)
     raise UsageError(
-        tr("No message has the id {part!r}. errand show and errand tree print ids.").format(part=part[:_LONGEST_PART])
+        tr("No message has the id {part!r}. errand show and errand tree print ids.").format(
+            part=part[:_MAX_PART_LENGTH]
+        )
     )
 
 
@@ -110,7 +112,7 @@ async def find_agent_anywhere(connection: Connection, part: str) -> Agent:
         return only_match(part, found, "agents", _name)
     raise UsageError(
         tr("No agent has the id or name {part!r}. List them: errand agents CONVERSATION").format(
-            part=part[:_LONGEST_PART]
+            part=part[:_MAX_PART_LENGTH]
         )
     )
 
@@ -140,14 +142,14 @@ def only_match(
 
 
 async def _tasks(connection: Connection, part: str) -> tuple[Task, ...]:
-    return (await connection.call(TASK_LIST, TaskListParams(id_part=part, limit=_MOST))).tasks
+    return (await connection.call(TASK_LIST, TaskListParams(id_part=part, limit=_MAX_MATCHES))).tasks
 
 
 async def _titled(connection: Connection, part: str) -> Conversation | None:
     """The conversation with this title, or this in its title."""
-    if len(part) < _SHORTEST_TITLE_PART:
+    if len(part) < _MIN_TITLE_PART_LENGTH:
         return None
-    params = ConversationListParams(title_part=part, archived=None, limit=_MOST)
+    params = ConversationListParams(title_part=part, archived=None, limit=_MAX_MATCHES)
     found = (await connection.call(CONVERSATION_LIST, params)).conversations
     same = [one for one in found if one.title.casefold() == part.casefold()] or found
     return only_match(part, same, "conversations", _title) if same else None

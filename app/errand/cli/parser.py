@@ -16,7 +16,7 @@ from errand.translation import marked, tr
 ABOUT = tr("Errand hands work to AI agents that use real tools on your machine.")
 _USAGE = "errand [-h] [--version] COMMAND …"
 _MORE = tr("Help for a command: errand help COMMAND. The manual page: errand man.")
-_WIDEST = 110
+_MAX_WIDTH = 110
 _NARROWEST = 40
 _LEFT = 28  # a longer left column has its text below it
 # The words of argparse, which asks gettext for them by this name.
@@ -134,7 +134,7 @@ def general_help(table: Table, width: int) -> str:
 
 
 def help_width() -> int:
-    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns) - 1)
+    return max(_NARROWEST, min(_MAX_WIDTH, shutil.get_terminal_size().columns) - 1)
 
 
 def two_columns(rows: Sequence[tuple[str, str]], width: int) -> list[str]:

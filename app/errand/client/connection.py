@@ -45,11 +45,11 @@ P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
 
 _FIRST_DELAY_S = 0.05
-_LONGEST_DELAY_S = 2.0
+_MAX_DELAY_S = 2.0
 _PATIENCE_S = 15.0
 # For an engine whose process has ended: another client may be starting a new one.
 _PATIENCE_AFTER_EXIT_S = 2.0
-_MOST_BYTES = 1024 * 1024
+_MAX_FRAME_BYTES = 1024 * 1024
 _EMPTY: Mapping[str, str] = {}
 
 
@@ -138,8 +138,10 @@ class Connection:
         request_id = next(self._ids)
         raw = msgspec.Raw(msgspec.json.encode(params))
         frame = msgspec.json.encode(Request(method=method.name, id=request_id, params=raw))
-        if len(frame) > _MOST_BYTES:
-            raise CallError("too_large", f"{method.name}: {len(frame):,} bytes; at most {_MOST_BYTES:,} can be sent.")
+        if len(frame) > _MAX_FRAME_BYTES:
+            raise CallError(
+                "too_large", f"{method.name}: {len(frame):,} bytes; at most {_MAX_FRAME_BYTES:,} can be sent."
+            )
         answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
         call = self._unanswered[request_id] = _Call(method.name, frame, answer)
         try:
@@ -304,7 +306,7 @@ class Connection:
                     self._give_up(f"The engine does not answer: {error}")
                     self._listeners.notify(ConnectionDown(str(error), gave_up=True))
                 await asyncio.sleep(delay)
-                delay = min(1.5 * delay, _LONGEST_DELAY_S)
+                delay = min(1.5 * delay, _MAX_DELAY_S)
             else:
                 self._down = ""
                 return socket

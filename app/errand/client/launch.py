@@ -22,12 +22,12 @@ from errand.local_trust import listener_user, own_user, process_start, read_priv
 from errand.paths import Paths
 from errand.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
 
-_MOST_OUTPUT = 2_000
-_LEAST_FREE = 1_000_000  # with less, an engine cannot even say what it lacks
+_MAX_OUTPUT_LENGTH = 2_000
+_MIN_FREE_BYTES = 1_000_000  # with less, an engine cannot even say what it lacks
 
 _START_S = 30.0
 _POLL_S = 0.005
-_LONGEST_POLL_S = 0.05
+_MAX_POLL_S = 0.05
 
 
 class _Detached(subprocess.Popen[bytes]):
@@ -52,8 +52,8 @@ class EngineProcess:
 
     def output_tail(self) -> str:
         """The end of its output, for people."""
-        text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_MOST_OUTPUT:]
-        if not text and shutil.disk_usage(self._output.parent).free < _LEAST_FREE:
+        text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_MAX_OUTPUT_LENGTH:]
+        if not text and shutil.disk_usage(self._output.parent).free < _MIN_FREE_BYTES:
             return f"The disk of {self._output.parents[1]} is full: free some space and try again."
         shown = f"It said:\n{text}" if text else "It said nothing."
         return (
@@ -173,7 +173,7 @@ async def _replace_engine(paths: Paths, old: Connection, client_name: str, *, fr
     await old.close()
     give_up_at = time.monotonic() + _START_S
     while has_engine(paths) and time.monotonic() < give_up_at:  # noqa: ASYNC110 -- another process: it sets no event
-        await asyncio.sleep(_LONGEST_POLL_S)
+        await asyncio.sleep(_MAX_POLL_S)
     connection = Connection(
         lambda: read_endpoint(paths), client_name, environment=os.environ, from_desktop=from_desktop
     )
@@ -196,7 +196,7 @@ async def _start(paths: Paths, connection: Connection) -> None:
             if time.monotonic() > give_up_at:
                 raise LaunchError(f"The engine did not answer in {_START_S:.0f} s. See {paths.logs / 'engine.log'}.")
             await asyncio.sleep(delay)
-            delay = min(1.2 * delay, _LONGEST_POLL_S)
+            delay = min(1.2 * delay, _MAX_POLL_S)
     finally:
         if starter is not None:
             starter.release()

@@ -13,9 +13,9 @@ from errand.protocol.agents import Personality
 from errand.regular_file import atomic_writer, check_write_path, read_regular
 from errand.translation import tr
 
-_LARGEST = 1_000_000
+_MAX_FILE_BYTES = 1_000_000
 
-_LONGEST = 90  # leaves space for a number after it
+_MAX_NAME_LENGTH = 90  # leaves space for a number after it
 
 
 class NotAPersonality(Exception):
@@ -32,7 +32,7 @@ def write(path: Path, personality: Personality, *, overwrite: bool) -> None:
 def read(path: Path) -> Personality:
     """Raises `NotAPersonality`, with a text for people."""
     try:
-        data = read_regular(path, _LARGEST)
+        data = read_regular(path, _MAX_FILE_BYTES)
     except OSError as error:
         raise NotAPersonality(tr("Can't read {path}: {error}.").format(path=path, error=error.strerror)) from error
     try:
@@ -59,7 +59,7 @@ def new_personality(found: Personality, existing: Iterable[Personality], tools: 
     known = tuple(tool for tool in found.tools if tool in tools)
     if found.tools and not known:
         raise NotAPersonality(tr("Unknown tools: {tools}.").format(tools=", ".join(found.tools)))
-    name = free_name(_clean_name(found.name)[:_LONGEST].strip() or "Imported", existing)
+    name = free_name(_clean_name(found.name)[:_MAX_NAME_LENGTH].strip() or "Imported", existing)
     personality = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
     return NewPersonality(personality, tuple(tool for tool in found.tools if tool not in known))
 

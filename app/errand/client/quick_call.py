@@ -15,8 +15,8 @@ from errand.local_trust import is_valid_proof, new_nonce, proof, read_private
 from errand.paths import Paths
 
 _PATIENCE_S = 1.0
-_LONGEST_HEAD = 8_192
-_LARGEST = 16_000_000
+_MAX_HEAD_BYTES = 8_192
+_MAX_MESSAGE_BYTES = 16_000_000
 _TEXT, _CLOSE = 1, 8
 
 
@@ -59,7 +59,7 @@ class _WebSocket:
         stream.sendall(head.encode())
         while b"\r\n\r\n" not in self._rest:
             self._fill()
-            if len(self._rest) > _LONGEST_HEAD:
+            if len(self._rest) > _MAX_HEAD_BYTES:
                 raise ValueError("The answer to the upgrade is too long.")
         answer, _, self._rest = self._rest.partition(b"\r\n\r\n")
         if b" 101 " not in answer.partition(b"\r\n")[0]:
@@ -90,7 +90,7 @@ class _WebSocket:
             size, kind = second & 0x7F, first & 0x0F
             if size > 125:
                 size = int.from_bytes(self._take(2 if size == 126 else 8), "big")
-            if size + len(payload) > _LARGEST:
+            if size + len(payload) > _MAX_MESSAGE_BYTES:
                 raise ValueError("The answer is too long.")
             data = self._take(size)
             if kind == _CLOSE:

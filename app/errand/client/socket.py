@@ -7,7 +7,7 @@ from errand.client.errors import SocketFailed
 
 _OPEN_S = 5.0
 _CLOSE_S = 1.0
-_MOST_BYTES_UNTRUSTED = 65_536
+_MAX_UNTRUSTED_BYTES = 65_536
 
 
 class Socket:
@@ -43,7 +43,7 @@ async def open_socket(url: str) -> Socket:
             url,
             compression=None,
             proxy=None,  # the loopback needs none, whatever the environment says
-            max_size=_MOST_BYTES_UNTRUSTED,  # until the server is authenticated
+            max_size=_MAX_UNTRUSTED_BYTES,  # until the server is authenticated
             ping_interval=None,  # the engine pings; a loopback socket ends with its process
             open_timeout=_OPEN_S,
             close_timeout=_CLOSE_S,

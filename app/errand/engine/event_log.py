@@ -22,7 +22,7 @@ from errand.protocol.events import Delta, Event, EventRecord, TaskMessage, TextD
 from errand.protocol.methods import Notice
 
 # Only the end of a running call's output is sent; the result has all of it.
-_MOST_OUTPUT = 64 * 1024
+_MAX_OUTPUT_LENGTH = 64 * 1024
 
 # Node id and block, or task and call id with -1: models reuse call ids across tasks.
 _Key: TypeAlias = tuple[str, int]
@@ -31,7 +31,7 @@ _Key: TypeAlias = tuple[str, int]
 _FLUSH_SECONDS = 0.033
 
 # Number of events available for replay; older clients take a snapshot. The log stores every node a second time.
-_MOST_EVENTS = 20_000
+_MAX_EVENTS = 20_000
 _PRUNE_EVERY = 1_000
 
 _ENCODER = msgspec.json.Encoder()
@@ -89,7 +89,7 @@ class DeltaStream:
                 self._sent.setdefault(key, (first, []))[1].append(text)
                 delta = msgspec.structs.replace(first, text=text)
             else:
-                delta = msgspec.structs.replace(first, text=text[-_MOST_OUTPUT:])
+                delta = msgspec.structs.replace(first, text=text[-_MAX_OUTPUT_LENGTH:])
             data = _ENCODER.encode(Notice("delta", delta))
             self._listeners.notify(delta, data)
         self._is_flush_due = bool(self._pending)
@@ -229,7 +229,7 @@ class EventLog:
         change = self._journal.put(*also, *writes, after=after, on_commit=lambda: self._on_commit(record, on_commit))
         self.head = record.sequence
         if self.head % _PRUNE_EVERY == 0:
-            self._journal.put(events.prune(_MOST_EVENTS))
+            self._journal.put(events.prune(_MAX_EVENTS))
         if isinstance(event, TaskMessage):
             self.deltas.finish(event.node)
         return change

@@ -98,7 +98,7 @@ _STEP_S = 1.5
 _SHUTDOWN_S = 3.0
 # An event loop iteration of this length is a defect: no client gets a response, and no task can be stopped.
 _STALL_S = 10.0
-_LONGEST_STALL_S = 86_400.0
+_MAX_STALL_S = 86_400.0
 # A stall of the previous engine is reported to clients for an hour.
 _STALL_REPORTED_S = 3_600.0
 # That there is no sandbox is reported once for a data directory, for five minutes.
@@ -149,9 +149,9 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if 0 <= seconds <= _LONGEST_STALL_S:
+    if 0 <= seconds <= _MAX_STALL_S:
         return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {_LONGEST_STALL_S:g}")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {_MAX_STALL_S:g}")
 
 
 async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat | None, stall_s: float) -> None:

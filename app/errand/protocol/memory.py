@@ -14,7 +14,7 @@ MemoryAction = Literal[
 ]
 
 # Characters of one fact.
-LONGEST_FACT: Final = 500
+MAX_FACT_LENGTH: Final = 500
 
 
 class MemoryFilter(Wire, frozen=True, kw_only=True, omit_defaults=True):

@@ -16,9 +16,9 @@ _SEED = 5
 # What a person says before an agent's page, in turns of the history.
 _TOGETHER = 2
 # Words of an agent's page, at least.
-_FEWEST, _MOST = 120, 320
+_MIN_WORDS, _MAX_WORDS = 120, 320
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
-_SHORTEST = 6
+_MIN_TURN_WORDS = 6
 _TOPICS = 10
 
 
@@ -48,7 +48,7 @@ def long_turns(histories: Sequence[History], split: Split) -> History:
 
 def _sentences(history: History) -> list[str]:
     said = (text for one in history.entries if one.role == "agent" for text in _SENTENCE.split(one.text))
-    return [text for text in said if len(text.split()) >= _SHORTEST]
+    return [text for text in said if len(text.split()) >= _MIN_TURN_WORDS]
 
 
 def _blocks(turns: Iterable[Entry]) -> list[list[Entry]]:
@@ -69,7 +69,7 @@ def _page(parts: Sequence[Entry], before: Sequence[Entry], padding: Sequence[str
     rnd.shuffle(topics)
     topics = topics[:_TOPICS]
     lines = [part.text for part in parts]
-    wanted = rnd.randint(_FEWEST, _MOST)
+    wanted = rnd.randint(_MIN_WORDS, _MAX_WORDS)
     while sum(len(line.split()) for line in lines) < wanted:
         point = rnd.choice(padding)
         if topics and rnd.random() < 0.5:

@@ -15,7 +15,7 @@ from tests.support.command_line import Errand, rest
 from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import is_alive, until
 
-_LONGEST_S = 3.0
+_MAX_SHUTDOWN_S = 3.0
 
 
 async def test_a_task_that_waits_for_a_limit_waits_on_in_the_next_engine(own_errand: Errand) -> None:
@@ -24,7 +24,7 @@ async def test_a_task_that_waits_for_a_limit_waits_on_in_the_next_engine(own_err
         process = await own_errand.start("run", *MODEL, server.url, "work")
         await server.request(0)
         held = await own_errand.task("paused")
-        assert await leaves(own_errand) < _LONGEST_S
+        assert await leaves(own_errand) < _MAX_SHUTDOWN_S
         await rest(process)
         await restarted(own_errand)
         again = await own_errand.task("paused")
@@ -40,7 +40,7 @@ async def test_a_summary_under_way_is_given_up_and_made_by_the_next_engine(own_e
     async with reader(until_done(5), lambda _: Reply(text=SUMMARY, gate=gate)) as server:
         process = await own_errand.start("run", *MODEL, server.url, "work")
         await until(lambda: any(map(is_summary, server.requests)))
-        assert await leaves(own_errand) < _LONGEST_S
+        assert await leaves(own_errand) < _MAX_SHUTDOWN_S
         await rest(process)
         gate.set()
         await restarted(own_errand)
@@ -57,8 +57,8 @@ async def test_a_reply_that_streams_through_another_machine_is_cut_on_both(own_e
         process = await own_errand.start("run", *model, "talk", variables=variables)
         await upstream.request(0)
         await own_errand.task("thinking")
-        assert await leaves(own_errand) < _LONGEST_S
-        async with asyncio.timeout(_LONGEST_S):
+        assert await leaves(own_errand) < _MAX_SHUTDOWN_S
+        async with asyncio.timeout(_MAX_SHUTDOWN_S):
             await upstream.requests[0].gone.wait()
         await rest(process)
         done = await own_errand.run("tasks", variables=variables)

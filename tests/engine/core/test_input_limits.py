@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from errand.engine.core.input_limits import MOST_TOKENS, dollars, past_moment, price, token_count, window_size
+from errand.engine.core.input_limits import MAX_TOKENS, dollars, past_moment, price, token_count, window_size
 from errand.protocol.base import JsonValue
 
 
@@ -13,8 +13,8 @@ from errand.protocol.base import JsonValue
     [
         (12, 12),
         (12.0, 12),
-        (2**63, MOST_TOKENS),
-        (1e300, MOST_TOKENS),
+        (2**63, MAX_TOKENS),
+        (1e300, MAX_TOKENS),
         (-1, 0),
         (True, 0),
         ("12", 0),

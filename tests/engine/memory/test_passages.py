@@ -20,7 +20,7 @@ from errand.engine.memory.question import read_question
 from errand.engine.memory.search import MemorySearch, Semantics
 from errand.engine.memory.vector_filler import VectorFiller
 from errand.engine.memory.vector_states import counts
-from errand.engine.memory.vectors.base import MOST_PARTS, VectorPoint
+from errand.engine.memory.vectors.base import MAX_PARTS, VectorPoint
 from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.protocol.memory import MemorySearchParams
 from tests.engine.memory.test_memory import said
@@ -65,7 +65,7 @@ def test_lines_end_passages_before_sentences_do_and_words_where_there_is_neither
 def test_any_text_has_a_bounded_number_of_passages(text: str) -> None:
     found = passages(text)
     assert "".join(found) == text
-    assert 1 <= len(found) == count_passages(text) <= MOST_PARTS
+    assert 1 <= len(found) == count_passages(text) <= MAX_PARTS
 
 
 class Noting(EmbeddedVectors):

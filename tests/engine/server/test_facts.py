@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from errand.engine.memory.facts import MOST_PINNED, MOST_PROPOSED, FactDraft
+from errand.engine.memory.facts import MAX_PINNED, MAX_PROPOSED, FactDraft
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.events import ConversationUpdate, Event, FactRemoved, FactUpdate, TaskMessage
 from errand.protocol.memory import Fact, MemoryFactsResult, MemoryLogResult, MemoryPinResult
@@ -161,8 +161,8 @@ async def test_two_equal_facts_cannot_arise_by_a_change(engine: EngineServer) ->
 
 async def test_proposals_cannot_use_up_the_room_for_what_people_pin(engine: EngineServer) -> None:
     facts = engine.services.facts
-    proposed = [(await facts.propose(FactDraft(f"It is {number}.", "me"), "a"))[0] for number in range(MOST_PROPOSED)]
-    for number in range(MOST_PINNED):
+    proposed = [(await facts.propose(FactDraft(f"It is {number}.", "me"), "a"))[0] for number in range(MAX_PROPOSED)]
+    for number in range(MAX_PINNED):
         await facts.pin(FactDraft(f"It is {number}.", "always"), f"fact_{number}", "me")
     async with raw_client(engine) as client:
         for request, params in enumerate(({"text": "One more."}, {"id": proposed[0].id}), start=1):

@@ -13,7 +13,7 @@ from errand.engine.sandbox.form import find_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import SandboxProfile
 from errand.engine.tools.base import ToolContext
-from errand.engine.tools.shell.background import MOST, BackgroundCommands
+from errand.engine.tools.shell.background import MAX_RUNNING_COMMANDS, BackgroundCommands
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.base import JsonObject
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
@@ -100,10 +100,10 @@ async def test_much_output_is_cut_and_kept_in_a_file(context: ToolContext) -> No
 
 
 async def test_there_are_at_most_so_many(context: ToolContext) -> None:
-    for _ in range(MOST):
+    for _ in range(MAX_RUNNING_COMMANDS):
         await shell(context, command="sleep 4715", background=True)
     failed = await failure(tool_of(context, "shell"), {"command": "true", "background": True})
-    assert str(failed) == f"{MOST} background commands run in this conversation. Stop one first."
+    assert str(failed) == f"{MAX_RUNNING_COMMANDS} background commands run in this conversation. Stop one first."
 
 
 async def test_keys_of_the_app_are_not_in_the_output(context: ToolContext) -> None:

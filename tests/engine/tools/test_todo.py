@@ -7,7 +7,7 @@ import pytest
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.tools.argument_check import check_arguments
 from errand.engine.tools.base import ToolError
-from errand.engine.tools.todo import LONGEST_ITEM, MOST_ITEMS, Todo
+from errand.engine.tools.todo import MAX_ITEM_LENGTH, MAX_ITEMS, Todo
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.tasks import TaskStartParams, TodoItem
 from tests.support.engine_parts import crash, engine_parts
@@ -34,8 +34,8 @@ async def test_names_that_other_agents_use_are_understood() -> None:
 @pytest.mark.parametrize(
     ("items", "why"),
     [
-        ([{"text": "x"}] * (MOST_ITEMS + 1), "more than 50 items"),
-        ([{"text": "x" * (LONGEST_ITEM + 1)}], "more than 500 characters"),
+        ([{"text": "x"}] * (MAX_ITEMS + 1), "more than 50 items"),
+        ([{"text": "x" * (MAX_ITEM_LENGTH + 1)}], "more than 500 characters"),
         ([{"text": " \n"}], "Item 1 has no text"),
         ([{"text": "x", "status": "later"}], "later"),
         ([7], "items"),

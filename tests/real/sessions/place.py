@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.real.sessions.scripted_model import Script, ScriptedModel
 
-_LONGEST_S = 60.0
+_PROGRAM_TIMEOUT_S = 60.0
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
@@ -68,11 +68,11 @@ class Place:
             self._command(command), cwd=self.work, env=self._environment(), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         ) as process:  # fmt: skip
-            if stop is not None and self.model.hung.wait(_LONGEST_S):
+            if stop is not None and self.model.hung.wait(_PROGRAM_TIMEOUT_S):
                 time.sleep(1.5)  # the program shows the text that came so far
                 process.send_signal(stop)
             try:
-                said = process.communicate(timeout=_LONGEST_S)[0].decode("utf-8", "replace")
+                said = process.communicate(timeout=_PROGRAM_TIMEOUT_S)[0].decode("utf-8", "replace")
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 said = process.communicate()[0].decode("utf-8", "replace") + "\n(ended after its time)"

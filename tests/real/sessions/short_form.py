@@ -12,9 +12,9 @@ from pathlib import Path
 
 from errand.protocol.base import JsonValue
 
-_LONGEST = 400
+_MAX_VALUE_LENGTH = 400
 _ENDING = 40  # a summary of Codex ends with the agent's words
-_LONGEST_FILE = 3_000
+_MAX_FILE_LENGTH = 3_000
 # Of no use to a reader, and long.
 _DROPPED = ("base_instructions", "dynamic_tools", "usage", "rate_limits", "permissions", "settings", "extensions")
 # Of the databases of OpenCode and goose.
@@ -35,7 +35,7 @@ def shorten(sessions: Path, to: Path, replaced: dict[str, str]) -> None:
             continue
         text = _with(replaced, file.read_text())
         if file.suffix == ".txt":
-            target.write_text(text[:_LONGEST_FILE] + "\nThe end of a long output.\n")
+            target.write_text(text[:_MAX_FILE_LENGTH] + "\nThe end of a long output.\n")
             continue
         if file.suffix == ".json":
             target.write_text(json.dumps(_short(json.loads(text)), ensure_ascii=False) + "\n")
@@ -73,8 +73,8 @@ def _short(value: JsonValue) -> JsonValue:
             return {key: _short(one) for key, one in value.items() if key not in _DROPPED}
         case list():
             return [_short(one) for one in value]
-        case str() if len(value) > _LONGEST + _ENDING:
-            return f"{value[:_LONGEST]}…{value[-_ENDING:]}"
+        case str() if len(value) > _MAX_VALUE_LENGTH + _ENDING:
+            return f"{value[:_MAX_VALUE_LENGTH]}…{value[-_ENDING:]}"
         case _:
             return value
 

@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QWidget
 _SCALE = 3
 """Strokes are then wide enough to have their full colour somewhere; at 1 only their blurred edges are painted."""
 
-_LEAST_LINE = 5 * _SCALE
+_MIN_LINE_LENGTH_PX = 5 * _SCALE
 _EDGE = 3 * _SCALE
-_LEAST_INK = 6
+_MIN_INK = 6
 _PIXEL_BYTES = 4
 
 _known: dict[tuple[int, bytes], tuple[float, ...]] = {}
@@ -73,7 +73,7 @@ def _bands(rows: list[tuple["Counter[int]", int]], behind: int) -> Iterator["Cou
             _add(band, row, height)
             total += height
         else:
-            if total >= _LEAST_LINE:
+            if total >= _MIN_LINE_LENGTH_PX:
                 yield band
             band, total = Counter[int](), 0
 
@@ -84,7 +84,7 @@ def _add(colours: "Counter[int]", row: "Counter[int]", times: int) -> None:
 
 
 def _contrast_of(band: "Counter[int]", behind: int) -> float:
-    inks = [colour for colour, count in band.items() if count >= _LEAST_INK]
+    inks = [colour for colour, count in band.items() if count >= _MIN_INK]
     return max((ratio(colour, behind) for colour in inks), default=1.0)
 
 

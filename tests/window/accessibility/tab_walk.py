@@ -8,8 +8,8 @@ from shiboken6 import isValid
 
 from tests.window.accessibility.tree import words_of
 
-_MOST_STOPS = 250
-_MOST_LINKS = 5
+_MAX_STOPS = 250
+_MAX_LINKS = 5
 """So often Tab may stay in one text, which has links."""
 
 _AROUND = 10  # the frame around a borderless field is outside of it
@@ -38,7 +38,7 @@ class TabWalk:
     def _go_round(self, key: Qt.Key) -> None:
         start, seen = self._window.focusWidget(), list[QWidget]()
         stays = 0
-        for _ in range(_MOST_STOPS):
+        for _ in range(_MAX_STOPS):
             QTest.keyClick(self._window.focusWidget() or self._window, key)
             QApplication.processEvents()
             focused = self._window.focusWidget()
@@ -46,7 +46,7 @@ class TabWalk:
                 return
             is_same = bool(seen) and focused is seen[-1]
             stays = stays + 1 if is_same else 0
-            if stays == _MOST_LINKS or (focused in seen and not is_same):
+            if stays == _MAX_LINKS or (focused in seen and not is_same):
                 self.trapped = self.trapped or (focused if stays and len(seen) > 1 else None)
                 return
             if not is_same:

@@ -23,7 +23,7 @@ from tests.support.rows import reply
 from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 MATRIX = r"\begin{pmatrix} a & b \\ c & d \end{pmatrix}"
-_MOST_PARTS = 2_000
+_MAX_PARTS = 2_000
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +122,7 @@ def test_the_work_for_a_formula_is_bounded(tex: str, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Mnode, "__init__", count)
     lay_out(formula(tex))
-    assert built < _MOST_PARTS
+    assert built < _MAX_PARTS
 
 
 _TOKENS = r"a 1 { } _ ^ & \\ ( ) | ' \frac \left( \right) \sqrt \sum \begin{matrix} \end{matrix} \text \unknown"

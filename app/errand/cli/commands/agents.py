@@ -36,7 +36,7 @@ from errand.protocol.conversations import (
 from errand.protocol.tasks import TASK_LIST, TaskListParams
 from errand.translation import tr, trn
 
-_MOST_TASKS = 500
+_MAX_TASKS = 500
 _SHIPPED = "assistant"  # the personality of an agent that nobody chose
 _ACTIONS = (
     Action("[CONVERSATION]", "list all agents, or those of a conversation", first="conversation"),
@@ -111,7 +111,7 @@ async def _list_all(connection: Connection, options: AgentsOptions, terminal: Te
         for agent in found:
             terminal.line(msgspec.json.encode(agent).decode())
         return
-    tasks = (await connection.call(TASK_LIST, TaskListParams(active=True, limit=_MOST_TASKS))).tasks
+    tasks = (await connection.call(TASK_LIST, TaskListParams(active=True, limit=_MAX_TASKS))).tasks
     at_work = {task.agent_id for task in tasks}
     sizes = Counter(agent.conversation_id for agent in found if agent.beside is None and agent.called_by is None)
     usual = await find_personality(connection, _SHIPPED)

@@ -46,7 +46,7 @@ _ACTIONS = (
     Action("export FILE", "export the rules to a file", first="file"),
     Action("import FILE", "add the rules in a file", first="file"),
 )
-_LARGEST = 1_000_000
+_MAX_CALLS_FILE_BYTES = 1_000_000
 
 
 class GrantsOptions(CommandOptions, frozen=True, kw_only=True):
@@ -191,7 +191,7 @@ def _write_new(file: str, content: bytes) -> None:
 def _read_rules(file: str) -> tuple[GrantDraft, ...]:
     """One rule a line. A file with a line that is no rule is refused whole."""
     try:
-        lines = read_regular(Path(file), _LARGEST).splitlines()
+        lines = read_regular(Path(file), _MAX_CALLS_FILE_BYTES).splitlines()
     except FileTooLarge as error:
         raise UsageError(tr("{file} is larger than 1 MB. Nothing was imported.").format(file=file)) from error
     except OSError as error:

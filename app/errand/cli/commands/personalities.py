@@ -61,7 +61,7 @@ _EPILOG = tr(
     "the text is read from standard input: errand personalities edit NAME < FILE. errand "
     "personalities show NAME prints it."
 )
-_LONGEST_TEXT = 1_000_000
+_MAX_TEXT_LENGTH = 1_000_000
 
 
 class PersonalitiesOptions(CommandOptions, frozen=True, kw_only=True):
@@ -155,7 +155,7 @@ async def _write_and_save(
                 tr("{error} Your text is kept in {written}.").format(error=error, written=kept(written))
             ) from error
     else:
-        written = sys.stdin.buffer.read(_LONGEST_TEXT).decode("utf-8", "replace")
+        written = sys.stdin.buffer.read(_MAX_TEXT_LENGTH).decode("utf-8", "replace")
         if not written.strip():
             raise UsageError(
                 tr("There is no terminal for an editor. Use options, or standard input: errand personalities --help")
@@ -183,7 +183,7 @@ def _changes(options: PersonalitiesOptions) -> dict[str, object]:
 
 def _prompt_in(file: str) -> str:
     try:
-        return read_regular(Path(os.path.expanduser(file)), _LONGEST_TEXT).decode("utf-8", "replace").strip("\n")
+        return read_regular(Path(os.path.expanduser(file)), _MAX_TEXT_LENGTH).decode("utf-8", "replace").strip("\n")
     except OSError as error:
         raise UsageError(tr("{file} cannot be read: {strerror}.").format(file=file, strerror=error.strerror)) from error
 

@@ -42,7 +42,7 @@ from errand.protocol.tasks import TASK_START, Task, TaskStartParams
 from errand.regular_file import read_regular
 from errand.translation import tr
 
-_LARGEST_SCHEMA = 1_000_000
+_MAX_SCHEMA_BYTES = 1_000_000
 _NOBODY_TO_ASK = tr(
     "errand: nobody could be asked, so calls that need approval were denied. --approve "
     "edits allows file changes in the workspace, --approve all allows everything, errand "
@@ -120,7 +120,7 @@ def _schema(file: str | None) -> JsonObject | None:
     if file is None:
         return None
     try:
-        return msgspec.json.decode(read_regular(Path(os.path.expanduser(file)), _LARGEST_SCHEMA), type=JsonObject)
+        return msgspec.json.decode(read_regular(Path(os.path.expanduser(file)), _MAX_SCHEMA_BYTES), type=JsonObject)
     except OSError as error:
         raise UsageError(
             tr("The schema {file!r} cannot be read ({strerror}).").format(file=file, strerror=error.strerror)

@@ -70,7 +70,7 @@ _ACTIONS = (
     ),
     Action("prompt NAME/PROMPT [ARGUMENT=VALUE …]", "show the text of a prompt, with its arguments or --argument"),
 )
-_LONGEST_KEY = 10_000
+_MAX_KEY_LENGTH = 10_000
 _NAME_WIDTH = 18
 
 
@@ -267,7 +267,7 @@ class _Servers:
     async def _set_key(self, name: str, variable: str) -> None:
         value = os.environ.get(variable, "")
         if not value and not sys.stdin.isatty():
-            value = sys.stdin.readline(_LONGEST_KEY)
+            value = sys.stdin.readline(_MAX_KEY_LENGTH)
         if not value.strip():
             raise UsageError(
                 tr("Set the variable {variable} here, or pass its value on standard input.").format(variable=variable)

@@ -25,7 +25,7 @@ from errand.protocol.settings import (
 from errand.protocol.tasks import TASK_LIST, TaskListParams
 from errand.translation import tr
 
-_MOST_OFFERED = 9
+_MAX_SUGGESTIONS = 9
 
 _Choice: TypeAlias = Literal["chat", "tour", "leave"]
 
@@ -79,7 +79,7 @@ async def _first_choice(connection: Connection, found: ModelListResult, terminal
     """Let the person choose the default model or the tour; Ctrl+C and Ctrl+D leave."""
     local = {provider.name for provider in found.providers if provider.local and provider.ready}
     names = [found.default or "", *(model.id for model in found.models if model.provider in local)]
-    offered = list(dict.fromkeys(names))[:_MOST_OFFERED]
+    offered = list(dict.fromkeys(names))[:_MAX_SUGGESTIONS]
     for number, name in enumerate(offered, start=1):
         terminal.line(f"  {number}  {plain(name)}{'  (Enter)' if number == 1 else ''}")
     terminal.line(tr("  t  the guided tour: scripted replies, real tools"))

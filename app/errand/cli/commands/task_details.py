@@ -46,7 +46,7 @@ from errand.protocol.tasks import TASK_RECORD, TaskIdParams, TaskMode
 from errand.regular_file import atomic_writer, check_write_path
 from errand.translation import marked, tr, trn
 
-_LARGEST = 10
+_MAX_ENTRIES = 10
 
 
 class ContextOptions(TaskIdOptions, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class ContextOptions(TaskIdOptions, frozen=True, kw_only=True):
 async def show_context(options: ContextOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand context") as connection:
         task = await find_task(connection, options.task_id)
-        found = await connection.call(CONTEXT_EXPLAIN, ContextExplainParams(task_id=task.id, largest=_LARGEST))
+        found = await connection.call(CONTEXT_EXPLAIN, ContextExplainParams(task_id=task.id, largest=_MAX_ENTRIES))
     if options.json:
         terminal.line(msgspec.json.encode(found).decode())
         return 0

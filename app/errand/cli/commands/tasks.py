@@ -46,7 +46,7 @@ _NO_ANSWER = tr(
 _PAGE = 500  # the engine's maximum
 _ID_WIDTH = 8
 _NARROWEST_PROMPT = 20
-_SHORTEST_PROMPT = 12
+_MIN_PROMPT_LENGTH = 12
 _STATES: dict[TaskStatus, str] = {
     "running": tr("running"),
     "thinking": tr("running"),
@@ -130,9 +130,9 @@ def task_lines(tasks: Sequence[Task], width: int, style: Style) -> list[str]:
     room = width - _ID_WIDTH - state_width - age_width - 6
     if room - tail_width - 2 < _NARROWEST_PROMPT:
         tails, tail_width = [""] * len(tails), -2
-    if room < _SHORTEST_PROMPT:
+    if room < _MIN_PROMPT_LENGTH:
         room, ages, age_width = room + age_width + 2, [""] * len(ages), -2
-    room = max(_SHORTEST_PROMPT, room - tail_width - 2)
+    room = max(_MIN_PROMPT_LENGTH, room - tail_width - 2)
     lines: list[str] = []
     for task, state, age, tail in zip(tasks, states, ages, tails, strict=True):
         head = f"{short_id(task.id):<{_ID_WIDTH}}  {padded(state, state_width)}  "

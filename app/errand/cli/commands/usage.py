@@ -17,7 +17,7 @@ from errand.protocol.usage import USAGE_REPORT, UsageKey, UsageReportResult, Usa
 from errand.translation import tr
 
 _HEADS = ("money", tr("tokens in"), "out", "cached", "turns", "tasks")
-_LONGEST_NAME = 44
+_MAX_NAME_LENGTH = 44
 
 
 class UsageOptions(CommandOptions, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ def _cells(row: UsageRow, name: str) -> tuple[str, ...]:
     used = row.usage
     sent, given = token_count(used.input_tokens, used), token_count(used.output_tokens, used)
     numbers = (f"{number:,}" for number in (used.cache_read_tokens, row.turns, row.tasks))
-    return one_line(name, _LONGEST_NAME), money(used) or "?", sent, given, *numbers
+    return one_line(name, _MAX_NAME_LENGTH), money(used) or "?", sent, given, *numbers
 
 
 def _aligned(cells: tuple[str, ...], widths: list[int]) -> list[str]:

@@ -14,7 +14,7 @@ from errand.translation import tr
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-_LONGEST_S = 2.0
+_CALL_TIMEOUT_S = 2.0
 
 
 class Interrupts:
@@ -82,7 +82,7 @@ class OrderlyStop:
     async def wait_accepted(self) -> None:
         """Wait until the engine has accepted the stop, but not for the stop itself."""
         if self._calls:
-            await asyncio.wait(self._calls, timeout=_LONGEST_S)
+            await asyncio.wait(self._calls, timeout=_CALL_TIMEOUT_S)
 
     def _send(self, task_id: str) -> None:
         self._calls.append(asyncio.create_task(self._stop(task_id)))

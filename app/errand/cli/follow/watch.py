@@ -19,7 +19,7 @@ from errand.protocol.tasks import Task
 from errand.translation import tr
 
 # The engine limits its queue per client; this limits messages that wait for a blocked terminal.
-MOST_WAITING = 10_000
+MAX_WAITING_MESSAGES = 10_000
 
 
 class TaskWatcher:
@@ -39,7 +39,7 @@ class TaskWatcher:
         self._connection = connection
         self._screen = screen
         self._answers = answers
-        self._waiting: asyncio.Queue[ConnectionMessage] = asyncio.Queue(MOST_WAITING)
+        self._waiting: asyncio.Queue[ConnectionMessage] = asyncio.Queue(MAX_WAITING_MESSAGES)
         self._overflowed = False
         self._has_conditions = False
         self._followed: dict[str, str | None] = {}

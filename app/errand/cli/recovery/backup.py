@@ -34,7 +34,7 @@ from errand.url_secrets import without_url_secrets
 _DATABASE, _SETTINGS = "errand.db", "settings.json"
 _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
 _PIECE = 1024 * 1024
-_LARGEST_SETTINGS = 1024 * 1024
+_MAX_SETTINGS_BYTES = 1024 * 1024
 # Destinations of keys and conversations: a person chooses them on each machine.
 _ADDRESSES = ("default_api_base", "proxy_url", "model_servers", "database_url", "ca_file")
 
@@ -63,7 +63,7 @@ def write_backup(database: Path, paths: Paths, target: Path) -> BackupContents:
 
 def _add_settings(paths: Paths, archive: tarfile.TarFile) -> None:
     """Add the settings without passwords and keys."""
-    data = read_regular(paths.settings, _LARGEST_SETTINGS)
+    data = read_regular(paths.settings, _MAX_SETTINGS_BYTES)
     with suppress(OSError):  # no JSON: as they are, and the engine says what is wrong with them
         data = _without_secrets(_settings(data))
     member = archive.gettarinfo(paths.settings, _SETTINGS)
@@ -74,7 +74,7 @@ def _add_settings(paths: Paths, archive: tarfile.TarFile) -> None:
 def _keep_settings(paths: Paths, to: Path) -> None:
     """Move the settings; the passwords in their addresses stay where they are used, in the restored ones."""
     try:
-        clean = _without_secrets(_settings(read_regular(paths.settings, _LARGEST_SETTINGS)))
+        clean = _without_secrets(_settings(read_regular(paths.settings, _MAX_SETTINGS_BYTES)))
     except OSError:
         os.replace(paths.settings, to)
         return
@@ -120,7 +120,7 @@ def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> BackupConten
                     picture.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     _copy(_open_member(archive, member), picture)
                     pictures += 1
-            elif member.name == _SETTINGS and member.size <= _LARGEST_SETTINGS:
+            elif member.name == _SETTINGS and member.size <= _MAX_SETTINGS_BYTES:
                 settings, left_out = _with_local_addresses(_settings(_open_member(archive, member).read()), paths)
                 if paths.settings.exists():
                     _keep_settings(paths, kept_settings)
@@ -139,7 +139,7 @@ def _settings(data: bytes) -> JsonObject:
 def _with_local_addresses(settings: JsonObject, paths: Paths) -> tuple[JsonObject, tuple[str, ...]]:
     """The settings with this machine's addresses, and the names of the addresses that differed."""
     try:
-        present = _settings(read_regular(paths.settings, _LARGEST_SETTINGS))
+        present = _settings(read_regular(paths.settings, _MAX_SETTINGS_BYTES))
     except OSError:
         present = JsonObject()
     others = tuple(name for name in _ADDRESSES if settings.get(name) and settings[name] != present.get(name))

@@ -14,7 +14,7 @@ from errand.regular_file import read_regular
 from errand.translation import tr
 from errand.url_secrets import MASK, without_url_secrets
 
-_LARGEST_SETTINGS = 1024 * 1024
+_MAX_SETTINGS_BYTES = 1024 * 1024
 _PORT = 5432
 _WAIT_S = 3.0
 
@@ -29,7 +29,7 @@ def server_url(paths: Paths) -> str:
     "" if the database is a file, or if the settings cannot be read, which the engine reports.
     """
     try:
-        url = msgspec.json.decode(read_regular(paths.settings, _LARGEST_SETTINGS), type=_Settings).database_url
+        url = msgspec.json.decode(read_regular(paths.settings, _MAX_SETTINGS_BYTES), type=_Settings).database_url
         parts = urlsplit(without_url_secrets(url))
     except (OSError, msgspec.DecodeError, ValueError):
         return ""

@@ -30,7 +30,7 @@ from errand.database_file import (
 from errand.paths import Paths
 from errand.translation import tr
 
-_MOST_NAMED = 20
+_MAX_LISTED_LINES = 20
 _WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks"}
 
 
@@ -215,8 +215,8 @@ def _missing_lines(new: Path, known: dict[str, set[int]] | None) -> list[str]:
     ]
     nameless = [key for key, title in titles.items() if title == "Recovered"]
     lines += [tr("Recovered without its title: {key}.").format(key=key) for key in nameless]
-    if len(lines) > _MOST_NAMED:
-        lines[_MOST_NAMED:] = [tr("And {lines:,} more like these.").format(lines=len(lines) - _MOST_NAMED)]
+    if len(lines) > _MAX_LISTED_LINES:
+        lines[_MAX_LISTED_LINES:] = [tr("And {lines:,} more like these.").format(lines=len(lines) - _MAX_LISTED_LINES)]
     return lines or [tr("Nothing is missing.")]
 
 

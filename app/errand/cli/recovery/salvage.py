@@ -9,7 +9,7 @@ from pathlib import Path
 from errand.database_file import open_to_read
 
 # Maximum number of rows read one by one between the readable ends of a table.
-_MOST_LOOKED_FOR = 1_000_000
+_MAX_PROBED_ROWS = 1_000_000
 _PARTS_OF_INDEXES = ("_data", "_idx", "_content", "_docsize", "_config")
 
 
@@ -109,8 +109,8 @@ def _rows(source: sqlite3.Connection, table: str, names: str) -> Iterator[tuple[
         for number, *row in source.execute(f"{rising} DESC"):
             last = int(number)
             yield tuple(row)
-    start, end = (first or 0) + 1, last if last is not None else (first or 0) + _MOST_LOOKED_FOR
-    for number in range(start, min(end, start + _MOST_LOOKED_FOR)):
+    start, end = (first or 0) + 1, last if last is not None else (first or 0) + _MAX_PROBED_ROWS
+    for number in range(start, min(end, start + _MAX_PROBED_ROWS)):
         with suppress(sqlite3.DatabaseError):
             row = source.execute(f"SELECT {names} FROM {table} WHERE rowid = ?", (number,)).fetchone()
             if row is not None:

@@ -14,9 +14,9 @@ from errand.protocol.asks import Approval, Ask, GrantOffer, Risk, UnknownCall
 from errand.translation import tr, trn, uncapitalised
 
 _RISKS: dict[Risk, str] = {"low": tr("low risk"), "medium": tr("medium risk"), "high": tr("high risk, look closely")}
-_MOST_PATHS = 10
-_MOST_LINES, _LAST_LINES = 40, 8
-_MOST_OF_CHANGE = 400
+_MAX_PATHS = 10
+_MAX_LINES, _LAST_LINES = 40, 8
+_MAX_CHANGE_LINES = 400
 # Told to the model where nobody can answer: not a reason that a person gave.
 NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
 _VERBS: dict[EffectKind, str] = {
@@ -111,7 +111,7 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
         lines += _prose(_SAFETY, approval.sandbox, style, width)
     for number, offer in enumerate(approval.offers, start=1):
         lines += _offer_lines(number, offer, style, width)
-    return lines + _excerpt(_change_lines(approval, style, width), style, _MOST_OF_CHANGE)
+    return lines + _excerpt(_change_lines(approval, style, width), style, _MAX_CHANGE_LINES)
 
 
 def _change_lines(approval: Approval, style: Style, width: int) -> list[str]:
@@ -159,8 +159,8 @@ def _unknown_lines(ask: Ask, call: UnknownCall, style: Style, width: int) -> lis
 
 
 def _path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
-    lines = _all_path_lines(verb, paths[:_MOST_PATHS])
-    more = len(paths) - _MOST_PATHS
+    lines = _all_path_lines(verb, paths[:_MAX_PATHS])
+    more = len(paths) - _MAX_PATHS
     return [*lines, _INDENT + tr("… {more} more (v shows all)").format(more=more)] if more > 0 else lines
 
 
@@ -168,7 +168,7 @@ def _all_path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
     return [_line_of(verb, escape_hidden_line(short_path(path))) for path in paths]
 
 
-def _excerpt(lines: list[str], style: Style, most: int = _MOST_LINES) -> list[str]:
+def _excerpt(lines: list[str], style: Style, most: int = _MAX_LINES) -> list[str]:
     """The beginning and the end, with the number of omitted lines between."""
     left_out = len(lines) - most
     if left_out <= 1:

@@ -12,20 +12,20 @@ from errand.protocol.blocks import CallDisplay, ImageBlock, ResultFacts, ToolCal
 from errand.protocol.tasks import TodoItem
 from errand.translation import tr
 
-MOST_LINES = 40
+MAX_LINES = 40
 
 _LAST_LINES = 3
-_MOST_OF_REASON = 400
-_MOST_TODO = 12
+_MAX_REASON_LENGTH = 400
+_MAX_TODO_ITEMS = 12
 
 
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
     """The changed lines with their context, truncated if long; the line of the call names the file."""
     room = max(12, width - 4)
     shown = [_colored(line, cut(line, room), style) for line in _lines(diff)]
-    if len(shown) > MOST_LINES:
-        left_out = len(shown) - MOST_LINES
-        return [*shown[:MOST_LINES], style.dim(tr("    … {left_out:,} more lines").format(left_out=left_out))]
+    if len(shown) > MAX_LINES:
+        left_out = len(shown) - MAX_LINES
+        return [*shown[:MAX_LINES], style.dim(tr("    … {left_out:,} more lines").format(left_out=left_out))]
     return shown
 
 
@@ -91,7 +91,7 @@ def format_result(
     # A refused call, or one that could not start, was not done.
     verb = escape_hidden_line(tr(display.done if was_run else display.running))
     shows_output = with_output and result.is_error and was_run and display.shows_output_end
-    told = one_line(result.summary or (result.text if result.is_error and not shows_output else ""), _MOST_OF_REASON)
+    told = one_line(result.summary or (result.text if result.is_error and not shows_output else ""), _MAX_REASON_LENGTH)
     is_reason = result.is_error and columns(told) > max(20, width // 2)  # a sentence: below the line, whole
     outcome = "" if is_reason else cut(told, max(20, width // 2))
     head = _verb_and_target(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
@@ -129,10 +129,10 @@ def todo_lines(items: tuple[TodoItem, ...], before: tuple[TodoItem, ...], style:
     known = set(before)
     new = [item for item in items if item not in known]
     lines = [style.dim(tr("  plan: {items}").format(items=todo_text(items)) if items else tr("  the plan was removed"))]
-    lines += (_todo_line(item, style, width) for item in new[:_MOST_TODO])
+    lines += (_todo_line(item, style, width) for item in new[:_MAX_TODO_ITEMS])
     return (
-        [*lines, style.dim(tr("    … {new} more").format(new=len(new) - _MOST_TODO))]
-        if len(new) > _MOST_TODO
+        [*lines, style.dim(tr("    … {new} more").format(new=len(new) - _MAX_TODO_ITEMS))]
+        if len(new) > _MAX_TODO_ITEMS
         else lines
     )
 

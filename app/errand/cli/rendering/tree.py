@@ -9,7 +9,7 @@ from errand.cli.terminal.text import columns, escape_hidden_line, one_line, shor
 from errand.protocol.conversations import ConversationTreeResult, TreeNode
 from errand.translation import tr, trn
 
-_MOST_LANES = 12
+_MAX_LANES = 12
 _COMPLETES = "task_complete"  # the text of a reply that is nothing but this call
 _LANE_SIGNS = {True: ("├ ", "└ ", "│ "), False: ("+ ", "` ", "| ")}
 _NARROWEST_TEXT = 20
@@ -50,7 +50,7 @@ def tree_lines(found: ConversationTreeResult, style: Style, width: int) -> list[
 
 def _below(nodes: list[TreeNode], lanes: str, signs: tuple[str, str, str]) -> list[_Place]:
     """The places of siblings, the first one last, which is drawn next."""
-    if len(nodes) == 1 or len(lanes) >= 2 * _MOST_LANES:
+    if len(nodes) == 1 or len(lanes) >= 2 * _MAX_LANES:
         return [_Place(node, lanes, lanes) for node in reversed(nodes)]
     fork, last, lane = signs
     places = [_Place(node, lanes + fork, lanes + lane) for node in nodes[:-1]]

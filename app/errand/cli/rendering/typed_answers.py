@@ -20,7 +20,7 @@ from errand.protocol.asks import Approval, Ask, AskAnswerParams, ReachedLimit
 from errand.translation import tr
 
 _RAISE_LABEL = "3"  # below the two choices of a limit that can be raised
-_LONGEST_LABEL = 9
+_MAX_LABEL_LENGTH = 9
 # A letter, the number of an offer and how long it holds: `w`, `c 2`, `p 30m`, `w2 8h`.
 _REMEMBER = re.compile(r"([cwpu])\s*(\d{1,2})?(?:\s+(\d{1,5})([mhd]))?", re.IGNORECASE)
 _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0}
@@ -177,7 +177,9 @@ def _looks_like_a_label(text: str, listed: dict[str, str]) -> bool:
 
 def _unknown_label_text(text: str) -> str:
     return (
-        tr("There is no {text} in the list. ").format(text=plain(text)) if text and len(text) <= _LONGEST_LABEL else ""
+        tr("There is no {text} in the list. ").format(text=plain(text))
+        if text and len(text) <= _MAX_LABEL_LENGTH
+        else ""
     )
 
 

@@ -17,12 +17,12 @@ _SPAN = re.compile(
 _OPENER = re.compile(
     r"`|\*\*(?=\S|$)|(?<![\w*])\*(?=\S|$)|(?<!\w)_(?=\S|$)|\[[^\]]{0,200}$|\[[^\]]{1,200}\](\([^)\s]{0,200})?$"
 )
-_LONGEST = 450  # a mark that stays open longer is literal
+_MAX_MARK_LENGTH = 450  # a mark that stays open longer is literal
 
 _GAP = "  "
 
-_LONGEST_BUFFER = 2_000  # a line without blanks is not prose
-_WIDEST = 100  # longer lines are hard to read
+_MAX_BUFFER_LENGTH = 2_000  # a line without blanks is not prose
+_MAX_WIDTH = 100  # longer lines are hard to read
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _HEADING = re.compile(r" {0,3}#{1,6} ++(.*+)")
 _RULE = re.compile(r" {0,3}([-*_] *){3,}")
@@ -48,7 +48,7 @@ def whole_words_length(text: str) -> int:
     while place < end:
         span, opener = _SPAN.search(text, place), _OPENER.search(text, place)
         if opener and (span is None or opener.start() < span.start()):
-            if len(text) - opener.start() < _LONGEST:
+            if len(text) - opener.start() < _MAX_MARK_LENGTH:
                 end = opener.start()
                 break
             span = opener
@@ -114,7 +114,7 @@ class MarkdownStream:
 
     def __init__(self, style: Style, width: int) -> None:
         self._style = style
-        self._width = min(width, _WIDEST)
+        self._width = min(width, _MAX_WIDTH)
         self._raw = ""
         self._in_code = False
         self._is_line_started = False
@@ -168,7 +168,7 @@ class MarkdownStream:
                 return ""
             shown, self._raw = self._line_prefix(self._raw)
             shown = self._end_of_table() + shown
-        end = whole_words_length(self._raw) if len(self._raw) < _LONGEST_BUFFER else len(self._raw)
+        end = whole_words_length(self._raw) if len(self._raw) < _MAX_BUFFER_LENGTH else len(self._raw)
         ready, self._raw = self._raw[:end], self._raw[end:]
         return shown + self._wrapped_words(ready)
 

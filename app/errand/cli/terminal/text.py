@@ -18,7 +18,7 @@ from errand.translation import tr
 _COUNTED = re.compile(r"(?<=[0-9a-f]{8})_\d{1,2}$")  # the id of a task beside the first of a comparison
 _NARROWEST = 48
 _GAP = "  "
-_DEEPEST_INDENT = 8
+_MAX_INDENT_LEVELS = 8
 
 
 def one_line(text: str, width: int) -> str:
@@ -28,7 +28,7 @@ def one_line(text: str, width: int) -> str:
 
 def indent(depth: int) -> str:
     """Two columns a level, at most those of eight levels."""
-    return "  " * min(depth, _DEEPEST_INDENT)
+    return "  " * min(depth, _MAX_INDENT_LEVELS)
 
 
 def padded(text: str, width: int) -> str:

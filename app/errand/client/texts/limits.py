@@ -7,7 +7,7 @@ from errand.protocol.asks import ReachedLimit
 from errand.protocol.tasks import LimitKind
 from errand.translation import decimal, tr, trn
 
-_MOST = 1e12
+_MAX_AMOUNT = 1e12
 _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
 
 _LIMIT_NAMES: dict[LimitKind, str] = {
@@ -65,7 +65,7 @@ def more_text(kind: LimitKind, amount: float) -> str:
 def new_limit(limit: ReachedLimit, text: str) -> float | None:
     """The typed number if it is a valid new limit: above the used amount, and whole for countable kinds."""
     amount = number_of(text)
-    if amount is None or not limit.used < amount < _MOST:
+    if amount is None or not limit.used < amount < _MAX_AMOUNT:
         return None
     return amount if limit.kind in ("minutes", *_MONEY) or amount.is_integer() else None
 

@@ -23,8 +23,8 @@ from errand.engine.tools.checkpoints import missing_folders
 from errand.protocol.changes import FOLDER, NOTHING, UNKEPT, Change
 
 # Of all that one command names.
-_MOST_FILES = 200
-_MOST_BYTES = 10_000_000
+_MAX_FILES = 200
+_MAX_BYTES = 10_000_000
 _NOT_OURS = frozenset((".git", ".hg", ".svn", ".jj"))
 
 # Differs after any change of a file.
@@ -47,8 +47,8 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Bounds:
-    files: int = _MOST_FILES
-    size: int = _MOST_BYTES
+    files: int = _MAX_FILES
+    size: int = _MAX_BYTES
 
     def take(self, size: int) -> bool:
         """False if that is too much."""

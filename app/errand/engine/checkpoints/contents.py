@@ -28,9 +28,9 @@ _YOUNG_S = 3600
 # How old the time of a content may be when it is used again.
 _RENEWED_S = 600
 # All of them together; beyond this the oldest are deleted.
-MOST_BYTES = 2_000_000_000
+MAX_STORED_BYTES = 2_000_000_000
 # What tools and commands change is no larger.
-LARGEST = 20_000_000
+MAX_FILE_BYTES = 20_000_000
 # Deleted in one transaction: others wait for it.
 _PIECE = 200
 # Given back to the file system at once.
@@ -115,7 +115,7 @@ class ContentStore:
             while self._with(_shrink):
                 pass
 
-    def prune(self, used: Set[str], most_bytes: int = MOST_BYTES) -> None:
+    def prune(self, used: Set[str], most_bytes: int = MAX_STORED_BYTES) -> None:
         """Delete the contents that no recent change uses, then the oldest until the rest is small enough.
 
         Raises OSError.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from errand.engine.checkpoints.contents import LARGEST, ContentStore, id_of
+from errand.engine.checkpoints.contents import MAX_FILE_BYTES, ContentStore, id_of
 from errand.engine.checkpoints.history import CannotRestore, Version
 from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import ToolError
@@ -28,14 +28,14 @@ def read_version(path: Path) -> Version:
             open_regular(name_in(folder, path), follow_links=False, folder=folder) as file,
         ):
             found = os.fstat(file.fileno())
-            data = read_at_most(file, LARGEST + 1)
+            data = read_at_most(file, MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return Version(NOTHING)
     except NotRegularFile:
         return Version(FOLDER if path.is_dir() and not path.is_symlink() else OTHER)
     except ToolError:  # a folder above has become a link
         return Version(OTHER)
-    if len(data) > LARGEST:
+    if len(data) > MAX_FILE_BYTES:
         return Version(OTHER)
     return Version(id_of(data), data, stat.S_IMODE(found.st_mode))
 
@@ -84,10 +84,10 @@ def _is_ours(path: Path, folder: int | None, changes: Sequence[Change], contents
     try:
         with open_regular(path, follow_links=False, folder=folder) as file:
             status = os.fstat(file.fileno())
-            data = read_at_most(file, LARGEST + 1)
+            data = read_at_most(file, MAX_FILE_BYTES + 1)
     except OSError:
         return False
-    if status.st_nlink != 1 or len(data) > LARGEST or (os.name == "posix" and status.st_uid != os.geteuid()):
+    if status.st_nlink != 1 or len(data) > MAX_FILE_BYTES or (os.name == "posix" and status.st_uid != os.geteuid()):
         return False
     written = (contents.get(one.after) for one in changes if one.at.timestamp() <= status.st_mtime + _CLOCK_GRAIN_S)
     return any(content is not None and content.startswith(data) for content in written)

@@ -17,7 +17,7 @@ from errand.protocol.changes import FOLDER, NOTHING, Change
 Direction = Literal["undo", "redo"]
 
 # Longer texts are only restored as a whole.
-_LARGEST = 5_000_000
+_MAX_MERGED_LENGTH = 5_000_000
 
 # Lines of the base from and to, and the lines that replace them.
 _Change: TypeAlias = tuple[int, int, tuple[str, ...]]
@@ -198,7 +198,7 @@ def _merged_texts(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     Works on lines of bytes, so that encoding and line ends stay as they are. Equal changes count once. Binary and
     very long texts are not merged.
     """
-    if max(len(base), len(ours), len(theirs)) > _LARGEST or _is_binary(base, ours, theirs):
+    if max(len(base), len(ours), len(theirs)) > _MAX_MERGED_LENGTH or _is_binary(base, ours, theirs):
         return None
     old = _lines(base)
     changes = sorted({*_changes(old, _lines(ours)), *_changes(old, _lines(theirs))})

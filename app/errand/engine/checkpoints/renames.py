@@ -10,12 +10,12 @@ from errand.engine.tools.code.text_file import decode
 from errand.protocol.changes import NOTHING, ChangedFile
 
 # As git: at least half of the larger one is in the other.
-_LEAST_ALIKE = 0.5
+_MIN_SIMILARITY = 0.5
 # Every list of changes asks: larger tasks have only renames without other changes.
-_MOST_PAIRS = 400
-_LARGEST = 200_000
+_MAX_PAIRS = 400
+_MAX_COMPARED_BYTES = 200_000
 # Lines that are compared at most, some 0.1 s.
-_MOST_LINES = 400_000
+_MAX_LINES = 400_000
 _EMPTY = id_of(b"")
 
 
@@ -29,7 +29,7 @@ def renamed_files(histories: Sequence[FileHistory], files: Sequence[ChangedFile]
     found = dict(_same(gone, new))
     gone = {number: content for number, content in gone.items() if number not in found.values()}
     new = {number: content for number, content in new.items() if number not in found and content != NOTHING}
-    if 0 < len(gone) * len(new) <= _MOST_PAIRS:
+    if 0 < len(gone) * len(new) <= _MAX_PAIRS:
         found |= _similar(_lines(histories, gone), _lines(histories, new))
     return found
 
@@ -53,7 +53,7 @@ def _lines(histories: Sequence[FileHistory], contents: Mapping[int, str]) -> dic
             data = histories[number].data(content)
         except CannotRestore:
             continue
-        file = decode(data) if 0 < len(data) <= _LARGEST else None
+        file = decode(data) if 0 < len(data) <= _MAX_COMPARED_BYTES else None
         if file is not None:
             found[number] = Counter(text_lines(file.text))
     return found
@@ -61,12 +61,12 @@ def _lines(histories: Sequence[FileHistory], contents: Mapping[int, str]) -> dic
 
 def _similar(gone: Mapping[int, "Counter[str]"], new: Mapping[int, "Counter[str]"]) -> dict[int, int]:
     """Each file once, the most alike first; none where that would take long."""
-    if sum(map(len, gone.values())) * len(new) > _MOST_LINES:
+    if sum(map(len, gone.values())) * len(new) > _MAX_LINES:
         return {}
     shares = [(_share(old, now), number, place) for number, old in gone.items() for place, now in new.items()]
     found: dict[int, int] = {}
     for share, number, place in sorted(shares, key=lambda one: (-one[0], one[1], one[2])):
-        if share >= _LEAST_ALIKE and place not in found and number not in found.values():
+        if share >= _MIN_SIMILARITY and place not in found and number not in found.values():
             found[place] = number
     return found
 

@@ -30,7 +30,7 @@ from errand.protocol.changes import (
 from errand.protocol.tasks import Task
 
 # Of one answer, which has to fit a message.
-_MOST_CHARACTERS = 3_000_000
+_MAX_CHARACTERS = 3_000_000
 
 
 def name_of(path: str, workspace: str) -> str:
@@ -82,7 +82,7 @@ def renamed_diff(histories: list[FileHistory], path: str, workspace: str) -> Fil
     name, was = name_of(path, workspace), name_of(old.path, workspace)
     if old.base == history.head:
         return FileDiff(path=path, name=name, hunks=(), added=0, removed=0, renamed_from=was)
-    diff, _ = _file_diff(history, old.base, history.head, workspace, _MOST_CHARACTERS, old)
+    diff, _ = _file_diff(history, old.base, history.head, workspace, _MAX_CHARACTERS, old)
     return msgspec.structs.replace(diff, renamed_from=was)
 
 
@@ -170,7 +170,7 @@ def diff_of(
     With `previews`, files whose changes are all undone have what a redo brings.
     """
     files: list[FileDiff] = []
-    left = _MOST_CHARACTERS
+    left = _MAX_CHARACTERS
     for number, history in enumerate(histories):
         before, after = _ends(history, step)
         is_undone = previews and step is None and before == after

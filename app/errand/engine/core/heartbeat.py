@@ -17,9 +17,9 @@ _STARTED_AT, _IS_WATCHED = 0, 1
 OnTurn = Callable[[int, int], None]
 
 _BEAT_NS = 10_000_000
-_MOST_BEATS = 20_000
+_MAX_BEATS = 20_000
 # Maximum number of on-time beats that count for a time without iterations.
-_MOST_ON_TIME = 100
+_MAX_ON_TIME_BEATS = 100
 
 
 def _ignore(began: int, ended: int) -> None:
@@ -98,7 +98,7 @@ class LoopLatency:
     """Lateness of the beats in the last minutes of activity."""
 
     def __init__(self) -> None:
-        self._late = deque[float](maxlen=_MOST_BEATS)
+        self._late = deque[float](maxlen=_MAX_BEATS)
         self._due = 0
 
     def turn(self, began: int, ended: int) -> None:
@@ -107,7 +107,7 @@ class LoopLatency:
             return
         missed = (began - self._due) // _BEAT_NS + 1 if began > self._due else 0
         if self._due and missed:
-            self._late.extend([0.0] * min(missed, _MOST_ON_TIME))
+            self._late.extend([0.0] * min(missed, _MAX_ON_TIME_BEATS))
         due = self._due + missed * _BEAT_NS
         if due <= ended:
             self._late.append((ended - due) / 1e9)

@@ -15,7 +15,7 @@ from errand.engine.core.errors import ConfigurationError
 from errand.regular_file import atomic_writer, make_folder, read_regular
 
 _NONCE_BYTES = 12
-_LARGEST = 1_000_000
+_MAX_FILE_BYTES = 1_000_000
 
 _SERVICE = "errand"
 _PROBE = "round-trip"
@@ -43,8 +43,8 @@ class KeyFile:
         if not self._encrypted.exists():
             return {}
         try:
-            sealed = read_regular(self._encrypted, _LARGEST)
-            secret = read_regular(self._secret, _LARGEST)
+            sealed = read_regular(self._encrypted, _MAX_FILE_BYTES)
+            secret = read_regular(self._secret, _MAX_FILE_BYTES)
             plain = AESGCM(secret).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
             return msgspec.json.decode(plain, type=dict[str, str])
         except (InvalidTag, OSError, ValueError) as error:
@@ -76,7 +76,7 @@ class KeyFile:
         if not self._secret.exists():
             self.write_private(self._secret, AESGCM.generate_key(256))
         nonce = os.urandom(_NONCE_BYTES)
-        sealed = AESGCM(read_regular(self._secret, _LARGEST)).encrypt(nonce, msgspec.json.encode(keys), None)
+        sealed = AESGCM(read_regular(self._secret, _MAX_FILE_BYTES)).encrypt(nonce, msgspec.json.encode(keys), None)
         self.write_private(self._encrypted, nonce + sealed)
 
 

@@ -18,7 +18,7 @@ from errand.regular_file import read_regular
 CERTIFICATE_HELP = "If an authority of your own has signed the certificate, name its PEM file in the setting ca_file."
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_LARGEST_CA_FILE = 5_000_000
+_MAX_CA_FILE_BYTES = 5_000_000
 
 
 class UnusableRoute(OSError):
@@ -79,7 +79,7 @@ def _context(ca_file: str, changed: int) -> ssl.SSLContext:
 
             context.load_verify_locations(certifi.where())
     if ca_file:
-        text = read_regular(Path(ca_file).expanduser(), _LARGEST_CA_FILE).decode("ascii", "ignore")
+        text = read_regular(Path(ca_file).expanduser(), _MAX_CA_FILE_BYTES).decode("ascii", "ignore")
         context.load_verify_locations(cadata=text)
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -15,7 +15,7 @@ from errand.protocol.engine import Condition, ConditionKind
 HealthListener = Callable[[], None]
 
 _RETRY_S = 1.0
-_MOST = 65_536  # cap for a higher hard limit
+_MAX_OPEN_FILES = 65_536  # cap for a higher hard limit
 _SPARE = 32  # descriptors for starting a program, including those that threads open meanwhile
 
 # For the endpoint file, a log line and the files that SQLite adds to an open database.
@@ -72,7 +72,7 @@ else:
     def raise_limit() -> None:
         """Raise this process's soft limit to the hard one. A few hundred tasks use up the usual 1,024."""
         soft, hard = _original
-        wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
+        wanted = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
         if soft != resource.RLIM_INFINITY and soft < wanted:
             with suppress(OSError, ValueError):  # macOS has a second limit
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

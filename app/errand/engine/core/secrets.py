@@ -20,12 +20,12 @@ from errand.regular_file import read_regular
 # Name and value of a variable; the value is empty if unset.
 Variable: TypeAlias = tuple[str, str]
 
-_MOST = 32  # environments of clients; the oldest is dropped
+_MAX_CLIENTS = 32  # environments of clients; the oldest is dropped
 
 T = TypeVar("T")
 
-_LARGEST = 1_000_000
-_MOST_ADDRESSES = 200  # of all providers; the oldest is dropped
+_MAX_FILE_BYTES = 1_000_000
+_MAX_ADDRESSES = 200  # of all providers; the oldest is dropped
 _VAULT_TIMEOUT_S = 10.0  # a hanging keyring daemon must not hang a task
 
 
@@ -43,7 +43,7 @@ class ClientEnvironments:
         """Add the variables of a client as the newest environment."""
         new = {name: value.strip() for name, value in variables.items() if value.strip()}
         if new:
-            self._clients = [new, *(old for old in self._clients if old != new)][:_MOST]
+            self._clients = [new, *(old for old in self._clients if old != new)][:_MAX_CLIENTS]
 
     def values(self, names: Sequence[str], together_with: Variable | None = None) -> Iterator[Variable]:
         """The variables that are set, newest environment first, or only from those that set `together_with`."""
@@ -158,7 +158,7 @@ class KeyStore:
         """Record that a user on this machine chose this address for the provider: its keys may be sent there."""
         place, chosen = (provider, _origin(address)), self._read_addresses()
         if place not in chosen:
-            self._allowed_addresses = [place, *chosen][:_MOST_ADDRESSES]
+            self._allowed_addresses = [place, *chosen][:_MAX_ADDRESSES]
             self._file.write_private(self._addresses, msgspec.json.encode(self._allowed_addresses))
 
     def is_allowed_address(self, provider: str, address: str) -> bool:
@@ -168,7 +168,7 @@ class KeyStore:
         """The chosen addresses; empty if the file cannot be read, so the user has to choose again."""
         if self._allowed_addresses is None:
             try:
-                data = read_regular(self._addresses, _LARGEST)
+                data = read_regular(self._addresses, _MAX_FILE_BYTES)
                 self._allowed_addresses = msgspec.json.decode(data, type=list[tuple[str, str]])
             except (OSError, ValueError):
                 self._allowed_addresses = []
@@ -221,7 +221,7 @@ class KeyStore:
 
     def _read_index(self) -> dict[str, str]:
         try:
-            return msgspec.json.decode(read_regular(self._index, _LARGEST), type=dict[str, str])
+            return msgspec.json.decode(read_regular(self._index, _MAX_FILE_BYTES), type=dict[str, str])
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:

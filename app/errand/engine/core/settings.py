@@ -34,8 +34,8 @@ _EVERYDAY = frozenset(
         "command_sandbox",
     }
 )
-_LARGEST = 1_000_000
-_MOST_MINUTES = 1_000_000
+_MAX_FILE_BYTES = 1_000_000
+_MAX_MINUTES = 1_000_000
 _Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 _Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
@@ -139,7 +139,7 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = 50
     max_minutes: Annotated[
         float,
-        msgspec.Meta(ge=0, le=_MOST_MINUTES),
+        msgspec.Meta(ge=0, le=_MAX_MINUTES),
         _setting("Max minutes", "Minutes of work of a task before it asks to continue. 0 for no limit."),
     ] = 30.0
     budget_usd: Annotated[
@@ -185,7 +185,7 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = 0.0
     ask_timeout: Annotated[
         float,
-        msgspec.Meta(ge=0, le=_MOST_MINUTES),
+        msgspec.Meta(ge=0, le=_MAX_MINUTES),
         _setting(
             "Approval timeout",
             "Minutes after which an unanswered approval is denied, a question is skipped and a "
@@ -369,7 +369,7 @@ class Settings:
 
 def _read(file: Path) -> SettingValues:
     try:
-        values = msgspec.convert(_migrated(read_regular(file, _LARGEST)), SettingValues)
+        values = msgspec.convert(_migrated(read_regular(file, _MAX_FILE_BYTES)), SettingValues)
         parse_own_models(values.own_models)
     except FileNotFoundError:
         return SettingValues()
@@ -392,8 +392,8 @@ def _migrated(data: bytes) -> JsonObject:
 
 def _write(file: Path, values: SettingValues) -> None:
     data = msgspec.json.format(msgspec.json.encode(values), indent=2)
-    if len(data) > _LARGEST:
-        raise InvalidParams(f"All settings together may have {_LARGEST:,} bytes. Nothing was changed.")
+    if len(data) > _MAX_FILE_BYTES:
+        raise InvalidParams(f"All settings together may have {_MAX_FILE_BYTES:,} bytes. Nothing was changed.")
     try:
         # If the user replaced the file with a link, write the link's target.
         with atomic_writer(Path(os.path.realpath(file)), overwrite=True) as new:

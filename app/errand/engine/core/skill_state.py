@@ -13,7 +13,7 @@ from errand.regular_file import read_regular, write_atomically
 
 _log = logging.getLogger(__name__)
 
-_LARGEST = 1_000_000
+_MAX_FILE_BYTES = 1_000_000
 MAX_TRUSTED_WORKSPACES = 1_000
 
 TrustOfSkills: TypeAlias = Literal["trusted", "declined", "unknown"]
@@ -76,7 +76,7 @@ class SkillState(msgspec.Struct, frozen=True):
 def read_skill_state(file: Path) -> SkillState:
     """Nothing is installed or switched off if there is no file. Raises `ConfigurationError` if it cannot be read."""
     try:
-        return msgspec.json.decode(read_regular(file, _LARGEST), type=SkillState)
+        return msgspec.json.decode(read_regular(file, _MAX_FILE_BYTES), type=SkillState)
     except FileNotFoundError:
         return SkillState()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -25,7 +25,7 @@ PATIENCE_S = 10.0
 # Long enough for a task's next step; an idle engine has none of these threads.
 _IDLE_S = 1.0
 # Maximum number of hanging threads per folder; further calls fail at once until one of them returns.
-_MOST_HANGING = 4
+_MAX_HANGING_THREADS = 4
 
 
 class _Thread:
@@ -61,7 +61,7 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
     Work that timed out continues when the folder responds again: it must be harmless then.
     """
     name = os.fspath(folder)
-    if _hanging[name] >= _MOST_HANGING:
+    if _hanging[name] >= _MAX_HANGING_THREADS:
         raise FolderNotAnswering(name, 0)
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()

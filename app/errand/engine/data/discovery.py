@@ -35,12 +35,12 @@ from errand.protocol.data import DataFindResult, FoundSessions
 from errand.regular_file import open_regular
 
 _CODEX, _CLAUDE_CODE, _GEMINI, _PI = "Codex", "Claude Code", "gemini-cli", "pi"
-_DEEPEST = 5  # Codex has a folder for each year, month and day
-_MOST_FILES = 100_000
+_MAX_DEPTH = 5  # Codex has a folder for each year, month and day
+_MAX_FILES = 100_000
 _PATIENCE_S = 60.0
 _LOOKED_AT_S = 5.0  # for the beginnings of the files of one folder
 _READ_WHOLE_S = 5.0  # for all that is read whole in one folder
-_LARGEST_READ_WHOLE = 32 * 1024 * 1024
+_MAX_READ_BYTES = 32 * 1024 * 1024
 _SMALL = 64 * 1024
 _DIGEST = 12
 # The session's id in its first lines.
@@ -151,7 +151,7 @@ class Discovery:
         self, place: Place, new: Collection[_Session], changed: Collection[_Session]
     ) -> tuple[int, int]:
         """How many new ones say nothing, and how many of those that were written to since have new messages."""
-        give_up_at, left = time.monotonic() + _READ_WHOLE_S, _LARGEST_READ_WHOLE
+        give_up_at, left = time.monotonic() + _READ_WHOLE_S, _MAX_READ_BYTES
         empty = grown = 0
         with tempfile.TemporaryDirectory(prefix="errand-") as folder:
             paths = Paths(Path(folder))
@@ -201,7 +201,7 @@ def _look_into_database(place: Place, database: DatabaseFormat, look: _Look) -> 
 
 def _look_into_folder(place: Place, look: _Look) -> None:
     """The newest first: for these time suffices."""
-    every = islice(_files(place.path, place.names, 0), _MOST_FILES)
+    every = islice(_files(place.path, place.names, 0), _MAX_FILES)
     files = sorted(every, key=lambda one: one[1].st_mtime, reverse=True)
     give_up_at = time.monotonic() + _LOOKED_AT_S
     for path, facts in files:
@@ -220,15 +220,15 @@ def _look_into_folder(place: Place, look: _Look) -> None:
             else:
                 paths = (*newer.paths, path)
                 look.sessions[source_id] = replace(newer, paths=paths, size=newer.size + facts.st_size)
-    if len(files) == _MOST_FILES:
-        look.problem = f"There are more than {_MOST_FILES:,} files in {place.path}: the others were not looked at."
+    if len(files) == _MAX_FILES:
+        look.problem = f"There are more than {_MAX_FILES:,} files in {place.path}: the others were not looked at."
 
 
 def _files(folder: Path, names: re.Pattern[str], depth: int) -> Iterator[tuple[Path, os.stat_result]]:
     """Files below the folder, by no link; unreadable folders below it are left out."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            if is_folder(entry, follow_links=False) and depth < _DEEPEST and entry.name != "subagents":
+            if is_folder(entry, follow_links=False) and depth < _MAX_DEPTH and entry.name != "subagents":
                 with suppress(OSError):
                     yield from _files(Path(entry.path), names, depth + 1)
             elif names.fullmatch(entry.name) and is_file(entry):

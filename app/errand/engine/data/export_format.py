@@ -8,7 +8,7 @@ from typing import IO, Annotated, TypeAlias, assert_never
 import msgspec
 
 from errand.engine.core.errors import InvalidParams
-from errand.engine.core.input_limits import LARGEST_RECORD, check_record, too_large
+from errand.engine.core.input_limits import MAX_RECORD_BYTES, check_record, too_large
 from errand.engine.data.pictures import store_picture
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from errand.engine.storage.records.transfer import Bundle
@@ -27,7 +27,7 @@ _LINES_AT_ONCE = 50
 _PAUSE_S = 0.0001
 
 # The maximum in memory at a time; a picture of 10 MB is 14 MB as base64.
-_LARGEST_CONVERSATION = 512 * 1024 * 1024
+_MAX_CONVERSATION_BYTES = 512 * 1024 * 1024
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,12 +166,12 @@ class ExportReader:
 
     def _text(self) -> bytes:
         self._number += 1
-        text = self._file.readline(LARGEST_RECORD + 1)
-        if len(text) > LARGEST_RECORD:
+        text = self._file.readline(MAX_RECORD_BYTES + 1)
+        if len(text) > MAX_RECORD_BYTES:
             raise too_large(f"line {self._number}")
         check_record(text, f"line {self._number}")
         self._size += len(text)
-        if self._size > _LARGEST_CONVERSATION:
+        if self._size > _MAX_CONVERSATION_BYTES:
             raise InvalidParams(f"line {self._number}: a conversation of more than 512 MB")
         if text and not text.endswith(b"\n"):
             raise InvalidParams(f"line {self._number}: the file ends here, in the middle")

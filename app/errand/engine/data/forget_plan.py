@@ -22,7 +22,7 @@ from errand.protocol.conversations import Conversation, Node
 from errand.protocol.memory import Fact
 from errand.protocol.tasks import Task
 
-_MOST = 1_000
+_MAX_NODES = 1_000
 # The tool that gives work to a sub-agent.
 _SUB_AGENT = "task"
 
@@ -87,8 +87,8 @@ class ForgetPlan:
 
 async def requested_nodes(database: Database, node_ids: Sequence[str]) -> tuple[Node, ...]:
     """Raises `InvalidParams` for none or too many of them, `NotFound` if one does not exist."""
-    if not 1 <= len(node_ids) <= _MOST:
-        raise InvalidParams(f"nodeIds: from 1 to {_MOST:,} nodes.")
+    if not 1 <= len(node_ids) <= _MAX_NODES:
+        raise InvalidParams(f"nodeIds: from 1 to {_MAX_NODES:,} nodes.")
     found = await database.forgets.nodes(node_ids)
     known = {node.id for node in found}
     missing = next((node_id for node_id in node_ids if node_id not in known), None)

@@ -47,7 +47,7 @@ from errand.protocol.methods import METHODS
 
 _log = logging.getLogger(__name__)
 
-_MOST_LISTED = 100
+_MAX_LISTED_NODES = 100
 # Nodes published at once; then others have their turn.
 _AT_ONCE = 50
 
@@ -90,7 +90,7 @@ class Forgetter:
         """What `forget` would remove. Raises the same errors."""
         requested = await requested_nodes(self._database, node_ids)
         plan = await forget_plan(self._database, self._paths, requested)
-        shown = [node for node in plan.nodes if not is_forgotten(node)][:_MOST_LISTED]
+        shown = [node for node in plan.nodes if not is_forgotten(node)][:_MAX_LISTED_NODES]
         titles = {one.id: one.title for one in plan.conversations}
         listed = tuple(_listed(node, titles[node.conversation_id], self._database.redact) for node in shown)
         return MemoryPreviewForgetResult(nodes=listed, removes=await self._result(plan, entries=0))

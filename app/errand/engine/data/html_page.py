@@ -35,7 +35,7 @@ from errand.protocol.blocks import (
 from errand.protocol.conversations import Conversation, Node
 
 # Longer texts are logs rather than prose, and parsing one takes seconds.
-_LONGEST = 200_000
+_MAX_MARKDOWN_LENGTH = 200_000
 _ALLOWED = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 
 _MARKS = {"cut": "cut off", "failed": "failed", "streaming": "still being written"}
@@ -112,7 +112,7 @@ def _path(parents: dict[str, str | None], leaf_id: str | None) -> tuple[str, ...
 
 def to_html(text: str) -> str:
     """Render Markdown. Only web and mail links are kept, and external pictures become links."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_MARKDOWN_LENGTH:
         return f"<pre>{escape(text)}</pre>"
     return str(_parser().render(text))
 

@@ -16,8 +16,8 @@ from errand.engine.data.conversation_files import default_workspace
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from errand.engine.storage.records.transfer import Bundle
 from errand.engine.storage.records.turns import TurnRow
-from errand.engine.tools.task import DEEPEST, one_line_title
-from errand.engine.tools.todo import LONGEST_ITEM, MOST_ITEMS
+from errand.engine.tools.task import MAX_DEPTH, one_line_title
+from errand.engine.tools.todo import MAX_ITEM_LENGTH, MAX_ITEMS
 from errand.paths import Paths
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
@@ -29,10 +29,10 @@ from errand.redaction import redact
 # Ids name folders, so this excludes `..`.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 # The default of the setting: a retry inherits the maximum of turns of the task it repeats.
-_MOST_TURNS = 50
-_MOST_KEPT = 100
-_LARGEST = 2**40
-_LONGEST_PATH = 4096
+_MAX_TURNS = 50
+_MAX_KEPT_NODES = 100
+_MAX_NUMBER = 2**40
+_MAX_PATH_LENGTH = 4096
 _WAS_UNDER_WAY = "It was under way when it was exported, and does not go on here. Send a message to go on from there."
 
 
@@ -136,7 +136,7 @@ def with_local_paths(bundle: Bundle, pictures: dict[str, str], old_home: str, pa
 
 
 def _is_absolute_path(folder: str) -> bool:
-    return folder.startswith("/") and "\0" not in folder and len(folder) <= _LONGEST_PATH
+    return folder.startswith("/") and "\0" not in folder and len(folder) <= _MAX_PATH_LENGTH
 
 
 def _normalized_conversation(bundle: Bundle) -> Conversation:
@@ -150,7 +150,7 @@ def _normalized_conversation(bundle: Bundle) -> Conversation:
         title=redact(conversation.title),
         updated_at=min(conversation.updated_at, datetime.now(UTC)),
         turn_taking=shortened if is_fitting else TurnTaking(),
-        kept=tuple(node_id for node_id in conversation.kept if node_id in node_ids)[:_MOST_KEPT],
+        kept=tuple(node_id for node_id in conversation.kept if node_id in node_ids)[:_MAX_KEPT_NODES],
         approve=_harmless(conversation.approve),
         network="asked" if conversation.network == "on" else conversation.network,
     )
@@ -169,14 +169,14 @@ def _normalized_agent(agent: Agent, task_ids: Set[str]) -> Agent:
 def _ended_task(task: Task, depths: Mapping[str, int], at: datetime, now: datetime) -> Task:
     """An ended task without settings or permissions that a person did not choose here."""
     queue = task.queue
-    is_called = 1 <= task.depth <= DEEPEST and depths.get(task.parent_id or "") == task.depth - 1
+    is_called = 1 <= task.depth <= MAX_DEPTH and depths.get(task.parent_id or "") == task.depth - 1
     task = msgspec.structs.replace(
         task,
         started_at=min(task.started_at, now),
         api_base=None,
         approve=_harmless(task.approve),
         network="asked" if task.network == "on" else task.network,
-        max_turns=max(1, min(task.max_turns, _MOST_TURNS)),
+        max_turns=max(1, min(task.max_turns, _MAX_TURNS)),
         budget_usd=None,
         max_minutes=None,
         max_tokens=None,
@@ -190,7 +190,7 @@ def _ended_task(task: Task, depths: Mapping[str, int], at: datetime, now: dateti
         queue=(),
         resumes=False,
         retry_at=None,
-        todo=tuple(msgspec.structs.replace(item, text=item.text[:LONGEST_ITEM]) for item in task.todo[:MOST_ITEMS]),
+        todo=tuple(msgspec.structs.replace(item, text=item.text[:MAX_ITEM_LENGTH]) for item in task.todo[:MAX_ITEMS]),
         follows=task.follows if task.follows in depths else None,
         parent_id=task.parent_id if is_called else None,
         depth=task.depth if is_called else 0,
@@ -234,7 +234,7 @@ def _usage_numbers(usage: Usage | TurnRow) -> Iterable[float | None]:
 
 
 def _is_count(number: float | None) -> bool:
-    return number is None or (math.isfinite(number) and 0 <= number < _LARGEST)
+    return number is None or (math.isfinite(number) and 0 <= number < _MAX_NUMBER)
 
 
 def _timestamps(bundle: Bundle) -> Iterable[str]:

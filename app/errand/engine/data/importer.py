@@ -18,7 +18,7 @@ from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks
 from errand.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, NotFound, StorageError
 from errand.engine.core.fair_share import short_switches
-from errand.engine.core.input_limits import LARGEST_RECORD
+from errand.engine.core.input_limits import MAX_RECORD_BYTES
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.data.conversation_files import default_workspace
 from errand.engine.data.export_format import ExportReader, ImportedConversation
@@ -37,7 +37,7 @@ from errand.engine.storage.records import removal
 from errand.engine.storage.records.transfer import Bundle, Insertion
 from errand.engine.storage.sql.async_engine import AsyncConnection
 from errand.engine.storage.sql.slices import in_slices
-from errand.engine.tools.files.file_walk import LONGEST_S, TooLong, walk
+from errand.engine.tools.files.file_walk import WALK_TIMEOUT_S, TooLong, walk
 from errand.engine.tools.plain_text import clean_name
 from errand.paths import Paths
 from errand.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
@@ -49,9 +49,9 @@ from errand.regular_file import open_regular, read_regular
 ERRAND = "Errand"
 _DATABASE_NAMES = tuple(one.file_name for one in DATABASES)
 _ERRAND_EXPORT = b'{"errand_export"'
-_MOST_FILES = 100_000
+_MAX_FILES = 100_000
 _NODES_AT_ONCE = 50
-_LARGEST_ASSET = 10 * 1024 * 1024
+_MAX_ASSET_BYTES = 10 * 1024 * 1024
 _UNKNOWN = (
     f"it is not a file that Errand exported, nor conversations of {', '.join(PROGRAMS[:-1])} or {PROGRAMS[-1]} "
     "in a form that is known here"
@@ -102,11 +102,11 @@ class Sources:
         every = (entry for _, entry in walk(folder, lambda: False))
         found = (Path(entry.path) for entry in every if _may_have_conversations(entry.name) and self._is_inside(entry))
         try:
-            files = sorted(islice((file for file in found if file.is_file()), _MOST_FILES + 1))
+            files = sorted(islice((file for file in found if file.is_file()), _MAX_FILES + 1))
         except TooLong as error:
-            raise InvalidParams(f"looking through it takes more than {LONGEST_S:g} s") from error
-        if len(files) > _MOST_FILES:
-            raise InvalidParams(f"there are more than {_MOST_FILES:,} files in it")
+            raise InvalidParams(f"looking through it takes more than {WALK_TIMEOUT_S:g} s") from error
+        if len(files) > _MAX_FILES:
+            raise InvalidParams(f"there are more than {_MAX_FILES:,} files in it")
         if not files:
             raise InvalidParams(f"there is no .json or .jsonl file in it, nor {' or '.join(_DATABASE_NAMES)}")
         for path in files:
@@ -145,7 +145,7 @@ class Sources:
         if form is None and b"\n" not in head:
             # A first line may hold a whole document that a person pasted: the next lines tell the format.
             file.seek(len(head))
-            head += file.readline(LARGEST_RECORD) + file.read(HEAD)
+            head += file.readline(MAX_RECORD_BYTES) + file.read(HEAD)
             file.seek(0)
             form = format_of(head)
         if head.startswith(_ERRAND_EXPORT):
@@ -208,7 +208,7 @@ def _assets_in(folder: Path) -> Asset:
             names.update({file.name: file for file in (*folder.glob("*.*"), *folder.glob("*/*.*"))})
         found = next((file for name, file in names.items() if beginning and name.startswith(beginning)), None)
         try:
-            return read_regular(found, _LARGEST_ASSET) if found is not None else None
+            return read_regular(found, _MAX_ASSET_BYTES) if found is not None else None
         except OSError:
             return None
 

@@ -39,8 +39,8 @@ from errand.protocol.data import DataExportParams, DataExportResult
 from errand.redaction import Redactor
 from errand.regular_file import check_write_path
 
-_LONGEST_NAME = 60
-_LONGEST_IN_BYTES = 200  # a file name has 255 at most
+_MAX_NAME_LENGTH = 60
+_MAX_NAME_BYTES = 200  # a file name has 255 at most
 _BACKTICKS = re.compile(r"`{3,}")
 
 # Nodes per read, and nodes rendered to HTML before the event loop continues.
@@ -68,8 +68,8 @@ def page(conversation: Conversation, nodes: Sequence[Node], names: Mapping[str, 
 
 def file_name(conversation: Conversation, ending: str) -> str:
     """Day, title and the end of the id, which makes the name unique."""
-    words = re.sub(r"[^\w-]+", "-", conversation.title).strip("-_")[:_LONGEST_NAME]
-    words = words.encode()[:_LONGEST_IN_BYTES].decode("utf-8", "ignore").strip("-") or "conversation"
+    words = re.sub(r"[^\w-]+", "-", conversation.title).strip("-_")[:_MAX_NAME_LENGTH]
+    words = words.encode()[:_MAX_NAME_BYTES].decode("utf-8", "ignore").strip("-") or "conversation"
     return f"{conversation.created_at.astimezone():%Y-%m-%d}-{words}-{conversation.id[-8:]}.{ending}"
 
 

@@ -9,7 +9,7 @@ from errand.engine.agent.history.attachments import media_type
 from errand.protocol.blocks import ImageBlock
 from errand.regular_file import make_folder, read_regular, write_atomically
 
-_LARGEST = 20 * 1024 * 1024  # also the maximum for a picture of an export
+_MAX_PICTURE_BYTES = 20 * 1024 * 1024  # also the maximum for a picture of an export
 
 
 def store_picture(attachments: Path, name: str, data: bytes) -> Path:
@@ -26,7 +26,7 @@ def read_copy(path: Path, attachments: Path) -> bytes | None:
     if path.parent.parent != attachments:
         return None
     try:
-        return read_regular(path, _LARGEST, follow_links=False)
+        return read_regular(path, _MAX_PICTURE_BYTES, follow_links=False)
     except OSError:
         return None
 

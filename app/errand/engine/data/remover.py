@@ -27,7 +27,7 @@ from errand.protocol.events import ConversationDeleted, GrantUpdate
 _log = logging.getLogger(__name__)
 
 # Folders of long output checked per start: listing and querying more takes seconds.
-_MOST_AT_START = 10_000
+_MAX_FOLDERS_AT_START = 10_000
 _PIECE = 500
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -190,7 +190,7 @@ class Remover:
         await asyncio.to_thread(conversation_files.delete_files, self._paths, unused, used)
 
     async def _delete_unknown_outputs(self) -> None:
-        names = (await asyncio.to_thread(conversation_files.output_names, self._paths))[:_MOST_AT_START]
+        names = (await asyncio.to_thread(conversation_files.output_names, self._paths))[:_MAX_FOLDERS_AT_START]
         for first in range(0, len(names), _PIECE):
             piece = names[first : first + _PIECE]
             known = await self._database.storage_stats.known_tasks(piece)

@@ -16,7 +16,7 @@ from errand.engine.permissions.addresses import (
     parse_address,
 )
 from errand.engine.tools.base import ToolError
-from errand.engine.tools.web.download import LARGEST, Download, download
+from errand.engine.tools.web.download import MAX_BODY_BYTES, Download, download
 from errand.protocol.blocks import ImageBlock
 from errand.protocol.pictures import PictureLoadParams, PictureLoadResult
 
@@ -55,7 +55,7 @@ def _image(got: Download) -> ImageBlock:
     if got.body is None:
         raise PictureNotLoaded(f"This is no picture, but {got.content_type}.")
     if got.is_cut:
-        raise PictureNotLoaded(f"The picture is larger than {LARGEST // 1_000_000} MB.")
+        raise PictureNotLoaded(f"The picture is larger than {MAX_BODY_BYTES // 1_000_000} MB.")
     kind = media_type(got.body[:16])
     if not kind:
         raise PictureNotLoaded("This is no picture that can be shown: only PNG, JPEG, GIF and WebP can.")

@@ -32,15 +32,15 @@ MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGE = "fastembed"
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
 MODEL_SOURCE = "https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx"
-_LONGEST_S = 60.0
+_TIMEOUT_S = 60.0
 # The model reads 256 tokens, about 1,000 characters of English; what no tokenizer would reach is not sent.
-_LONGEST_TEXT = 4_096
+_MAX_TEXT_LENGTH = 4_096
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 # Texts are sent in batches that take about 0.1 s: a query waits for one at most. Long ones gain nothing from company.
 _BATCH, _BATCH_BYTES = 8, 1_024
 # While throttled, background texts get a fifth of the time.
 _REST = 4.0
-_LARGEST_ANSWER = 16 * 1024 * 1024
+_MAX_ANSWER_BYTES = 16 * 1024 * 1024
 # Nothing is fetched: without a network the library would try for 39 s.
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
 _NO_ANSWER = (asyncio.IncompleteReadError, msgspec.DecodeError, OSError)
@@ -141,12 +141,12 @@ class Embedder:
                 raise ToolError("The engine ends: no more texts are embedded.")
             self._stop_idle()
             try:
-                async with asyncio.timeout(_LONGEST_S):
+                async with asyncio.timeout(_TIMEOUT_S):
                     answer = await self._asked(texts)
             except TimeoutError as error:
                 await self._end()
                 raise ToolError(
-                    f"The process that embeds texts gave no answer in {_LONGEST_S:.0f} s. Try again when the machine "
+                    f"The process that embeds texts gave no answer in {_TIMEOUT_S:.0f} s. Try again when the machine "
                     "is less busy."
                 ) from error
             except _NO_ANSWER as error:
@@ -225,7 +225,7 @@ def _cancel(work: "asyncio.Task[tuple[Vector, ...]]") -> None:
 
 def _cut(text: str) -> bytes:
     """What of a text is sent: characters that are not valid in UTF-8 are replaced."""
-    return _WHITE_SPACE.sub(" ", text[: 4 * _LONGEST_TEXT])[:_LONGEST_TEXT].encode(errors="replace")
+    return _WHITE_SPACE.sub(" ", text[: 4 * _MAX_TEXT_LENGTH])[:_MAX_TEXT_LENGTH].encode(errors="replace")
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -292,7 +292,7 @@ async def _started(folder: Path, packages: Path) -> _Process:
 
 async def _read(reader: asyncio.StreamReader) -> _Answer:
     (size,) = struct.unpack(">I", await reader.readexactly(4))
-    if size > _LARGEST_ANSWER:
+    if size > _MAX_ANSWER_BYTES:
         raise ToolError("The process that embeds texts answered with too much.")
     return msgspec.json.decode(await reader.readexactly(size), type=_Answer)
 

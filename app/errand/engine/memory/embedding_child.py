@@ -18,7 +18,7 @@ from typing import Protocol, cast
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 # The length the model was trained for. The files of its ports say 128 or 512.
 _TOKENS = 256
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 _DIGITS = 6
 
 
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _loaded(folder: str) -> _Model:
     package = cast(_Package, import_module("fastembed"))  # optional, so that no type checker finds it
-    threads = max(1, min(_MOST_THREADS, (os.cpu_count() or 1) // 2))
+    threads = max(1, min(_MAX_THREADS, (os.cpu_count() or 1) // 2))
     model = package.TextEmbedding(_MODEL, threads=threads, specific_model_path=folder, local_files_only=True)
     model.model.tokenizer.enable_truncation(_TOKENS)
     return model

@@ -13,7 +13,7 @@ from errand.protocol.blocks import FileBlock, MemoryRole, SummaryBlock, TextBloc
 from errand.protocol.conversations import Node
 
 # Of a long output, the beginning and the end tell what it was.
-_LONGEST = 16_000
+_MAX_TEXT_LENGTH = 16_000
 # Results that say nothing new: what was found in memory is there already, the others are the same each time.
 _NOT_REMEMBERED = (SearchMemory.name, TASK_COMPLETE, SendUpdate.name, Todo.name)
 _PERSON, _SUMMARY = "User", "Summary"
@@ -90,7 +90,7 @@ def _part(block: object) -> str:
 
 
 def _shortened(text: str) -> str:
-    if len(text) <= _LONGEST:
+    if len(text) <= _MAX_TEXT_LENGTH:
         return text
-    begin, end = text[: _LONGEST * 2 // 3], text[-_LONGEST // 3 :]
+    begin, end = text[: _MAX_TEXT_LENGTH * 2 // 3], text[-_MAX_TEXT_LENGTH // 3 :]
     return f"{begin}\n[…]\n{end}"

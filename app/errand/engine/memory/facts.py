@@ -18,14 +18,14 @@ from errand.engine.tools.base import Proposal
 from errand.engine.tools.plain_text import without_hidden
 from errand.protocol.conversations import Position
 from errand.protocol.events import FactRemoved, FactUpdate
-from errand.protocol.memory import LONGEST_FACT, Fact, FactScope, FactStatus, MemoryAction
+from errand.protocol.memory import MAX_FACT_LENGTH, Fact, FactScope, FactStatus, MemoryAction
 from errand.protocol.tasks import Task
 from errand.redaction import Redactor
 
-MOST_PINNED = 100
+MAX_PINNED = 100
 # Proposals have a limit of their own, so that agents cannot use up what people may pin.
-MOST_PROPOSED = 50
-MOST_PROPOSED_BY_TASK = 5
+MAX_PROPOSED = 50
+MAX_PROPOSED_BY_TASK = 5
 
 # They reverse the direction of what follows.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -47,9 +47,9 @@ def checked_text(given: str) -> str:
     text = " ".join(without_hidden(given).split())
     if not text:
         raise InvalidParams("text: a fact is a sentence or a short paragraph; this one is empty.")
-    if len(text) > LONGEST_FACT:
+    if len(text) > MAX_FACT_LENGTH:
         raise InvalidParams(
-            f"text: more than {LONGEST_FACT} characters. A fact is a sentence or a short paragraph; longer "
+            f"text: more than {MAX_FACT_LENGTH} characters. A fact is a sentence or a short paragraph; longer "
             "instructions for a folder belong into its AGENTS.md."
         )
     for character in text:
@@ -158,10 +158,10 @@ class Facts:
 
     async def _save(self, fact: Fact, action: MemoryAction, by: str, known: tuple[Fact, ...]) -> Fact:
         others = sum(one.status == fact.status and one.id != fact.id for one in known)
-        if fact.status == "pinned" and others >= MOST_PINNED:
-            raise Conflict(f"{MOST_PINNED} facts are pinned, which is the most. Remove one first, or join some.")
-        if fact.status == "proposed" and others >= MOST_PROPOSED:
-            raise Conflict(f"{MOST_PROPOSED} proposed facts wait for a person already, which is the most.")
+        if fact.status == "pinned" and others >= MAX_PINNED:
+            raise Conflict(f"{MAX_PINNED} facts are pinned, which is the most. Remove one first, or join some.")
+        if fact.status == "proposed" and others >= MAX_PROPOSED:
+            raise Conflict(f"{MAX_PROPOSED} proposed facts wait for a person already, which is the most.")
         if _with_id(known, fact.id) is not None:
             await self._supersede(FactUpdate(fact=fact), fact, action, by)
         else:
@@ -191,9 +191,9 @@ class FactProposals:
         text, place = checked_text(text), self._position()
         if self._facts.has_secret(text):
             raise InvalidParams("text: it holds what looks like a key or a password. Those are never remembered.")
-        if self._count >= MOST_PROPOSED_BY_TASK:
+        if self._count >= MAX_PROPOSED_BY_TASK:
             raise Conflict(
-                f"This task has proposed {MOST_PROPOSED_BY_TASK} facts, which is the most. Go on with the work."
+                f"This task has proposed {MAX_PROPOSED_BY_TASK} facts, which is the most. Go on with the work."
             )
         folder = self._workspace if scope == "folder" else ""
         draft = FactDraft(text, scope, folder, place.conversation_id, place.node_id or "")

@@ -14,7 +14,7 @@ from errand.protocol.blocks import MemoryRole
 
 # Below it, a turn is often an answer whose words stand in its neighbours.
 SHORT_WORDS = 40
-_LONGEST_NEIGHBOUR = 400
+_MAX_NEIGHBOUR_LENGTH = 400
 _WORD = re.compile(r"\w+")
 _IN_ONE_STATEMENT = 500
 _LOOSE = "loose"
@@ -242,7 +242,7 @@ class WordIndex:
         """The text of each short entry with its neighbours."""
         short = [one for one in entries if one.words < SHORT_WORDS]
         places = {(one.entry.conversation_id, one.position + step) for one in short for step in (-1, 1)}
-        near = {one.place: _own(one.entry)[:_LONGEST_NEIGHBOUR] for one in self.at_places(places)}
+        near = {one.place: _own(one.entry)[:_MAX_NEIGHBOUR_LENGTH] for one in self.at_places(places)}
         windows: list[tuple[IndexedEntry, str]] = []
         for one in short:
             conversation_id, at = one.place

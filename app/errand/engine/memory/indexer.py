@@ -28,7 +28,7 @@ _REST = 3.0
 _AGAIN_S = 30.0
 _AT_ONCE = 500
 # Of more conversations it is not kept how they were: a change of one is followed even if nothing of it concerns memory.
-_MOST_KNOWN = 1_000
+_MAX_KNOWN_CONVERSATIONS = 1_000
 _MARK = "mark"
 
 
@@ -213,7 +213,7 @@ class Indexer:
     def _know(self, conversation: Conversation) -> None:
         self._known.pop(conversation.id, None)
         self._known[conversation.id] = conversation.workspace, conversation.remembers
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _MAX_KNOWN_CONVERSATIONS:
             del self._known[next(iter(self._known))]
 
     async def _remove_conversation(self, conversation_id: str) -> None:

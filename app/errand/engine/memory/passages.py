@@ -7,13 +7,13 @@ from itertools import pairwise
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.memory.embedding import MODEL_NAME, Embedder
 from errand.engine.memory.entries import MemoryEntry
-from errand.engine.memory.vectors.base import MOST_PARTS, VectorPoint
+from errand.engine.memory.vectors.base import MAX_PARTS, VectorPoint
 from errand.engine.tools.base import Vector
 
 # About 100 words (decision 55): the model reads 150 to 200, and a vector of many says little of each.
 _LENGTH = 600
 # A little more is not worth a second vector.
-_LONGEST = 850
+_MAX_UNDIVIDED_LENGTH = 850
 # A store of vectors that were made otherwise is thrown away.
 VECTORS_OF = f"{MODEL_NAME}, passages of {_LENGTH} characters"
 _ENDS = tuple(map(re.compile, (r"\n\s*", r"(?<=[.!?])\s+", r"\s+")))
@@ -41,7 +41,7 @@ def embedded_texts(entry: MemoryEntry) -> list[str]:
 
 def count_passages(text: str) -> int:
     """Those of a very long text are longer, and the model does not read all of them."""
-    return 1 if len(text) <= _LONGEST else min(MOST_PARTS, round(len(text) / _LENGTH))
+    return 1 if len(text) <= _MAX_UNDIVIDED_LENGTH else min(MAX_PARTS, round(len(text) / _LENGTH))
 
 
 def passages(text: str) -> list[str]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_MOST_WORDS = 64
-_LONGEST = 4_000
+_MAX_WORDS = 64
+_MAX_QUESTION_LENGTH = 4_000
 _BEGINNING = 800
 # Words that say nothing about what is looked for.
 _STOP_WORD_LIST = """
@@ -103,9 +103,9 @@ class Question:
 
 
 def read_question(text: str) -> Question:
-    text = text[:_LONGEST]
+    text = text[:_MAX_QUESTION_LENGTH]
     lower = text.lower().replace("’", "'")
-    every = [match[0] for match in _WORD.finditer(lower)][:_MOST_WORDS]
+    every = [match[0] for match in _WORD.finditer(lower)][:_MAX_WORDS]
     words = tuple(dict.fromkeys(word.removesuffix("'s") for word in every if word not in _STOP_WORDS))
     weekdays = tuple(day for name, day in _WEEKDAYS.items() if re.search(rf"\b{name}s?\b", lower))
     asked = (bool(form.search(lower)) for form in (_ASKS_TIME, _ASKS_NUMBER, _ASKS_NAME))
@@ -129,21 +129,21 @@ def count_new_words(question: Question, text: str) -> int:
 
 def tells_time(text: str) -> bool:
     """True if a text has a day, an hour or a length of time in it."""
-    return bool(_TELLS_TIME.search(text[:_LONGEST].lower()))
+    return bool(_TELLS_TIME.search(text[:_MAX_QUESTION_LENGTH].lower()))
 
 
 def share_of_questions(text: str) -> float:
     """The part of its sentences that end in a question mark, from 0 to 1."""
     if "?" not in text:
         return 0.0
-    sentences = [part for part in _SENTENCE.split(text[:_LONGEST]) if part.strip()]
+    sentences = [part for part in _SENTENCE.split(text[:_MAX_QUESTION_LENGTH]) if part.strip()]
     asked = sum(part.rstrip(" \"')*_").endswith("?") for part in sentences)
     return asked / len(sentences) if sentences else 0.0
 
 
 def _has_other_name(question: Question, text: str) -> bool:
     known = question.all_words.union(question.words)
-    inner = (match[0] for match in _INNER_WORD.finditer(text[:_LONGEST]))
+    inner = (match[0] for match in _INNER_WORD.finditer(text[:_MAX_QUESTION_LENGTH]))
     return any(word[0].isupper() and word.lower() not in known for word in inner)
 
 

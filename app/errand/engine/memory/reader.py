@@ -31,14 +31,14 @@ from errand.protocol.memory import (
 )
 
 # Of an item in a list.
-_LONGEST = 600
+_MAX_EXCERPT_LENGTH = 600
 # The places among what an agent is given with a message, and how long it may wait for them.
 _RECALLED = 10
 _PATIENCE_S = 1.0
 _CHARACTERS_A_TOKEN = 4
 # Hits that `skip` drops are replaced by others.
 _SPARE = 40
-_MOST = 100
+_MAX_PAGE_ITEMS = 100
 
 
 class MemoryReader:
@@ -67,8 +67,8 @@ class MemoryReader:
         self, params: MemorySearchParams, cancel: CancelSignal, skip: Callable[[MemoryItem], bool] = lambda item: False
     ) -> MemorySearchResult:
         """Without those that `skip` names: their text is not read yet then."""
-        if not 1 <= params.limit <= _MOST:
-            raise InvalidParams(f"limit: {params.limit}; from 1 to {_MOST}.")
+        if not 1 <= params.limit <= _MAX_PAGE_ITEMS:
+            raise InvalidParams(f"limit: {params.limit}; from 1 to {_MAX_PAGE_ITEMS}.")
         question = read_question(params.text)
         remark = self._why_words_alone()
         found = await self._search.find(
@@ -115,7 +115,7 @@ class MemoryReader:
         query = f"{condition or 'true'} ORDER BY number DESC LIMIT ?"
         found = await self._index.read(lambda index: index.select(query, (*values, params.limit + 1)))
         page = found[: params.limit]
-        items = await self._items(page, len(page), lambda entry: entry.text[:_LONGEST])
+        items = await self._items(page, len(page), lambda entry: entry.text[:_MAX_EXCERPT_LENGTH])
         return MemoryListResult(items=items, has_more=len(found) > params.limit)
 
     async def get(self, number: int) -> MemoryItem:
@@ -144,7 +144,7 @@ class MemoryReader:
 
         def show(entry: MemoryEntry) -> str:
             nearest = found.passages.get(entry.number, 0)
-            return excerpt(entry.text, question, _LONGEST, start_of(entry.text, nearest) if nearest else 0)
+            return excerpt(entry.text, question, _MAX_EXCERPT_LENGTH, start_of(entry.text, nearest) if nearest else 0)
 
         scores = {one.found.entry.number: one.score for one in found.candidates}
         items = await self._items([one.found for one in found.candidates], limit, show, skip)

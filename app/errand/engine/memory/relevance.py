@@ -16,7 +16,7 @@ from errand.protocol.memory import MemoryItem
 _NEAR = 0.35
 # Without a near meaning: so many of the telling words, and at least two.
 _SHARE = 0.5
-_FEWEST = 2
+_MIN_SHARED_WORDS = 2
 _STEM = 5
 _WORD = re.compile(r"[^\W_]+")
 
@@ -32,7 +32,7 @@ def bears_on(question: Question, entry: MemoryEntry, nearness: Mapping[int, floa
     if nearness.get(entry.number, 0.0) >= _NEAR:
         return True
     wanted = _stems(question.words)
-    fewest = max(_FEWEST, _SHARE * len(wanted))
+    fewest = max(_MIN_SHARED_WORDS, _SHARE * len(wanted))
     text = entry.text.lower()
     if sum(stem in text for stem in wanted) < fewest:  # most end here: texts may be long
         return False
@@ -60,7 +60,7 @@ def excerpt(text: str, question: Question, longest: int, nearest: int = 0) -> st
     wanted = _stems(question.words)
     places = [match.start() for match in _WORD.finditer(text) if match[0].lower()[:_STEM] in wanted]
     start, together = _densest(places, longest)
-    if nearest and together < _FEWEST:
+    if nearest and together < _MIN_SHARED_WORDS:
         start = nearest
     begin = max(0, text.rfind("\n", 0, start) + 1, text.rfind(". ", 0, start) + 2 if start else 0)
     if start - begin > longest // 3:  # the sentence is too long to be shown from its beginning

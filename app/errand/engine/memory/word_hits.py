@@ -9,7 +9,7 @@ from errand.engine.memory.vectors.base import VectorFilter
 
 # Of a question, the words that the fewest entries have: common ones only blur the order.
 _RAREST_WORDS = 8
-_MOST_HITS = 300
+_MAX_HITS = 300
 _BEST = """
     SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ?{also} ORDER BY bm25({table}) LIMIT ?
 """
@@ -50,7 +50,7 @@ def _best(
 ) -> dict[int, float]:
     condition, values = sql_condition(where)
     query = _BEST.format(table=table, also=_AMONG.format(table=table, condition=condition) if condition else "")
-    rows = index.connection.execute(query, (match, *values, _MOST_HITS))
+    rows = index.connection.execute(query, (match, *values, _MAX_HITS))
     return {int(number): float(score) for number, score in rows}
 
 

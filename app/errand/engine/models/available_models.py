@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from errand.engine.models.catalog.server_probe import LocalServer
 
 
-LONGEST_S = 20.0
+TEST_TIMEOUT_S = 20.0
 # Some models think before they answer, which counts towards this limit.
-_MOST_TOKENS = 256
+_MAX_TOKENS = 256
 _PROMPT = "This is a test of the connection. Reply with the word OK and nothing else."
 
 _MILLION = 1_000_000
@@ -40,7 +40,7 @@ _QUICK_TIMEOUT_S = 1.5
 _PATIENCE_S = 15.0
 
 
-async def try_model(model: ChatModel, model_id: str, longest_s: float = LONGEST_S) -> ModelTestResult:
+async def try_model(model: ChatModel, model_id: str, longest_s: float = TEST_TIMEOUT_S) -> ModelTestResult:
     """Send a short prompt to the model. Cancelling this ends the request."""
     started_at = time.monotonic()
     cancel = CancelSignal()
@@ -58,7 +58,7 @@ async def try_model(model: ChatModel, model_id: str, longest_s: float = LONGEST_
 
 
 async def _reply(model: ChatModel, model_id: str, cancel: CancelSignal) -> AssistantMessage:
-    options = ModelOptions(max_tokens=_MOST_TOKENS)
+    options = ModelOptions(max_tokens=_MAX_TOKENS)
     request = ModelRequest(model_id, "", (user_text(_PROMPT),), options=options)
     async with aclosing(model.stream(request, cancel)) as events:
         async for event in events:

@@ -26,8 +26,8 @@ from errand.protocol.settings import (
     ModelServerTestResult,
 )
 
-_LONGEST_NAME = 60
-_MOST = 100
+_MAX_NAME_LENGTH = 60
+_MAX_SERVERS = 100
 # Stands for the id and the name of a server that is tried before it is saved.
 _UNSAVED = "unsaved"
 # The kind of a machine that shares its models; there is one at most.
@@ -146,8 +146,8 @@ class CustomServers:
             await self._keys.remove(server.id)
             notices += [_KEY_REMOVED] if key is None else []
         others = tuple(other for other in self._servers if other is not before)
-        if before is None and len(others) >= _MOST:
-            raise InvalidParams(f"There are {_MOST} model servers already. Remove one first.")
+        if before is None and len(others) >= _MAX_SERVERS:
+            raise InvalidParams(f"There are {_MAX_SERVERS} model servers already. Remove one first.")
         place = self._servers.index(before) if before is not None else len(others)
         self._settings.set_model_servers((*others[:place], server, *others[place:]))
         if key is not None and key.strip():
@@ -188,8 +188,8 @@ def _first_for_chat(server: ModelServer, names: Sequence[str]) -> str:
 
 def _checked_name(typed: str, others: Iterable[ModelServer]) -> str:
     name = " ".join(typed.split())
-    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise InvalidParams(f"Enter a name of at most {_LONGEST_NAME} characters.")
+    if not name or len(name) > _MAX_NAME_LENGTH or not name.isprintable():
+        raise InvalidParams(f"Enter a name of at most {_MAX_NAME_LENGTH} characters.")
     if any(other.name.casefold() == name.casefold() for other in others):
         raise InvalidParams(f"There is a provider named {name!r} already.")
     return name

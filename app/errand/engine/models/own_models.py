@@ -8,9 +8,9 @@ from errand.engine.core.settings import Settings
 from errand.engine.models.catalog.configured import ProviderDirectory
 from errand.protocol.settings import ModelChooseParams, ModelRemoveParams, ModelSaveParams
 
-_LONGEST = 200
-_MOST = 500
-_MOST_CHOSEN = 5_000
+_MAX_NAME_LENGTH = 200
+_MAX_MODELS = 500
+_MAX_CHOSEN_MODELS = 5_000
 # They separate the rows of the setting.
 _SEPARATORS = frozenset("#;\n\r")
 
@@ -28,8 +28,8 @@ class OwnModels:
         self._providers.of(model.id)
         known = parse_own_models(self._settings.values.own_models)
         others = [other for other in known if other.id not in (params.replaces, model.id)]
-        if len(others) >= _MOST:
-            raise InvalidParams(f"There are {_MOST} models already. Remove one first.")
+        if len(others) >= _MAX_MODELS:
+            raise InvalidParams(f"There are {_MAX_MODELS} models already. Remove one first.")
         self._store((*others, model))
 
     def remove(self, params: ModelRemoveParams) -> None:
@@ -45,7 +45,7 @@ class OwnModels:
         chosen = dict(self._settings.values.chosen_models)
         chosen.pop(params.provider, None)
         if params.models is not None:
-            if len(params.models) > _MOST_CHOSEN or any(len(name) > _LONGEST for name in params.models):
+            if len(params.models) > _MAX_CHOSEN_MODELS or any(len(name) > _MAX_NAME_LENGTH for name in params.models):
                 raise InvalidParams("These are too many models, or names that are too long.")
             chosen[params.provider] = params.models
         self._settings.set_chosen_models(chosen)
@@ -68,8 +68,8 @@ def _checked(params: ModelSaveParams) -> OwnModel:
     provider, _, bare = model_id.partition("/")
     if not provider or not bare:
         raise InvalidParams("Enter the id of the model, as its provider names it.")
-    if len(model_id) > _LONGEST or len(name) > _LONGEST:
-        raise InvalidParams(f"An id or a name has at most {_LONGEST} characters.")
+    if len(model_id) > _MAX_NAME_LENGTH or len(name) > _MAX_NAME_LENGTH:
+        raise InvalidParams(f"An id or a name has at most {_MAX_NAME_LENGTH} characters.")
     if " " in model_id or not model_id.isprintable() or _SEPARATORS & {*model_id, *name} or not name.isprintable():
         raise InvalidParams("An id has no spaces, and neither an id nor a name has one of the signs # and ;.")
     numbers = (params.context_tokens, params.input_price, params.output_price)

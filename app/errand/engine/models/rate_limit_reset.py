@@ -10,8 +10,8 @@ import msgspec
 from errand.protocol.base import JsonValue
 
 # Rate limits end within weeks; a longer time was misread.
-_MOST_S = 40 * 86_400.0
-_LONGEST_SENTENCES = 4_000
+_MAX_WAIT_S = 40 * 86_400.0
+_MAX_TEXT_LENGTH = 4_000
 # Unix times in seconds and in milliseconds; durations are smaller.
 _EPOCH_S, _EPOCH_MS = 1e9, 1e12
 
@@ -80,7 +80,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _from_body(body: bytes) -> float | None:
     value = _decoded(body)
     if value is None:
-        return _from_text(body[:_LONGEST_SENTENCES].decode("utf-8", "replace"))
+        return _from_text(body[:_MAX_TEXT_LENGTH].decode("utf-8", "replace"))
     if (named := _from_fields(value)) is not None:
         return named
     waits = (_from_text(text) for text in _texts(value))
@@ -102,7 +102,7 @@ def _from_fields(value: JsonValue) -> float | None:
 
 def _from_text(text: str) -> float | None:
     """From sentences such as "Please try again in 6m0s" or "resets at 2026-01-31T14:05:00Z"."""
-    text = text[:_LONGEST_SENTENCES]
+    text = text[:_MAX_TEXT_LENGTH]
     if (at := _AT.search(text)) is not None:
         return _date_or_duration(at[1])
     for start in _IN.finditer(text):
@@ -162,7 +162,7 @@ def _seconds_until(moment: datetime) -> float | None:
 
 def _in_range(seconds: float) -> float | None:
     """A time in the past means now."""
-    return max(0.0, seconds) if seconds <= _MOST_S else None
+    return max(0.0, seconds) if seconds <= _MAX_WAIT_S else None
 
 
 def _number(text: str) -> float | None:

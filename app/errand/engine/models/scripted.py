@@ -20,7 +20,7 @@ from errand.printable import reason
 from errand.protocol.base import JsonObject, JsonValue
 from errand.regular_file import read_regular
 
-_LARGEST = 5_000_000
+_MAX_SCRIPT_BYTES = 5_000_000
 
 
 class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +63,7 @@ def load(path: Path) -> Script:
     import yaml  # 20 ms, and only scripts need it
 
     try:
-        return msgspec.convert(yaml.safe_load(read_regular(path, _LARGEST).decode()), Script)
+        return msgspec.convert(yaml.safe_load(read_regular(path, _MAX_SCRIPT_BYTES).decode()), Script)
     except FileNotFoundError as error:
         names = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise ConfigurationError(f"There is no script named {path.stem}. Scripts there are: {names}.") from error

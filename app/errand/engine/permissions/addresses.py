@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from errand.engine.permissions.verdict import Finding, ask, deny, strictest
 
-_LONGEST = 8_192
+_MAX_ADDRESS_LENGTH = 8_192
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*+):(.*)", re.DOTALL)
 _HOST = re.compile(
     r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*\.?"
@@ -61,7 +61,7 @@ class AddressRules:
 
 def parse_address(text: str) -> Address:
     """Parse an http or https address; raises `Malformed`."""
-    if not text or len(text) > _LONGEST:
+    if not text or len(text) > _MAX_ADDRESS_LENGTH:
         raise Malformed("it is empty or too long")
     if any(
         letter <= " " or letter == "\x7f" or unicodedata.category(letter) in ("Cc", "Zs", "Zl", "Zp") for letter in text

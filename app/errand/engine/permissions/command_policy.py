@@ -35,9 +35,9 @@ from errand.engine.permissions.verdict import Finding, ask, deny, strictest
 from errand.regular_file import real_path
 
 _NULL = "/dev/null"
-_MOST_FOLDERS = 4
+_MAX_FOLDERS = 4
 # Words that patterns and loops may make of a line: each is looked up on the disk.
-_MOST_EXPANDED = 1_000
+_MAX_EXPANDED_WORDS = 1_000
 _MOVES_FILES = frozenset(
     {"cp", "mv", "ln", "install", "rm", "rmdir", "touch", "tee", "dd", "chmod", "chown", "chgrp", "less", "more", "vi"}
     | {"vim", "nano", "emacs", "zip", "truncate", "shred", "sed", "awk", "mkdir", "split", "rsync", "source", "."}
@@ -166,7 +166,7 @@ class _Judge:
         self._after_success = self._after_failure = (context.folder,)
         self.runs: list[tuple[str, ...]] = []
         self._loop_words: list[str] = []
-        self._left = _MOST_EXPANDED
+        self._left = _MAX_EXPANDED_WORDS
 
     def findings(self, commands: Sequence[PlainCommand]) -> Iterator[Finding]:
         if not self._places.in_workspace(self._places.real(self._context.folder)):
@@ -203,12 +203,12 @@ class _Judge:
             moved = tuple(dict.fromkeys(real_path(os.path.join(folder, target)) for folder in folders))
         both = {"&&": (moved, (*self._after_failure, *folders)), "||": ((*self._after_success, *moved), folders)}
         success, failure = both.get(command.connector, (moved, folders))
-        self._after_success = tuple(dict.fromkeys(success))[:_MOST_FOLDERS]
-        self._after_failure = tuple(dict.fromkeys(failure))[:_MOST_FOLDERS]
+        self._after_success = tuple(dict.fromkeys(success))[:_MAX_FOLDERS]
+        self._after_failure = tuple(dict.fromkeys(failure))[:_MAX_FOLDERS]
 
     def _judge(self, command: PlainCommand, folders: tuple[str, ...], *, is_piped: bool) -> Iterator[Finding]:
         yield from self._redirects(command, folders)
-        if len(folders) >= _MOST_FOLDERS:
+        if len(folders) >= _MAX_FOLDERS:
             yield ask("operand", "the folder it runs in is not certain")
         if not command.words:
             yield Finding("allow", "read-only command", "the redirects of a loop")

@@ -50,7 +50,7 @@ _OPERATORS = frozenset(("&&", "||", ";", "|", "|&", "&", ">", ">>", "<", "<<", "
 TARGET_PROGRAMS = frozenset(("make", "gmake", "just", "task", "ninja", "gradle", "mvn", "rake", "invoke", "inv"))
 _GLOB = frozenset("*?[")
 # More words than this are compared as text only: looking up each path takes time.
-_MOST_LOOKED_UP = 2_000
+_MAX_RESOLVED_WORDS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def named_folder(commands: Iterable[FoundCommand], folders: Sequence[str], start
     """The first of the folders in which a command runs, or which one of its words names, alone or after a flag."""
     for number, path in enumerate(_paths(commands, start, home)):
         named = os.path.normpath(path)
-        places = (named, real_path(path)) if number < _MOST_LOOKED_UP else (named,)
+        places = (named, real_path(path)) if number < _MAX_RESOLVED_WORDS else (named,)
         for folder in folders:
             if any(place == folder or place.startswith(folder.rstrip("/") + "/") for place in places):
                 return folder

@@ -23,7 +23,7 @@ from errand.protocol.asks import Grant
 from errand.regular_file import real_path
 
 _WITHOUT_RULES = "grants  not looked at here; `errand grants` lists what you allowed and denied\n"
-_LONGEST_LINE = 10_000_000
+_MAX_LINE_LENGTH = 10_000_000
 _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, AssertionError)
 
 
@@ -108,7 +108,7 @@ def _id_of(line: bytes) -> str:
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes]:
-    while line := source.readline(_LONGEST_LINE):
+    while line := source.readline(_MAX_LINE_LENGTH):
         if line.strip():
             yield line
 

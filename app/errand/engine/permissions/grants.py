@@ -23,7 +23,7 @@ _FILE_EDITS = ("write", "patch")
 _FOLDER_EDITS = (*_FILE_EDITS, "create_dir")
 _DENIED_OPERATIONS = ("", "read", "write")
 _FOLDER_TEXTS = {"edit": "any change of files", "write": "any change of files", "read": "any use of files"}
-_LONGEST = 8_192
+_MAX_TEXT_LENGTH = 8_192
 _NO_TOOL = "A rule that allows names its tool."
 
 
@@ -169,7 +169,7 @@ def draft_problem(draft: GrantDraft) -> str | None:
         return f"A rule is about one of these, not about all: {', '.join(given)}."
     named = (call.command, call.path, call.folder, call.working_dir, call.host, call.service, call.operation)
     texts = (*call.prefix, *(text or "" for text in named), draft.tool)
-    if any(len(text) > _LONGEST or not text.isprintable() for text in texts):
+    if any(len(text) > _MAX_TEXT_LENGTH or not text.isprintable() for text in texts):
         return "A rule holds printable text of one line, at most 8 KB."
     for path in (call.path, call.folder, call.working_dir):
         if path is not None and not os.path.isabs(path):

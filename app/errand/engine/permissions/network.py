@@ -44,13 +44,13 @@ _PROGRAMS = frozenset(
 )
 _OF_GIT = frozenset(("clone", "fetch", "pull", "push", "ls-remote", "submodule", "lfs"))
 _WRAPPERS = frozenset(["sudo", "env", "time", "timeout", "nice", "nohup", "command", "exec", "stdbuf"])
-_SHELLS, _DEEPEST = frozenset(("bash", "sh", "dash", "zsh")), 3
+_SHELLS, _MAX_DEPTH = frozenset(("bash", "sh", "dash", "zsh")), 3
 _PYTHON = re.compile(r"python[\d.]*")
 
 
 def needs_network(line: str, depth: int = 0) -> bool:
     """True if the line runs a program that is of little use without the network."""
-    return depth < _DEEPEST and any(_needs_network(command.words, depth) for command in scan(line, {}))
+    return depth < _MAX_DEPTH and any(_needs_network(command.words, depth) for command in scan(line, {}))
 
 
 def own_port(paths: Paths) -> int | None:

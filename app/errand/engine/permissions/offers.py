@@ -25,8 +25,8 @@ from errand.visible_text import command_text
 Judge: TypeAlias = Callable[[Access, frozenset[GrantedCall]], Decision]
 
 _HERE: tuple[GrantScope, ...] = ("conversation", "workspace")
-_MOST_PREFIXES = 5
-_LONGEST = 200
+_MAX_PREFIXES = 5
+_MAX_TEXT_LENGTH = 200
 
 
 def offers_for(access: Access, decision: Decision, workspace: str, judge: Judge) -> tuple[GrantOffer, ...]:
@@ -82,7 +82,7 @@ def _prefixes(access: Access, decision: Decision, judge: Judge) -> tuple[tuple[s
             return ()
         found.append(prefix)
     unique = tuple(dict.fromkeys(found))
-    return unique if len(unique) <= _MOST_PREFIXES else ()
+    return unique if len(unique) <= _MAX_PREFIXES else ()
 
 
 def _only_looks(words: tuple[str, ...], access: Access, judge: Judge) -> bool:
@@ -200,4 +200,4 @@ def _sibling(path: str) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+    return text if len(text) <= _MAX_TEXT_LENGTH else f"{text[:_MAX_TEXT_LENGTH]} …"

@@ -18,7 +18,7 @@ CLOSED_SYSTEM = ("/etc", "/sys", "/proc", "/boot")
 OPEN_FILES = frozenset(("/etc/os-release", "/etc/timezone", "/proc/cpuinfo", "/proc/meminfo"))
 CLOSED_AT_HOME = (".ssh", ".gnupg", ".aws")
 _WRITES = frozenset(("write", "patch", "create_dir", "delete"))
-_LONGEST, _LONGEST_NAME = 4_096, 255
+_MAX_PATH_BYTES, _MAX_NAME_BYTES = 4_096, 255
 _MAX_LINKS = 40
 
 
@@ -206,7 +206,7 @@ def unusable_path(path: str) -> str | None:
         data = path.encode("utf-8", "surrogateescape")  # a name need not be UTF-8
     except UnicodeEncodeError:
         return "the path is not text"
-    if not path or len(data) > _LONGEST or any(len(part) > _LONGEST_NAME for part in data.split(b"/")):
+    if not path or len(data) > _MAX_PATH_BYTES or any(len(part) > _MAX_NAME_BYTES for part in data.split(b"/")):
         return "the path is empty or too long"
     return None
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from errand.regular_file import real_path
 
-_LARGEST, _LARGEST_INDEX = 65_536, 20_000_000
+_MAX_CONFIGURATION_BYTES, _MAX_INDEX_BYTES = 65_536, 20_000_000
 _GITLINK = b"\x00\x00\xe0\x00"
 # In an entry of the index: from the mode to the flags, and to the name of the file.
 _TO_FLAGS, _TO_NAME, _EXTENDED = 36, 38, 0x4000
-_MOST_SUBMODULES, _DEEPEST = 50, 3
+_MAX_SUBMODULES, _MAX_DEPTH = 50, 3
 _LINK = re.compile(r"gitdir: ([^\n]+)\n?")
 _SECTION = re.compile(r'\[\s*([A-Za-z0-9-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(.*)')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?")
@@ -118,7 +118,7 @@ def _is_plain(git: _GitFolder | None, root: Path, depth: int = 0) -> bool:
     if hooks is None or os.path.lexists(root / (hooks or default) / "post-index-change"):
         return False
     submodules = _submodules(git.own / "index")
-    if submodules is None or len(submodules) > _MOST_SUBMODULES or (submodules and depth == _DEEPEST):
+    if submodules is None or len(submodules) > _MAX_SUBMODULES or (submodules and depth == _MAX_DEPTH):
         return False
     return all(_is_plain_submodule(git.common, root / name, depth + 1) for name in submodules)
 
@@ -150,7 +150,7 @@ def _submodules(index: Path) -> list[str] | None:
     """The paths of the repositories in the repository (mode 160000); None if the index is not of a known form."""
     if not index.exists():
         return []
-    if index.stat().st_size > _LARGEST_INDEX:
+    if index.stat().st_size > _MAX_INDEX_BYTES:
         return None
     data = index.read_bytes()
     names: list[str] = []
@@ -166,7 +166,7 @@ def _submodules(index: Path) -> list[str] | None:
 
 
 def _short_text(file: Path) -> str:
-    if file.stat().st_size > _LARGEST:
+    if file.stat().st_size > _MAX_CONFIGURATION_BYTES:
         raise ValueError(f"{file} is too large")
     return file.read_text(encoding="utf-8")
 

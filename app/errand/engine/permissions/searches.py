@@ -31,7 +31,7 @@ _SKIPPED = frozenset(
     | {".pytest_cache", ".next", ".gradle"}
 )
 # The upper folders are looked at first; a search through more files is not asked about for what lies deeper.
-_MOST_NAMES = 2_500
+_MAX_NAMES = 2_500
 _WILDCARDS = re.compile(r"[*?]+|\[[^\]]*\]")
 
 
@@ -58,7 +58,7 @@ def _values(usage: Usage, flags: Sequence[str]) -> list[str]:
 
 
 def _secret_below(top: str, wanted: Sequence[str], excluded: Sequence[str]) -> str | None:
-    left, waiting = _MOST_NAMES, deque([top])
+    left, waiting = _MAX_NAMES, deque([top])
     while waiting and left > 0:
         folder = waiting.popleft()
         try:

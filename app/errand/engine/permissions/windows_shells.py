@@ -14,7 +14,7 @@ _RUN_TEXT = NAMES | {"iex", "invoke-expression", "start-process", "saps", "start
 _ENCODED = re.compile(r"-e(?:c|n[a-z]{0,12})?", re.IGNORECASE)
 _SPLIT = re.compile(r"[;|&(){}\n\r]++")
 _WORD = re.compile(r"""(?:"[^"]*+"?|'[^']*+'?|[^\s"']++)++""")
-_MOST_NESTED = 20
+_MAX_NESTING = 20
 _DELETES = frozenset(("remove-item", "ri", "rm", "rmdir", "del", "erase", "rd"))
 _FORMATS = frozenset(("format-volume", "clear-disk", "initialize-disk", "remove-partition", "reset-physicaldisk"))
 _RECURSES = re.compile(
@@ -42,7 +42,7 @@ def judge(line: str, rules: Sequence[CommandRule]) -> Finding:
             words = [_bare(word) for word in given]
             if finding := _of_part(words, before, rules, line):
                 return finding
-            if words and _name(words[0]) in _RUN_TEXT and nested < _MOST_NESTED:
+            if words and _name(words[0]) in _RUN_TEXT and nested < _MAX_NESTING:
                 nested += 1
                 waiting += [word for word in words if " " in word]
                 waiting += [_decoded(text) for flag, text in pairwise(words) if _ENCODED.fullmatch(flag)]

@@ -22,7 +22,7 @@ from errand.protocol.blocks import Block, ImageBlock, TextBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task
 
-_MOST_ASKS = 10_000
+_MAX_ASKS = 10_000
 
 
 def requests_of(history: Sequence[Node], nodes: Sequence[Node], kept: Collection[str]) -> tuple[RequestLine, ...]:
@@ -143,7 +143,7 @@ def _deleted_agent(task: Task) -> Agent:
 
 
 async def _asks(database: Database, task_id: str) -> tuple[Ask, ...]:
-    return tuple(reversed(await database.asks.page(_MOST_ASKS, (task_id,))))
+    return tuple(reversed(await database.asks.page(_MAX_ASKS, (task_id,))))
 
 
 async def _personality(database: Database, task: Task) -> Personality:

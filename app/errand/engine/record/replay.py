@@ -56,9 +56,9 @@ from errand.redaction import Redactor
 from errand.regular_file import read_regular
 
 # A replay has no waiting times: exceeding this means it is stuck.
-_LONGEST_S = 60.0
+_REPLAY_TIMEOUT_S = 60.0
 
-_LARGEST = 256_000_000
+_MAX_RECORD_BYTES = 256_000_000
 
 
 async def replay(record: TaskRecord, home: Path) -> TaskRecord:
@@ -105,7 +105,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         stack.callback(log.attach(person))
         answering = asyncio.create_task(person.answer_all(), name="answer as recorded")
         stack.callback(answering.cancel)
-        async with asyncio.timeout(_LONGEST_S):
+        async with asyncio.timeout(_REPLAY_TIMEOUT_S):
             await _play(record, builder, stage, model)
         ground = RecordContext(
             head.errand_version, head.max_minutes, head.max_tokens, head.summarise_at, lambda _: head.window
@@ -256,7 +256,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _text(file: Path) -> str:
     try:
-        return read_regular(file, _LARGEST).decode()
+        return read_regular(file, _MAX_RECORD_BYTES).decode()
     except OSError as error:
         raise InvalidParams(f"{file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -14,7 +14,7 @@ _WRITTEN = {
     "user": "name email",
 }
 # Without them git takes the folder for no repository.
-_LEAST = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+_MINIMAL_CONFIGURATION = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
 
 
 def plain_configuration(text: str) -> str:
@@ -27,7 +27,7 @@ def plain_configuration(text: str) -> str:
             kept.append(line)
         elif not rest or rest[0] in "#;" or _is_written(section, rest):
             kept.append(line)
-    return "".join(f"{line}\n" for line in kept) if "core" in text.lower() else _LEAST
+    return "".join(f"{line}\n" for line in kept) if "core" in text.lower() else _MINIMAL_CONFIGURATION
 
 
 def _is_written(section: str, line: str) -> bool:

@@ -30,10 +30,10 @@ Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 # Of an answer that comes from the proxy: `refused`, or `unreachable`.
 PROXY_HEADER = "x-errand"
-_LARGEST_HEAD, _CHUNK = 64 * 1024, 64 * 1024
+_MAX_HEAD_BYTES, _CHUNK = 64 * 1024, 64 * 1024
 _HEAD_S, _CONNECT_S = 30.0, 15.0
 _PROXY_PORT = 80
-_MOST_LOOKUPS = 16
+_MAX_LOOKUPS = 16
 # Before the next attempt to accept a connection if the engine has no descriptors left.
 _PAUSE_S = 1.0
 _REQUEST = re.compile(
@@ -110,7 +110,7 @@ class HttpProxy:
     dial: Dial | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     _sockets: set[socket.socket] = field(default_factory=set[socket.socket])
-    _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_LOOKUPS))
+    _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_LOOKUPS))
 
     def open(self) -> int:
         """Listen on a new port of this machine, which is returned, and serve whoever connects."""
@@ -162,7 +162,7 @@ class HttpProxy:
 
     async def _serve(self, client: socket.socket, login: ProxyLogin | None) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
-            reader, writer = await asyncio.open_connection(sock=client, limit=_LARGEST_HEAD)
+            reader, writer = await asyncio.open_connection(sock=client, limit=_MAX_HEAD_BYTES)
             try:
                 await self._answer(reader, writer, login)
             except _Refused as refused:
@@ -210,7 +210,7 @@ class HttpProxy:
             and _LOOPBACK.intersection(addresses)
             and (shared := await self.dial(port)) is not None
         ):
-            return await asyncio.open_connection(sock=shared, limit=_LARGEST_HEAD)
+            return await asyncio.open_connection(sock=shared, limit=_MAX_HEAD_BYTES)
         if proxy is not None:
             return await _connected_through(proxy, request)
         if (connection := await _first_of(addresses, port)) is not None:
@@ -256,7 +256,7 @@ async def _first_of(addresses: Sequence[str], port: int, *, is_tls: bool = False
     for address in addresses:
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CONNECT_S):
-                return await asyncio.open_connection(address, port, limit=_LARGEST_HEAD, ssl=is_tls or None)
+                return await asyncio.open_connection(address, port, limit=_MAX_HEAD_BYTES, ssl=is_tls or None)
     return None
 
 

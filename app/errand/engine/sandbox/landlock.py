@@ -20,7 +20,7 @@ _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
 _VERSION = 1
 _PATH_BENEATH = 1
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
-_CAPABILITY_VERSION_3, _MOST_CAPABILITIES = 0x2008_0522, 64
+_CAPABILITY_VERSION_3, _MAX_CAPABILITIES = 0x2008_0522, 64
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 1 << 1, 1 << 2, 1 << 3
 _FIRST_VERSION = (1 << 13) - 1
@@ -98,7 +98,7 @@ def enter(descriptor: int) -> None:
 
 def _drop_capabilities() -> None:
     """Those of root: with them a process reads the memory and the environment of others past Landlock."""
-    for capability in range(_MOST_CAPABILITIES):
+    for capability in range(_MAX_CAPABILITIES):
         _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for one that the kernel or the user has not
     header, none = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()
     _checked(_libc().capset(header, none))

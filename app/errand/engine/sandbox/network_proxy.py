@@ -13,7 +13,7 @@ from pathlib import Path
 from errand.engine.sandbox import network_child
 from errand.engine.sandbox.http_proxy import HttpProxy, Judge, ProxyLogin
 
-_MOST_CONNECTIONS = 64
+_MAX_CONNECTIONS = 64
 _OWN_HOSTS = "localhost,127.0.0.1,::1"
 # Both spellings are in use; curl reads http_proxy in lower case alone.
 _VARIABLES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
@@ -49,7 +49,7 @@ class NetworkProxy:
     _latest: set[socket.socket] = field(default_factory=set[socket.socket])
 
     def __post_init__(self) -> None:
-        self._http = HttpProxy(self.judge, _MOST_CONNECTIONS)
+        self._http = HttpProxy(self.judge, _MAX_CONNECTIONS)
 
     def expect(self, access: ProxyAccess) -> None:
         """Wait for the socket to serve, which arrives on its connection, or for the end of that."""

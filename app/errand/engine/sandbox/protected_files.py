@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from errand.engine.core.file_names import PROTECTED_PARTS, is_protected, plain_name
 
 # Looked at for submodules.
-_MOST_MODULES = 500
+_MAX_SUBMODULES = 500
 # Folders that are searched, the upper first, and entries of each.
 MAX_FOLDERS = 500
 MAX_ENTRIES = 5_000
@@ -152,7 +152,7 @@ def _modules(folder: Path, root: Path, found: ProtectedFiles) -> list[Path]:
     repositories: list[Path] = []
     rest = [folder / "modules"]
     for count, one in enumerate(rest):
-        if count > _MOST_MODULES:
+        if count > _MAX_SUBMODULES:
             _note(folder / "modules", root, found)  # as a whole
             break
         with suppress(OSError), os.scandir(one) as entries:

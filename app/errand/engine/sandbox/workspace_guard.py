@@ -27,7 +27,7 @@ from errand.engine.sandbox.protected_files import (
 # Git's examples, which git does not run.
 _EXAMPLE = ".sample"
 # What is put back where the sandbox cannot protect it: files up to this size, this many of a folder.
-_LARGEST, _MOST_FILES = 65_536, 200
+_MAX_FILE_BYTES, _MAX_FILES = 65_536, 200
 # What `git worktree add` writes.
 _COMMON = b"../.."
 
@@ -236,7 +236,7 @@ def _contents(paths: Iterable[Path], root: Path) -> dict[Path, bytes]:
     files: dict[Path, bytes] = {}
     for path in paths:
         below = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
-        for file in [path, *below[:_MOST_FILES]]:
+        for file in [path, *below[:_MAX_FILES]]:
             if (data := _read(file, root)) is not None:
                 files[file] = data
     return files
@@ -294,9 +294,9 @@ def _read(path: Path, root: Path) -> bytes | None:
         return None
     try:
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_FILE_BYTES:
             return None
-        return os.read(descriptor, _LARGEST)
+        return os.read(descriptor, _MAX_FILE_BYTES)
     except OSError:
         return None
     finally:

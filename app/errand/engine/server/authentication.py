@@ -8,8 +8,8 @@ from errand.engine.core.errors import Conflict, InvalidParams
 from errand.listeners import Listeners
 from errand.local_trust import is_valid_proof, new_nonce, proof
 
-_SHORTEST_NONCE, _LONGEST_NONCE = 16, 200
-_MOST_FAILURES = 5
+_MIN_NONCE_LENGTH, _MAX_NONCE_LENGTH = 16, 200
+_MAX_FAILURES = 5
 
 
 def new_token() -> str:
@@ -64,7 +64,7 @@ class Handshake:
     @property
     def is_exhausted(self) -> bool:
         """True for a client that has given too many wrong proofs."""
-        return self._failures >= _MOST_FAILURES
+        return self._failures >= _MAX_FAILURES
 
     def rotate(self) -> None:
         """Replace the token on behalf of this client, which is served further."""
@@ -76,8 +76,8 @@ class Handshake:
 
     def challenge(self, nonce: str) -> tuple[str, str]:
         """Returns our nonce, and the proof that we know the token."""
-        if not _SHORTEST_NONCE <= len(nonce) <= _LONGEST_NONCE:
-            raise InvalidParams(f"nonce: a random text of {_SHORTEST_NONCE} to {_LONGEST_NONCE} characters.")
+        if not _MIN_NONCE_LENGTH <= len(nonce) <= _MAX_NONCE_LENGTH:
+            raise InvalidParams(f"nonce: a random text of {_MIN_NONCE_LENGTH} to {_MAX_NONCE_LENGTH} characters.")
         own = new_nonce()
         self._nonces = nonce, own
         return own, proof(self._token.value, "answers", nonce, own)

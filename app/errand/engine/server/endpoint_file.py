@@ -12,7 +12,7 @@ from errand.paths import Paths
 from errand.protocol.engine import Endpoint
 from errand.regular_file import read_regular
 
-_LARGEST = 64_000
+_MAX_FILE_BYTES = 64_000
 _PATIENCE_S = 0.1
 _PAUSE_S = 0.005
 
@@ -29,7 +29,7 @@ def write_endpoint(file: Path, endpoint: Endpoint) -> None:
 def remove_endpoint(file: Path, instance_id: str) -> None:
     """Remove the file unless another engine has replaced it."""
     try:
-        found = msgspec.json.decode(read_regular(file, _LARGEST), type=Endpoint)
+        found = msgspec.json.decode(read_regular(file, _MAX_FILE_BYTES), type=Endpoint)
     except (OSError, msgspec.DecodeError):
         return
     if found.instance_id == instance_id:

@@ -18,7 +18,7 @@ from errand.protocol.tasks import TASK_STOP
 from errand.redaction import redact_json
 from errand.url_secrets import without_url_secrets
 
-_MOST_RUNNING = 1_000
+_MAX_RUNNING_COMMANDS = 1_000
 # Longer answers are searched for keys in a thread.
 _MAX_INLINE_BYTES = 16 * 1024
 # Commands that must work even if nothing can be saved.
@@ -63,7 +63,7 @@ class IdempotentCommands:
         key = (command.client_id, command.stored_id)
         known = self._running.get(key)
         if known is None:
-            if len(self._running) >= _MOST_RUNNING:
+            if len(self._running) >= _MAX_RUNNING_COMMANDS:
                 raise Busy("Too many commands are under way. Try again shortly.")
             task = asyncio.get_running_loop().create_task(self._run(command, work), name=f"command {command.method}")
             known = self._running[key] = _RunningCommand(command.method, task)

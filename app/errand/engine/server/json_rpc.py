@@ -10,9 +10,9 @@ import msgspec
 from errand.engine.core.errors import EngineError, InvalidParams
 from errand.protocol.methods import FailureObject, Request
 
-MOST_BYTES = 1024 * 1024
-_MOST_DEPTH = 64
-_TOO_DEEP = f"A message nested deeper than {_MOST_DEPTH} levels."
+MAX_FRAME_BYTES = 1024 * 1024
+_MAX_DEPTH = 64
+_TOO_DEEP = f"A message nested deeper than {_MAX_DEPTH} levels."
 
 # A string to its end, or to the end of the frame; possessive, so that no input causes backtracking.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -35,8 +35,8 @@ class _Id(msgspec.Struct):
 
 def read_request(frame: bytes) -> Request:
     """Decode the request, leaving its params raw. Raises `BadFrame` with the reason."""
-    if len(frame) > MOST_BYTES:
-        raise BadFrame(-32600, f"A message of {len(frame):,} bytes; at most {MOST_BYTES:,} are taken.")
+    if len(frame) > MAX_FRAME_BYTES:
+        raise BadFrame(-32600, f"A message of {len(frame):,} bytes; at most {MAX_FRAME_BYTES:,} are taken.")
     try:
         return msgspec.json.decode(frame, type=Request)
     except msgspec.ValidationError as error:
@@ -55,10 +55,10 @@ def check_depth(frame: bytes, request_id: str | int) -> None:
 
 def _nests_too_deep(frame: bytes) -> bool:
     """True for more than 64 levels."""
-    if frame.count(b"[") + frame.count(b"{") <= _MOST_DEPTH:
+    if frame.count(b"[") + frame.count(b"{") <= _MAX_DEPTH:
         return False
     steps = _STRING.sub(b"", frame).translate(_DEPTH_CHANGES, _ALL_BUT_BRACKETS)
-    return max(accumulate(memoryview(steps).cast("b")), default=0) > _MOST_DEPTH
+    return max(accumulate(memoryview(steps).cast("b")), default=0) > _MAX_DEPTH
 
 
 def _hint(frame: bytes) -> str:

@@ -5,8 +5,8 @@ from collections import deque
 from dataclasses import dataclass
 from enum import Enum
 
-_MOST_MESSAGES = 2_000
-_MOST_BYTES = 8 * 1024 * 1024
+_MAX_MESSAGES = 2_000
+_MAX_QUEUED_BYTES = 8 * 1024 * 1024
 # Deltas go only to clients that keep up: they are dropped first.
 _DELTA_SHARE = 0.25
 
@@ -26,7 +26,7 @@ class _Item:
 class Outbox:
     """A FIFO queue. Replies are never dropped: `room` blocks the reader of requests instead."""
 
-    def __init__(self, most_messages: int = _MOST_MESSAGES, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, most_messages: int = _MAX_MESSAGES, most_bytes: int = _MAX_QUEUED_BYTES) -> None:
         self._most_messages = most_messages
         self._most_bytes = most_bytes
         self._items: deque[_Item] = deque()

@@ -10,8 +10,8 @@ from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
 from errand.protocol.base import Method, Wire
 
-_MOST = 500
-_LONGEST_PART = 200
+_MAX_PAGE_ITEMS = 500
+_MAX_PART_LENGTH = 200
 
 P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
@@ -22,22 +22,22 @@ _ENCODER = msgspec.json.Encoder()
 
 def checked_part(name: str, text: str) -> str:
     """A part of an id or a title to look for; raises `InvalidParams` if it is too long."""
-    if len(text) > _LONGEST_PART:
-        raise InvalidParams(f"{name}: a text of at most {_LONGEST_PART} characters.")
+    if len(text) > _MAX_PART_LENGTH:
+        raise InvalidParams(f"{name}: a text of at most {_MAX_PART_LENGTH} characters.")
     return text
 
 
 def checked_limit(limit: int) -> int:
     """Return the limit; `InvalidParams` if it is not from 1 to 500."""
-    if not 1 <= limit <= _MOST:
-        raise InvalidParams(f"limit: {limit}; a page holds from 1 to {_MOST}.")
+    if not 1 <= limit <= _MAX_PAGE_ITEMS:
+        raise InvalidParams(f"limit: {limit}; a page holds from 1 to {_MAX_PAGE_ITEMS}.")
     return limit
 
 
 def check_count(name: str, count: int) -> None:
     """Raises `InvalidParams` for more than 500 items in one request."""
-    if count > _MOST:
-        raise InvalidParams(f"{name}: {count}; at most {_MOST} at once.")
+    if count > _MAX_PAGE_ITEMS:
+        raise InvalidParams(f"{name}: {count}; at most {_MAX_PAGE_ITEMS} at once.")
 
 
 def _with_id(params: W, path: str, derived: str) -> W:

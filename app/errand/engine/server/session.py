@@ -17,7 +17,7 @@ from errand.protocol.methods import Notice
 ALL = "all"
 
 # While a snapshot is read, which takes milliseconds.
-_MOST_HELD = 2_000
+_MAX_HELD_EVENTS = 2_000
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class ClientSession:
         covering = [one for one in self._subscriptions.values() if _is_undelivered(one, record)]
         if any(one.live for one in covering):
             self._send(frame)
-        elif covering and len(self._held_events) < _MOST_HELD:
+        elif covering and len(self._held_events) < _MAX_HELD_EVENTS:
             self._held_events.append(_HeldEvent(record, frame))
         elif covering:
             self._overflow()

@@ -16,7 +16,7 @@ from errand.engine.server.acceptor import Acceptor, TokenBucket
 from errand.engine.server.authentication import AccessToken, Handshake, refuse_headers
 from errand.engine.server.dispatcher import ROUTES, Dispatcher, refusal
 from errand.engine.server.idempotent_commands import IdempotentCommands
-from errand.engine.server.json_rpc import MOST_BYTES
+from errand.engine.server.json_rpc import MAX_FRAME_BYTES
 from errand.engine.server.outbox import Outbox
 from errand.engine.server.route import ServedMethod
 from errand.engine.server.services import Services
@@ -26,7 +26,7 @@ from errand.protocol.methods import Notice
 
 _logger = logging.getLogger(__name__)
 
-_MOST_RUNNING = 64
+_MAX_RUNNING_CALLS = 64
 _LOGGED = 200
 
 # A client that neither answers a ping nor reads is closed after 45 s.
@@ -34,7 +34,7 @@ _HEARTBEAT_S = 30.0
 _CLOSE_S = 2.0
 # Above our own limit, so that a slightly oversized message gets an answer instead of a closed socket, but low enough
 # that unauthenticated clients cannot fill the memory with partial messages.
-_CLOSED_AT_BYTES = MOST_BYTES + MOST_BYTES // 4
+_CLOSED_AT_BYTES = MAX_FRAME_BYTES + MAX_FRAME_BYTES // 4
 _SETTLE_S = 5.0
 
 
@@ -54,7 +54,7 @@ class ClientConnection:
         self._dispatcher = dispatcher
         self._rate = TokenBucket()
         self._running: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(_MOST_RUNNING)
+        self._slots = asyncio.Semaphore(_MAX_RUNNING_CALLS)
 
     async def serve(self) -> None:
         """Returns when the socket is closed."""

@@ -12,9 +12,9 @@ from errand.printable import reason
 from errand.redaction import Redactor
 from errand.regular_file import read_regular
 
-_SHORTEST = 16
+_MIN_TOKEN_LENGTH = 16
 _TO_OTHERS = stat.S_IRWXO | stat.S_IWGRP
-_LARGEST = 1_000_000
+_MAX_FILE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Tokens:
 
 
 def _holders(file: Path) -> tuple[TokenHolder, ...]:
-    lines = enumerate(read_regular(file, _LARGEST).decode().splitlines(), 1)
+    lines = enumerate(read_regular(file, _MAX_FILE_BYTES).decode().splitlines(), 1)
     holders = tuple(_holder(file, number, words) for number, line in lines if (words := line.partition("#")[0].split()))
     if not holders:
         raise ConfigurationError(f"The token file {file} has no token: write one a line, after a name if you like.")
@@ -85,8 +85,9 @@ def _holders(file: Path) -> tuple[TokenHolder, ...]:
 
 def _holder(file: Path, number: int, words: list[str]) -> TokenHolder:
     *name, token = words
-    if len(name) > 1 or len(token) < _SHORTEST or not token.isascii():
+    if len(name) > 1 or len(token) < _MIN_TOKEN_LENGTH or not token.isascii():
         raise ConfigurationError(
-            f"Line {number} of {file} is not `name token` with a token of at least {_SHORTEST} plain characters."
+            f"Line {number} of {file} is not `name token` with a token of at least {_MIN_TOKEN_LENGTH} "
+            "plain characters."
         )
     return TokenHolder(name[0] if name else f"line {number}", token.encode())

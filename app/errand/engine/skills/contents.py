@@ -13,9 +13,9 @@ from errand.engine.agent.prompt.skills import NAME, front_matter
 from errand.engine.core.errors import InvalidParams
 from errand.regular_file import FileTooLarge, read_regular
 
-MOST_FILES, MOST_BYTES, LONGEST_FILE = 300, 10_000_000, 5_000_000
-_DEEPEST, _LONGEST_PATH, _LONGEST_TEXT = 8, 200, 200_000
-_MOST_CHOICES, _MOST_SCANNED = 200, 20_000
+MAX_FILES, MAX_TOTAL_BYTES, MAX_FILE_BYTES = 300, 10_000_000, 5_000_000
+_MAX_DEPTH, _MAX_PATH_LENGTH, _MAX_TEXT_LENGTH = 8, 200, 200_000
+_MAX_CHOICES, _MAX_SCANNED_ENTRIES = 200, 20_000
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _SCRIPTS = frozenset(
@@ -61,8 +61,8 @@ def skill_of(files: Iterable[SkillContent]) -> SkillContents:
         text = head.data.decode()
     except UnicodeDecodeError as error:
         raise InvalidParams(f"Its {NAME} is not UTF-8 text.") from error
-    if len(text) > _LONGEST_TEXT:
-        raise InvalidParams(f"Its {NAME} has {len(text):,} characters; at most {_LONGEST_TEXT:,} can be shown.")
+    if len(text) > _MAX_TEXT_LENGTH:
+        raise InvalidParams(f"Its {NAME} has {len(text):,} characters; at most {_MAX_TEXT_LENGTH:,} can be shown.")
     fields = front_matter(text)
     name, description = fields.get("name", ""), fields.get("description", "")
     if not name or not description:
@@ -79,7 +79,7 @@ def read_folder(folder: Path) -> SkillContents:
         real = folder.resolve(strict=True)
         return skill_of(_read(real, Path(entry)) for entry in _entries(real))
     except FileTooLarge as error:
-        raise InvalidParams(f"{error.filename} is larger than {_megabytes(LONGEST_FILE)}.") from error
+        raise InvalidParams(f"{error.filename} is larger than {_megabytes(MAX_FILE_BYTES)}.") from error
     except (OSError, RuntimeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InvalidParams(f"{folder} cannot be read: {reason}.") from error
@@ -88,7 +88,7 @@ def read_folder(folder: Path) -> SkillContents:
 def choices_in(paths: Iterable[str]) -> tuple[str, ...]:
     """The folders of skills among these paths of files, the nearest first."""
     found = {posixpath.dirname(path) for path in paths if posixpath.basename(path) == NAME}
-    return tuple(sorted(found, key=lambda path: (path.count("/"), path))[:_MOST_CHOICES])
+    return tuple(sorted(found, key=lambda path: (path.count("/"), path))[:_MAX_CHOICES])
 
 
 def files_below(folder: Path) -> Iterator[str]:
@@ -96,10 +96,10 @@ def files_below(folder: Path) -> Iterator[str]:
     count = 0
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
-        folders[:] = sorted(name for name in folders if name != _GIT) if depth < _DEEPEST else []
+        folders[:] = sorted(name for name in folders if name != _GIT) if depth < _MAX_DEPTH else []
         for name in names:
             count += 1
-            if count > _MOST_SCANNED:
+            if count > _MAX_SCANNED_ENTRIES:
                 return
             yield Path(place, name).relative_to(folder).as_posix()
 
@@ -107,18 +107,19 @@ def files_below(folder: Path) -> Iterator[str]:
 def check_path(path: str) -> None:
     """Raises `InvalidParams` for the name of a file that nobody should have to look at twice."""
     parts = path.split("/")
-    is_odd = not path.isprintable() or "\\" in path or len(path) > _LONGEST_PATH or not _is_text(path)
-    if is_odd or len(parts) > _DEEPEST or any(part in ("", ".", "..") or part.lower() == _GIT for part in parts):
-        raise InvalidParams(f"It has a file with an unusual name: {ascii(path)[:_LONGEST_PATH]}.")
+    is_odd = not path.isprintable() or "\\" in path or len(path) > _MAX_PATH_LENGTH or not _is_text(path)
+    if is_odd or len(parts) > _MAX_DEPTH or any(part in ("", ".", "..") or part.lower() == _GIT for part in parts):
+        raise InvalidParams(f"It has a file with an unusual name: {ascii(path)[:_MAX_PATH_LENGTH]}.")
 
 
 def check_size(count: int, size: int, largest: int) -> None:
     """Raises `InvalidParams` for a skill that is too large to be looked at."""
-    if count > MOST_FILES:
-        raise InvalidParams(f"It has more than {MOST_FILES} files. A skill is a small folder: install one of them.")
-    if size > MOST_BYTES or largest > LONGEST_FILE:
+    if count > MAX_FILES:
+        raise InvalidParams(f"It has more than {MAX_FILES} files. A skill is a small folder: install one of them.")
+    if size > MAX_TOTAL_BYTES or largest > MAX_FILE_BYTES:
         raise InvalidParams(
-            f"It is too large: a skill has at most {_megabytes(MOST_BYTES)}, a file of it {_megabytes(LONGEST_FILE)}."
+            f"It is too large: a skill has at most {_megabytes(MAX_TOTAL_BYTES)}, "
+            f"a file of it {_megabytes(MAX_FILE_BYTES)}."
         )
 
 
@@ -126,7 +127,7 @@ def linked_file(path: str, target: str) -> str:
     """The path in the skill to which a link at `path` leads. Raises `InvalidParams` if it leads out."""
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     if target.startswith("/") or joined.startswith("../") or joined == "..":
-        raise InvalidParams(f"{path} is a link that leads out of the folder, to {ascii(target)[:_LONGEST_PATH]}.")
+        raise InvalidParams(f"{path} is a link that leads out of the folder, to {ascii(target)[:_MAX_PATH_LENGTH]}.")
     return joined
 
 
@@ -157,7 +158,7 @@ def _read(root: Path, path: Path) -> SkillContent:
             raise InvalidParams(f"{shown} is a link that leads out of the folder, to {real}.")
     if not stat.S_ISREG(real.lstat().st_mode):
         raise InvalidParams(f"{shown} is neither a file nor a folder.")
-    data = read_regular(real, LONGEST_FILE, follow_links=False)
+    data = read_regular(real, MAX_FILE_BYTES, follow_links=False)
     return SkillContent(shown, data, bool(real.stat().st_mode & stat.S_IXUSR))
 
 

@@ -36,8 +36,8 @@ from errand.printable import printable
 
 _REF = re.compile(r"[A-Za-z0-9_][\w./+-]{0,199}")
 _ON_GITHUB = re.compile(r"(https://github\.com/[^/]+/[^/]+)/tree/([^/]+)(?:/(.+?))?/?")
-_LONGEST_S, _LOOK_S = 60.0, 0.2
-_MOST_CLONED, _MOST_OUTPUT = 100_000_000, 20_000_000
+_CLONE_TIMEOUT_S, _LOOK_S = 60.0, 0.2
+_MAX_CLONE_BYTES, _MAX_OUTPUT_BYTES = 100_000_000, 20_000_000
 # Of a person whose network has an authority of its own.
 _CERTIFICATES = ("GIT_SSL_CAINFO", "GIT_SSL_CAPATH")
 _LINK, _SUBMODULE = "120000", "160000"
@@ -177,14 +177,14 @@ class GitCopy:
         mark = marks.new_mark(self._owner)
         try:
             child = spawn.start(launch, mark, _bounded(out), _bounded(err))
-            async with asyncio.timeout(_LONGEST_S):
+            async with asyncio.timeout(_CLONE_TIMEOUT_S):
                 while not child.exit.done():
                     await asyncio.wait((child.exit,), timeout=_LOOK_S)
-                    if await asyncio.to_thread(_size, self._folder) > _MOST_CLONED:
-                        raise InvalidParams(f"The repository is larger than {_MOST_CLONED // 1_000_000} MB.")
+                    if await asyncio.to_thread(_size, self._folder) > _MAX_CLONE_BYTES:
+                        raise InvalidParams(f"The repository is larger than {_MAX_CLONE_BYTES // 1_000_000} MB.")
                 await asyncio.gather(child.stdout.ended, child.stderr.ended)
         except TimeoutError as error:
-            raise InvalidParams(f"{self._source.address} did not answer within {_LONGEST_S:g} s.") from error
+            raise InvalidParams(f"{self._source.address} did not answer within {_CLONE_TIMEOUT_S:g} s.") from error
         except OSError as error:
             raise InvalidParams(f"git could not be started: {error.strerror}.") from error
         finally:
@@ -192,7 +192,7 @@ class GitCopy:
             await ProcessSweep(self._owner).end()
         if child.exit.result() != 0:
             raise InvalidParams(f"{self._source.shown} could not be fetched: {_complaint(bytes(err))}")
-        if len(out) >= _MOST_OUTPUT:
+        if len(out) >= _MAX_OUTPUT_BYTES:
             raise InvalidParams("The repository has too many files.")
         return bytes(out)
 
@@ -232,7 +232,7 @@ def _environment(folder: Path, protocols: Sequence[str]) -> Mapping[str, str]:
 
 def _bounded(kept: bytearray) -> Callable[[bytes], None]:
     def take(data: bytes) -> None:
-        kept.extend(data[: max(0, _MOST_OUTPUT - len(kept))])
+        kept.extend(data[: max(0, _MAX_OUTPUT_BYTES - len(kept))])
 
     return take
 

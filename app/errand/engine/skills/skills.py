@@ -33,7 +33,7 @@ from errand.protocol.skills import (
 )
 from errand.regular_file import flush_folder, make_folder
 
-_LONGEST_SCRIPT, _MOST_OF_SCRIPTS = 60_000, 400_000
+_MAX_SCRIPT_LENGTH, _MAX_SCRIPTS_LENGTH = 60_000, 400_000
 _PATIENCE_S = 30.0
 # Removed skills can be restored for so long.
 _KEPT = timedelta(days=30)
@@ -336,7 +336,7 @@ def _scripts(files: Sequence[SkillContent]) -> tuple[SkillScript, ...]:
     for file in files:
         if not file.is_script:
             continue
-        room = min(_LONGEST_SCRIPT, max(0, _MOST_OF_SCRIPTS - shown))
+        room = min(_MAX_SCRIPT_LENGTH, max(0, _MAX_SCRIPTS_LENGTH - shown))
         text = "" if b"\0" in file.data else file.data[:room].decode("utf-8", "replace")
         shown += len(text)
         scripts.append(SkillScript(path=file.path, text=text, is_cut=len(file.data) > room))

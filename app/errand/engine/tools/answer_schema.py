@@ -12,9 +12,9 @@ from errand.protocol.base import JsonObject, JsonValue
 SUMMARY: JsonObject = {"type": "string", "description": "What was accomplished, in a few sentences."}
 
 _ANSWER = "answer"
-_MOST_BYTES = 100_000
+_MAX_SCHEMA_BYTES = 100_000
 # About 5 µs each. Nested references grow exponentially: two to one part, which has two to the next, and so on.
-_MOST_PARTS = 20_000
+_MAX_PARTS = 20_000
 # They define a base for references, but the schema is embedded into another one.
 _BASE_KEYWORDS = ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef")
 # From a later draft than the checker supports: with `items` beside it, it would reject every answer.
@@ -24,14 +24,14 @@ _PREFIX_ITEMS = "prefixItems"
 async def check_answer_schema(schema: JsonObject) -> None:
     """Raises `InvalidParams` for a schema that cannot be used to check an answer."""
     size = len(msgspec.json.encode(schema))
-    if size > _MOST_BYTES:
-        raise InvalidParams(f"answerSchema: {size:,} bytes; at most {_MOST_BYTES:,} are taken.")
+    if size > _MAX_SCHEMA_BYTES:
+        raise InvalidParams(f"answerSchema: {size:,} bytes; at most {_MAX_SCHEMA_BYTES:,} are taken.")
     if name := _first_base_keyword(schema):
         raise InvalidParams(f"answerSchema: {name} is not taken. Refer to places by `#/$defs/…` alone.")
     if _has_prefix_items(schema):
         raise InvalidParams(f"answerSchema: {_PREFIX_ITEMS} is not taken. Write the list as `items`, as in draft 7.")
     if has_too_many_parts(schema):
-        raise InvalidParams(f"answerSchema: with its references followed it has more than {_MOST_PARTS:,} parts.")
+        raise InvalidParams(f"answerSchema: with its references followed it has more than {_MAX_PARTS:,} parts.")
     try:
         await check_schema_in_time(TASK_COMPLETE, with_answer_schema(schema))
     except ToolError as error:
@@ -93,6 +93,6 @@ def has_too_many_parts(root: JsonObject) -> bool:
         return known[id(part)]
 
     try:
-        return count(root) > _MOST_PARTS
+        return count(root) > _MAX_PARTS
     except RecursionError:  # a chain of a thousand references
         return True

@@ -21,15 +21,15 @@ from errand.engine.tools.patterns import compile_pattern
 from errand.protocol.base import JsonObject, JsonValue
 
 _NUMBER = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)([eE][+-]?\d++)?\Z")
-_DEEPEST = 64
+_MAX_DEPTH = 64
 
 Check: TypeAlias = Callable[[JsonValue], JsonValue]
 _Result = TypeVar("_Result")
 
-_MOST_ERRORS = 20
-_LONGEST_SUMMARY = 120
-_MOST_SHOWN = 2000
-_MOST_KEPT = 500
+_MAX_ERRORS = 20
+_MAX_SUMMARY_LENGTH = 120
+_MAX_QUOTED_LENGTH = 2000
+_MAX_CACHED_SCHEMAS = 500
 # Raised by its compiler for keywords whose values have the wrong type.
 _BROKEN = (AttributeError, TypeError, ValueError, KeyError, RecursionError, SyntaxError, re.error, regex.error)
 _MATCH_LIMIT_S = 0.2
@@ -45,7 +45,7 @@ def coerce(value: JsonValue, schema: JsonValue, root: JsonObject, depth: int = 0
 
     `root` is the schema that local `$ref`s point into. Other values stay unchanged for the validator to reject.
     """
-    if not _is_object(schema) or depth > _DEEPEST:
+    if not _is_object(schema) or depth > _MAX_DEPTH:
         return value
     schema = _resolve(schema, root)
     value = _to_type(value, _types(schema))
@@ -199,7 +199,7 @@ def _schemas(value: JsonValue) -> list[JsonObject]:
 
 def _resolve(schema: JsonObject, root: JsonObject) -> JsonObject:
     """Resolve a local `$ref`; the validator rejects all others."""
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         reference = schema.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#"):
             return schema
@@ -334,7 +334,7 @@ def _compiled(tool: str, schema: JsonObject) -> Check:
         return known[1]
     content = msgspec.json.encode(schema, order="sorted")
     check = _by_content.get(content) or _compile(tool, schema)
-    if len(_by_identity) >= _MOST_KEPT:
+    if len(_by_identity) >= _MAX_CACHED_SCHEMAS:
         _by_identity.clear()
         _by_content.clear()
     _by_identity[id(schema)] = (schema, check)
@@ -385,9 +385,9 @@ def _fault(error: fastjsonschema.JsonSchemaValueException) -> str:
 
 def _refusal(tool: str, faults: list[str], arguments: JsonObject | None = None) -> ToolError:
     """All faults for the model, the first one for people."""
-    listed = "\n".join(f"  - {fault}" for fault in dict.fromkeys(faults[:_MOST_ERRORS]))
+    listed = "\n".join(f"  - {fault}" for fault in dict.fromkeys(faults[:_MAX_ERRORS]))
     received = msgspec.json.encode(arguments).decode() if arguments is not None else ""
-    shown = received if len(received) <= _MOST_SHOWN else received[:_MOST_SHOWN] + "…"
+    shown = received if len(received) <= _MAX_QUOTED_LENGTH else received[:_MAX_QUOTED_LENGTH] + "…"
     ending = f"\n\nReceived arguments:\n{shown}" if shown else ""
     summary = f"wrong arguments: {faults[0].removeprefix('arguments: ')}"
-    return ToolError(f'Validation failed for tool "{tool}":\n{listed}{ending}', summary[:_LONGEST_SUMMARY])
+    return ToolError(f'Validation failed for tool "{tool}":\n{listed}{ending}', summary[:_MAX_SUMMARY_LENGTH])

@@ -30,7 +30,7 @@ OnUpdate: TypeAlias = Callable[["ToolResult"], None]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_LONGEST_SUMMARY = 120  # characters
+_MAX_SUMMARY_LENGTH = 120  # characters
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
@@ -76,7 +76,7 @@ def hidden(result: ToolResult, redactor: Redactor) -> ToolResult:
 def short_text(text: str) -> str:
     """The first sentence or line of a text, of at most 120 characters."""
     sentence = _SENTENCE_END.split(text.partition("\n")[0], maxsplit=1)[0]
-    return sentence[:_LONGEST_SUMMARY]
+    return sentence[:_MAX_SUMMARY_LENGTH]
 
 
 class ToolError(EngineError):

@@ -16,7 +16,7 @@ from errand.protocol.events import Event, TaskMessage
 from errand.redaction import redact
 
 # A line shows less; the arguments have all of it.
-_LONGEST_TARGET = 1_000
+_MAX_TARGET_LENGTH = 1_000
 _MAX_READ = 2_000
 
 _DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
@@ -45,8 +45,8 @@ def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
         return CallDisplay(running="calling", done="called", target=redact(f"{own_name} of {server}"))
     shown = display(arguments) if display is not None else _foreign(tool, arguments)
     target = redact(shown.target[:_MAX_READ])
-    if len(shown.target) > _LONGEST_TARGET:
-        target = f"{target[:_LONGEST_TARGET]}…"
+    if len(shown.target) > _MAX_TARGET_LENGTH:
+        target = f"{target[:_MAX_TARGET_LENGTH]}…"
     return shown if target == shown.target else msgspec.structs.replace(shown, target=target)
 
 

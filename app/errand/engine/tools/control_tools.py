@@ -70,11 +70,11 @@ _ASK_USER: JsonObject = {
 
 
 # Clients show a question as a whole, with a button for each choice: 4,000 of them take a window 4 s.
-_LONGEST_QUESTION = 20_000
-_MOST_CHOICES = 50
-_LONGEST_CHOICE = 1_000
+_MAX_QUESTION_LENGTH = 20_000
+_MAX_CHOICES = 50
+_MAX_CHOICE_LENGTH = 1_000
 _TOO_MUCH_TO_ASK = (
-    f"A question has at most {_LONGEST_QUESTION:,} characters, {_MOST_CHOICES} choices, and {_LONGEST_CHOICE:,} "
+    f"A question has at most {_MAX_QUESTION_LENGTH:,} characters, {_MAX_CHOICES} choices, and {_MAX_CHOICE_LENGTH:,} "
     "characters in each. It was not asked. Ask a shorter one, and put what is long into a file."
 )
 
@@ -121,7 +121,9 @@ class AskUser:
 
 def _is_too_much(asked: _Question) -> bool:
     longest = max(map(len, asked.choices), default=0)
-    return len(asked.question) > _LONGEST_QUESTION or len(asked.choices) > _MOST_CHOICES or longest > _LONGEST_CHOICE
+    return (
+        len(asked.question) > _MAX_QUESTION_LENGTH or len(asked.choices) > _MAX_CHOICES or longest > _MAX_CHOICE_LENGTH
+    )
 
 
 _SEND_UPDATE: JsonObject = {

@@ -4,18 +4,18 @@ import re
 
 import regex
 
-_LONGEST = 10_000
+_MAX_PATTERN_LENGTH = 10_000
 # `regex` makes as many copies of an item as it must occur at least, about a million in a second and 280 MB, and
 # holds the interpreter's lock meanwhile.
-_MOST_COPIES = 20_000
+_MAX_COPIES = 20_000
 _REPEAT = re.compile(r"\{(\d{1,9})(?:,\d{0,9})?\}")
 
 
 def compile_pattern(text: str, flags: int = 0) -> "regex.Pattern[str]":
     """Compile a regular expression in milliseconds; raises ValueError with the reason, as the end of a sentence."""
-    if len(text) > _LONGEST:
-        raise ValueError(f"it has {len(text):,} characters; at most {_LONGEST:,} are possible")
-    if _copies(text) > _MOST_COPIES:
+    if len(text) > _MAX_PATTERN_LENGTH:
+        raise ValueError(f"it has {len(text):,} characters; at most {_MAX_PATTERN_LENGTH:,} are possible")
+    if _copies(text) > _MAX_COPIES:
         raise ValueError("its repetitions such as {1000} multiply to too much")
     try:
         return regex.compile(text, flags)

@@ -33,18 +33,18 @@ from errand.engine.tools.plain_text import clean_output
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 
-_LONGEST_TEXT = 100_000
-_LONGEST_RESULT = 60_000
-_LONGEST_EMBEDDED = 8_000
-_MOST_TEXTS = 64
+_MAX_TEXT_LENGTH = 100_000
+_MAX_RESULT_LENGTH = 60_000
+_MAX_EMBEDDED_LENGTH = 8_000
+_MAX_TEXTS = 64
 # More of them go into a file: 384 numbers have about 4,000 characters.
-_MOST_INLINE = 4
-_LONGEST_REPLY = 200_000
-_LONGEST_SHOWN = 120
+_MAX_INLINE_VECTORS = 4
+_MAX_REPLY_LENGTH = 200_000
+_MAX_LINE_LENGTH = 120
 _UPDATE_PAUSE_S = 0.1
 _UPDATE_SIZE = 4_000
-_MOST_FAULTS = 4_000
-_MOST_CALLS = 50
+_MAX_FAULTS = 4_000
+_MAX_CALLS = 50
 _PLAN = "agent_plan"
 _PLANNER = f"""You plan the next step of an agent that works with tools. Answer by calling `{_PLAN}`. If you cannot call
 tools, answer with its arguments as one JSON object and nothing else.
@@ -70,7 +70,7 @@ class PythonInferenceArguments(Struct, frozen=True):
     max_tokens: Annotated[int, Meta(ge=0, le=200_000, description="complete, plan: 0 is the model's own limit.")] = 0
     texts: Annotated[
         tuple[str, ...],
-        Meta(description=f"embed: up to {_MOST_TEXTS} texts of up to {_LONGEST_EMBEDDED:,} characters."),
+        Meta(description=f"embed: up to {_MAX_TEXTS} texts of up to {_MAX_EMBEDDED_LENGTH:,} characters."),
     ] = ()
 
 
@@ -162,9 +162,9 @@ class PythonInference:
 
     async def _embed(self, given: tuple[str, ...], cancel: CancelSignal) -> ToolResult:
         """The vectors as JSON; many of them in a file, since a conversation has no use for 25,000 numbers."""
-        if not given or len(given) > _MOST_TEXTS:
-            raise ToolError(f"`texts` has {len(given):,} texts; give 1 to {_MOST_TEXTS}.")
-        texts = tuple(_clean("texts", text, _LONGEST_EMBEDDED) for text in given)
+        if not given or len(given) > _MAX_TEXTS:
+            raise ToolError(f"`texts` has {len(given):,} texts; give 1 to {_MAX_TEXTS}.")
+        texts = tuple(_clean("texts", text, _MAX_EMBEDDED_LENGTH) for text in given)
         if not all(text.strip() for text in texts):
             raise ToolError("One of `texts` is empty.")
         began = time.monotonic()
@@ -172,7 +172,7 @@ class PythonInference:
         data = msgspec.json.encode(vectors)
         count = f"{len(vectors)} {'vector' if len(vectors) == 1 else 'vectors'}"
         details: JsonObject = {"duration_ms": round((time.monotonic() - began) * 1000)}
-        if len(vectors) <= _MOST_INLINE:
+        if len(vectors) <= _MAX_INLINE_VECTORS:
             return text_result(data.decode(), count, details)
         file = self._context.output_dir / f"{new_id('vectors')}.json"
         try:
@@ -249,8 +249,11 @@ def _completion(answer: ModelAnswer, asking: _Asking) -> ToolResult:
     if not text:
         raise ToolError(f"{answer.model} gave an empty answer.")
     remarks = "\n[The answer was cut at its longest length.]" if answer.is_cut else ""
-    if len(text) > _LONGEST_RESULT:
-        text, remarks = text[:_LONGEST_RESULT], f"\n[{len(text) - _LONGEST_RESULT:,} further characters are left out.]"
+    if len(text) > _MAX_RESULT_LENGTH:
+        text, remarks = (
+            text[:_MAX_RESULT_LENGTH],
+            f"\n[{len(text) - _MAX_RESULT_LENGTH:,} further characters are left out.]",
+        )
     return text_result(text + remarks, asking.summary(), asking.details())
 
 
@@ -268,15 +271,15 @@ async def _plan(asking: _Asking, task: str, context: str) -> ToolResult:
     try:
         plan = await _checked(answer, schema, asking.cancel)
     except ToolError as error:
-        faults = str(error)[:_MOST_FAULTS]
-        again = f"{prompt}\n\nYou answered:\n{in_tags(answer.text[:_MOST_FAULTS], 'answer')}\n\n{faults}\nAnswer again."
+        faults = str(error)[:_MAX_FAULTS]
+        again = f"{prompt}\n\nYou answered:\n{in_tags(answer.text[:_MAX_FAULTS], 'answer')}\n\n{faults}\nAnswer again."
         answer = await asking.ask(replace(order, prompt=again))
         try:
             plan = await _checked(answer, schema, asking.cancel)
         except ToolError as second:
             raise ToolError(
-                f"{answer.model} gave no usable plan, not even when told what was wrong.\n{str(second)[:_MOST_FAULTS]}",
-                f"no usable plan of {answer.model}"[:_LONGEST_SHOWN],
+                f"{answer.model} gave no usable plan, not even when told what was wrong.\n{str(second)[:_MAX_FAULTS]}",
+                f"no usable plan of {answer.model}"[:_MAX_LINE_LENGTH],
             ) from second
     text = msgspec.json.format(msgspec.json.encode(plan), indent=2).decode()
     return text_result(text, f"{_outcome(plan)}, {asking.summary()}", asking.details())
@@ -294,7 +297,7 @@ def _plan_schema(tools: list[str]) -> JsonObject:
         "type": "object",
         "properties": {
             "reasoning": {"type": "string"},
-            "tool_calls": {"type": "array", "items": call, "maxItems": _MOST_CALLS},
+            "tool_calls": {"type": "array", "items": call, "maxItems": _MAX_CALLS},
             "question": {"type": ["string", "null"]},
             "is_complete": {"type": "boolean"},
         },
@@ -315,7 +318,7 @@ async def _checked(answer: ModelAnswer, schema: JsonObject, cancel: CancelSignal
 def _json_object(text: str) -> JsonObject:
     """The object in a reply, which may stand in a code block or between sentences."""
     begin, end = text.find("{"), text.rfind("}")
-    if begin < 0 or end < begin or len(text) > _LONGEST_REPLY:
+    if begin < 0 or end < begin or len(text) > _MAX_REPLY_LENGTH:
         raise ToolError("The answer is no JSON object." if end < begin or begin < 0 else "The answer is too long.")
     try:
         return msgspec.json.decode(text[begin : end + 1].encode("utf-8", "replace"), type=dict[str, JsonValue])
@@ -336,7 +339,7 @@ def _write(file: Path, data: bytes) -> None:
     file.write_bytes(data)
 
 
-def _clean(name: str, text: str, longest: int = _LONGEST_TEXT) -> str:
+def _clean(name: str, text: str, longest: int = _MAX_TEXT_LENGTH) -> str:
     """Without control characters, which providers refuse. Raises `ToolError` if it is too long."""
     if len(text) > longest:
         raise ToolError(f"`{name}` has {len(text):,} characters; at most {longest:,} are taken.")
@@ -344,5 +347,5 @@ def _clean(name: str, text: str, longest: int = _LONGEST_TEXT) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text[: 10 * _LONGEST_SHOWN].split())
-    return line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 1]}…"
+    line = " ".join(text[: 10 * _MAX_LINE_LENGTH].split())
+    return line if len(line) <= _MAX_LINE_LENGTH else f"{line[: _MAX_LINE_LENGTH - 1]}…"

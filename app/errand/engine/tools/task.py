@@ -24,11 +24,11 @@ from errand.protocol.blocks import CallDisplay
 from errand.protocol.tasks import Task, TaskStopReason
 from errand.redaction import redact
 
-DEEPEST = 3
-MOST_AT_ONCE = 20
-_LONGEST_TITLE = 80
-_LONGEST_PROMPT = 100_000
-_LONGEST_REPORT = 20_000
+MAX_DEPTH = 3
+MAX_CONCURRENT_TASKS = 20
+_MAX_TITLE_LENGTH = 80
+_MAX_PROMPT_LENGTH = 100_000
+_MAX_REPORT_LENGTH = 20_000
 
 _ENDS: dict[TaskStopReason, str] = {
     "manual_stop": "The person stopped this sub-agent before it was done",
@@ -96,8 +96,10 @@ class TaskTool:
             raise ToolError("There are no sub-agents here.")
         if not wanted.prompt.strip():
             raise ToolError("The prompt is empty: say what the sub-agent is to do.")
-        if len(wanted.prompt) > _LONGEST_PROMPT:
-            raise ToolError(f"The prompt has more than {_LONGEST_PROMPT:,} characters. Put what is long into a file.")
+        if len(wanted.prompt) > _MAX_PROMPT_LENGTH:
+            raise ToolError(
+                f"The prompt has more than {_MAX_PROMPT_LENGTH:,} characters. Put what is long into a file."
+            )
         title = one_line_title(wanted.description) or "Sub-agent"
         order = SubAgentOrder(title, wanted.prompt, wanted.personality, wanted.model, wanted.tools)
         ended = await self._sub_agents.run(order, call_id, cancel)
@@ -109,14 +111,14 @@ class TaskTool:
 def one_line_title(text: str) -> str:
     """The text as a short line, without keys, which are recognized before the line is cut."""
     line = redact(" ".join(text.split()))
-    return line if len(line) <= _LONGEST_TITLE else f"{line[: _LONGEST_TITLE - 1]}…"
+    return line if len(line) <= _MAX_TITLE_LENGTH else f"{line[: _MAX_TITLE_LENGTH - 1]}…"
 
 
 def _result(ended: Task) -> ToolResult:
     """The report of a sub-agent; one that did not end by itself is an error, with what it said last."""
     report = ended.summary.strip()
-    if len(report) > _LONGEST_REPORT:
-        report = f"{report[:_LONGEST_REPORT]}\n[the rest of the report is left out]"
+    if len(report) > _MAX_REPORT_LENGTH:
+        report = f"{report[:_MAX_REPORT_LENGTH]}\n[the rest of the report is left out]"
     steps = f"{ended.step_count} step{'' if ended.step_count == 1 else 's'}"
     details: JsonObject = {
         "task_id": ended.id,

@@ -13,8 +13,8 @@ from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 from errand.protocol.tasks import TodoItem, TodoStatus
 
-MOST_ITEMS = 50
-LONGEST_ITEM = 500
+MAX_ITEMS = 50
+MAX_ITEM_LENGTH = 500
 
 _OTHER_ITEM_NAMES = {
     "content": "text",
@@ -30,14 +30,14 @@ _DISPLAY = CallDisplay(running="planning", done="updated the plan", icon="plan")
 
 
 class _Item(Struct, frozen=True):
-    text: Annotated[str, Meta(description=f"One step, in a few words; at most {LONGEST_ITEM} characters.")]
+    text: Annotated[str, Meta(description=f"One step, in a few words; at most {MAX_ITEM_LENGTH} characters.")]
     status: TodoStatus = "pending"
 
 
 class TodoArguments(Struct, frozen=True):
     items: Annotated[
         tuple[_Item, ...],
-        Meta(description=f"The whole list, in order; at most {MOST_ITEMS}. An empty list removes it."),
+        Meta(description=f"The whole list, in order; at most {MAX_ITEMS}. An empty list removes it."),
     ]
 
 
@@ -64,7 +64,7 @@ class Todo:
         if isinstance(items, str):
             items = read_container(items)
         if isinstance(items, list):
-            prepared["items"] = [_prepared(item) for item in items[: MOST_ITEMS + 1]]
+            prepared["items"] = [_prepared(item) for item in items[: MAX_ITEMS + 1]]
         return prepared
 
     @staticmethod
@@ -105,12 +105,10 @@ def _prepared(item: JsonValue) -> JsonValue:
 
 
 def _check(items: tuple[TodoItem, ...]) -> None:
-    if len(items) > MOST_ITEMS:
-        raise ToolError(
-            f"The list has more than {MOST_ITEMS} items. Join small steps, and leave out what is long done."
-        )
+    if len(items) > MAX_ITEMS:
+        raise ToolError(f"The list has more than {MAX_ITEMS} items. Join small steps, and leave out what is long done.")
     for number, item in enumerate(items, start=1):
         if not item.text:
             raise ToolError(f"Item {number} has no text.")
-        if len(item.text) > LONGEST_ITEM:
-            raise ToolError(f"Item {number} has more than {LONGEST_ITEM} characters. Say it in a few words.")
+        if len(item.text) > MAX_ITEM_LENGTH:
+            raise ToolError(f"Item {number} has more than {MAX_ITEM_LENGTH} characters. Say it in a few words.")

@@ -16,7 +16,7 @@ from errand.listeners import Listeners
 
 R = TypeVar("R", bound=tuple[object, ...])
 
-_LONGEST_S = 10.0
+_CALL_TIMEOUT_S = 10.0
 _BUS = "org.freedesktop.DBus"
 _BUS_PATH = "/org/freedesktop/DBus"
 # dbus-fast raises these if there is no bus, the connection is lost, or a message is invalid.
@@ -76,7 +76,7 @@ class SessionBus:
         if address is None:
             raise BusError("There is no session bus.")
         try:
-            async with asyncio.timeout(_LONGEST_S):
+            async with asyncio.timeout(_CALL_TIMEOUT_S):
                 return cls(await MessageBus(bus_address=address).connect())
         except _ERRORS as error:
             raise BusError(f"The session bus cannot be used: {error}") from error
@@ -115,7 +115,7 @@ class SessionBus:
                 signature=signature,
                 body=list(body),
             )
-            async with asyncio.timeout(_LONGEST_S):
+            async with asyncio.timeout(_CALL_TIMEOUT_S):
                 answer = await self._bus.call(message)
             if answer.message_type is MessageType.ERROR:
                 raise BusError(f"{name}.{member}: {answer.error_name}: {answer.body}")

@@ -18,7 +18,7 @@ from errand.window.views.composer.prompt_edit import PromptEditView
 from errand.window.widgets.dialogs import FramelessDialog
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
-_LONGEST_TITLE = 60
+_MAX_TITLE_LENGTH = 60
 
 _DRAFT = "quick"
 
@@ -85,7 +85,7 @@ class QuickTaskDialog(FramelessDialog):
         self._field.setReadOnly(False)
         self._field.clear()
         line = redact(" ".join(plain(prompt).split()))
-        title = line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE]}…"
+        title = line if len(line) <= _MAX_TITLE_LENGTH else f"{line[:_MAX_TITLE_LENGTH]}…"
         self._show_status(tr("Started: {title}").format(title=title), "done")
         self._open.show()
         self._fit()

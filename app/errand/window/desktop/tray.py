@@ -23,7 +23,7 @@ _BADGE_RATIO = 0.62
 """Fraction of the icon's side: at 16 px a digit is 8 px high, the smallest readable size."""
 
 _MAX_LINES = 8
-_LONGEST_TITLE, _LONGEST_DETAIL = 36, 48
+_MAX_TITLE_LENGTH, _MAX_DETAIL_LENGTH = 36, 48
 _THROTTLE_MS = 250
 _MAX_COUNT = 9
 
@@ -155,7 +155,7 @@ class TrayMenu(QMenu):
 
 def _line(title: str, detail: str) -> str:
     """Title and detail in one line; escapes ampersands, which would underline the next letter."""
-    parts = (_short(title, _LONGEST_TITLE), _short(detail, _LONGEST_DETAIL))
+    parts = (_short(title, _MAX_TITLE_LENGTH), _short(detail, _MAX_DETAIL_LENGTH))
     return " · ".join(part for part in parts if part).replace("&", "&&")
 
 

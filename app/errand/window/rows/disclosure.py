@@ -12,7 +12,7 @@ from errand.window.rows.base import R, RowActions, RowView
 from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded, set_tool_tip
 from errand.window.theme.theme import Theme
 
-_LEAST = 220
+_MIN_WIDTH = 220
 """Pixels of a part that elides before others are left out: some thirty characters."""
 
 
@@ -125,7 +125,7 @@ class DisclosureButton(QAbstractButton):
 
     def _is_narrow(self, widths: list[int]) -> bool:
         """True if a part that must be seen is elided to a few characters."""
-        least = self._theme.pixels(_LEAST)
+        least = self._theme.pixels(_MIN_WIDTH)
         return any(
             piece.elides and not piece.drops and width < min(least, self._advance(piece))
             for piece, width in zip(self._pieces, widths, strict=True)

@@ -22,7 +22,7 @@ from errand.window.widgets.buttons import CopyButton, IconButton
 
 _OPENING = re.compile(r"^ {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)(?:\n|$)")
 
-_DEEPEST = 4  # of details in details; deeper ones are text
+_MAX_DEPTH = 4  # of details in details; deeper ones are text
 _MAX_PIECES = 100  # of details; the rest is one text
 
 _WRAP_LENGTH = 80  # characters; a longer line may not fit into the column
@@ -160,7 +160,7 @@ class PieceView(QWidget):
         self._shown = (markdown, is_streaming, is_open)
         self._pictures.clear()
         fence = parse_fence(markdown)
-        details = parse_details(markdown) if fence is None and self._depth < _DEEPEST else None
+        details = parse_details(markdown) if fence is None and self._depth < _MAX_DEPTH else None
         if fence is None and details is None and self._append(markdown):
             return
         is_text = fence is None and details is None

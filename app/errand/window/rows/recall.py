@@ -20,9 +20,9 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.containers import clear_layout
 from errand.window.widgets.labels import ElidedLabel, TextLabel, one_line
 
-_MOST = 50  # entries; an agent is given far fewer, but a conversation from a file can hold any number
-_LONGEST = 8_000  # characters of an entry; an agent is given fewer, the same applies
-_LONGEST_TITLE = 300  # characters
+_MAX_ENTRIES = 50  # entries; an agent is given far fewer, but a conversation from a file can hold any number
+_MAX_TEXT_LENGTH = 8_000  # characters of an entry; an agent is given fewer, the same applies
+_MAX_TITLE_LENGTH = 300  # characters
 _SCORE = tr("How well it matches the message above (higher is better)")
 _HINT = tr("The agent read this with the message above.")
 
@@ -78,11 +78,11 @@ class RecallView(DisclosureRowView[RecallRow]):
 
     def _fill(self, row: RecallRow) -> None:
         entries = row.recall.entries
-        for entry in entries[:_MOST]:
+        for entry in entries[:_MAX_ENTRIES]:
             view = RecalledEntryView(self.theme, self.row_actions, entry)
             self._entries.addWidget(view)
             view.show()  # otherwise Qt shows it later, and the measured height lacks it
-        more = len(entries) - _MOST
+        more = len(entries) - _MAX_ENTRIES
         self._hint.setText(
             f"{trn('{n} more entry not shown.', '{n} more entries not shown.', more)} {_HINT}" if more > 0 else _HINT
         )
@@ -90,24 +90,24 @@ class RecallView(DisclosureRowView[RecallRow]):
 
 def entry_parts(entry: RecalledEntry) -> tuple[str, str]:
     """Where an entry comes from, on one line, and what it says; safe to display."""
-    title = one_line(entry.conversation_title, _LONGEST_TITLE)
+    title = one_line(entry.conversation_title, _MAX_TITLE_LENGTH)
     where = tr("“{title}”").format(title=title) if title else tr("an untitled conversation")
     text = plain(entry.text).strip("\n")
     origin = tr("{who}, {time}, in {where}").format(
         who=speaker_text(entry.role, entry.speaker), time=moment_text(entry.at), where=where
     )
-    return origin, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return origin, text if len(text) <= _MAX_TEXT_LENGTH else f"{text[:_MAX_TEXT_LENGTH]}…"
 
 
 def _markdown(row: RecallRow, is_open: bool) -> str:
     title = recall_title(row.recall)
     if not is_open:
         return title
-    return "\n\n".join((title, *(quoted(plain(recalled_text(entry))) for entry in row.recall.entries[:_MOST])))
+    return "\n\n".join((title, *(quoted(plain(recalled_text(entry))) for entry in row.recall.entries[:_MAX_ENTRIES])))
 
 
 def _text(row: RecallRow) -> str:
-    return "\n".join(entry_parts(entry)[1] for entry in row.recall.entries[:_MOST])
+    return "\n".join(entry_parts(entry)[1] for entry in row.recall.entries[:_MAX_ENTRIES])
 
 
 RECALL = RowKind(

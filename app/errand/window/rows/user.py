@@ -26,7 +26,7 @@ from errand.window.theme.style import paint_rounded, push_button
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
 
-_WIDEST = 0.8  # fraction of the column
+_MAX_SHARE = 0.8  # fraction of the column
 _PREVIEW_CHARACTERS = 1_500  # characters shown of a long message
 _LINES = 20
 # A message that is only a little longer is shown whole.
@@ -137,7 +137,7 @@ class UserView(RowView[UserRow]):
         aside, above = tokens.space_normal, tokens.space_close
         document = self._text.document()
         bar = self._bar.sizeHint()
-        widest = min(int(width * _WIDEST), width - bar.width() - self._mark.width() - above)
+        widest = min(int(width * _MAX_SHARE), width - bar.width() - self._mark.width() - above)
         document.setTextWidth(max(1, widest - 2 * aside))
         button = QSize() if self._show_more.isHidden() else self._show_more.sizeHint()
         wide = max(int(document.idealWidth()) + 1, button.width() - above)
@@ -163,7 +163,9 @@ def _preview(text: str) -> str:
 
 
 def _estimate(row: UserRow, width: int, tokens: DesignTokens) -> int:
-    return tokens.space_far + 2 * tokens.space_normal + text_estimate(_preview(row.text), int(width * _WIDEST), tokens)
+    return (
+        tokens.space_far + 2 * tokens.space_normal + text_estimate(_preview(row.text), int(width * _MAX_SHARE), tokens)
+    )
 
 
 USER = RowKind(

@@ -39,7 +39,7 @@ from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore
 
 _PAGE = 100
-_MOST_HITS = 100  # the engine's maximum
+_MAX_HITS = 100  # the engine's maximum
 _LOG_PAGE = 20
 _POLL_MS = 1000
 _NOT_REMEMBERED, _NOT_RECALLED = "not_remembered_folders", "not_recalled_folders"
@@ -139,7 +139,7 @@ class MemoryEntryStore(QObject):
     async def _load(self, number: int) -> None:
         remark, has_more = "", False
         if self.text:
-            params = MemorySearchParams(text=self.text, where=self.where, limit=_MOST_HITS)
+            params = MemorySearchParams(text=self.text, where=self.where, limit=_MAX_HITS)
             found = await self._session.call(MEMORY_SEARCH, params)
             entries, remark = found.hits, found.remark
         else:

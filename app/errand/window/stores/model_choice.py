@@ -11,7 +11,7 @@ from errand.translation import tr, trn
 
 # A version's date at the end of a name: -20250929, -2024-08-06, -0613, -05-20.
 _DATE = re.compile(r"[-@](20\d{6}|20\d\d-\d\d-\d\d|\d\d-\d\d|\d{4})$")
-_LATEST = "-latest"
+_NEWEST_SUFFIX = "-latest"
 _TEXT_TOOLS = "react/"
 MORE = "more"
 """The key of the line that shows the folded models."""
@@ -159,7 +159,7 @@ def folded_ids(models: Iterable[Model]) -> frozenset[str]:
         if dated is None:
             continue
         stem = model.id[: dated.start()]
-        if stem in known or f"{stem}{_LATEST}" in known:
+        if stem in known or f"{stem}{_NEWEST_SUFFIX}" in known:
             folded.add(model.id)
         elif stem in newest:
             folded.add(min(newest[stem], model.id))

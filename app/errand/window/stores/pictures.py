@@ -8,7 +8,7 @@ from errand.protocol.pictures import PICTURE_LOAD, PictureLoadParams
 from errand.window.rows.markup.web_pictures import WebPicture
 from errand.window.stores.session import EngineSession
 
-_MOST_CHARACTERS = 40_000_000  # of base64
+_MAX_CHARACTERS = 40_000_000  # of base64
 
 
 class PictureStore(QObject):
@@ -50,7 +50,7 @@ class PictureStore(QObject):
         self._known.move_to_end(url)
         kept = sum(len(one.image.data) for one in self._known.values() if one.image is not None)
         for old, one in list(self._known.items()):
-            if kept <= _MOST_CHARACTERS or old == url:
+            if kept <= _MAX_CHARACTERS or old == url:
                 break
             if one.image is not None:
                 kept -= len(one.image.data)

@@ -9,7 +9,7 @@ from errand.protocol.tasks import TASK_STOP, Task, TaskIdParams
 from errand.window.stores.session import CALL_ERRORS
 from errand.window.stores.stores import Stores
 
-_LONGEST_S = 3.0
+_QUIT_TIMEOUT_S = 3.0
 _ENGINE_S = 2.0
 
 
@@ -31,7 +31,7 @@ class QuitStore(QObject):
 
     async def _end_all(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LONGEST_S):
+            async with asyncio.timeout(_QUIT_TIMEOUT_S):
                 await asyncio.gather(*(self._stop(task) for task in self.tasks.running()))
                 while self.tasks.running():
                     self._changed.clear()

@@ -22,7 +22,7 @@ _MAX_SHOWN = 1_000
 _MEASURED = 300
 """Up to this many lines beyond the visible ones, the count of hidden lines is exact."""
 
-_LONGEST_LINE = 1000
+_MAX_LINE_LENGTH = 1000
 """No screen shows more characters in one line; longer lines are not measured."""
 
 
@@ -105,7 +105,7 @@ class CodeBoxView(QPlainTextEdit):
         """The heights of at most `most` lines of the text, wrapped at `width`."""
         heights: list[float] = []
         for paragraph in self._text.split("\n", most)[:most]:
-            heights += self._heights(paragraph[: most * _LONGEST_LINE], width, most - len(heights))
+            heights += self._heights(paragraph[: most * _MAX_LINE_LENGTH], width, most - len(heights))
         return heights
 
     def _heights(self, paragraph: str, width: int, most: int) -> list[float]:

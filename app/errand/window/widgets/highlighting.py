@@ -14,7 +14,7 @@ TokenKind = Literal["text", "keyword", "string", "number", "name", "comment", "i
 
 # Longer texts and lines are more often data than code.
 _MAX_HIGHLIGHTED = 20_000
-LONGEST_LINE = 500
+MAX_LINE_LENGTH = 500
 # Hostile text can block a lexer for minutes, in some rare lexers within a single pattern. So only these languages
 # are highlighted, and only as far as the lexer gets in this time.
 _MAX_HIGHLIGHT_S = 0.05
@@ -97,7 +97,7 @@ def highlight_once(code: str, language: str) -> tuple[HighlightedRun, ...]:
     """The same for text that changes, which is not kept."""
     if language.lower() in _DIFFS and len(code) <= _MAX_HIGHLIGHTED:
         return tuple(_diff_runs(code))
-    if language.lower() not in _LANGUAGES or len(code) > _MAX_HIGHLIGHTED or _longest_line(code) > LONGEST_LINE:
+    if language.lower() not in _LANGUAGES or len(code) > _MAX_HIGHLIGHTED or _longest_line(code) > MAX_LINE_LENGTH:
         return (HighlightedRun(code, "text"),)
     try:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)

@@ -12,7 +12,7 @@ from errand.window.theme.style import Tone, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 
 _MIN_CHARACTERS = 4
-_MOST_KEPT = 256  # texts without their markup
+_MAX_CACHED_TEXTS = 256  # texts without their markup
 
 _PICTURE = "\ufffc"  # Qt's placeholder character for an image
 
@@ -115,7 +115,7 @@ def markdown_line(markdown: str, max_length: int) -> str:
     return one_line(_without_markup(markdown[: max_length * 4]), max_length)
 
 
-@lru_cache(_MOST_KEPT)
+@lru_cache(_MAX_CACHED_TEXTS)
 def _without_markup(markdown: str) -> str:
     """Kept, because lists ask for the same lines whenever they are painted."""
     document = QTextDocument()

@@ -26,7 +26,7 @@ from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _DETAILS_WIDTH = 480
 # Actions give way before the text gets narrower than this.
-_LEAST_TEXT_WIDTH = 220
+_MIN_TEXT_WIDTH_PX = 220
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class NoticeLineView(QWidget):
 
     def _fit(self) -> None:
         text_width = self._text.fontMetrics().horizontalAdvance(self._text.full_text)
-        least_width = min(text_width, self._theme.pixels(_LEAST_TEXT_WIDTH))
+        least_width = min(text_width, self._theme.pixels(_MIN_TEXT_WIDTH_PX))
         margins, spacing = self._row.contentsMargins(), self._row.spacing()
         beside = [self._icon] if self._dismiss.isHidden() else [self._icon, self._dismiss]
         room = self.width() - margins.left() - margins.right() - least_width

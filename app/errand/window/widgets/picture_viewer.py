@@ -31,18 +31,18 @@ from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.pictures import BACKING, PictureLoader, fitted, picture_bytes, picture_size
 
 _SCREEN_SHARE = 0.85
-_SMALLEST = QSize(560, 360)
+_MIN_SIZE = QSize(560, 360)
 # Larger ones are shown scaled down: 16 million pixels take 64 MB.
-_MOST_PIXELS = 16_000_000
+_MAX_PIXELS = 16_000_000
 _STEP = 1.25
-_LARGEST_ZOOM = 16.0
-_SMALLEST_ZOOM = 0.02
+_MAX_ZOOM = 16.0
+_MIN_ZOOM = 0.02
 _WHEEL_STEP = 120
 _PAN_STEP = 64
 _RING = 3
 
 _ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 
 
 class _Canvas(QWidget):
@@ -106,7 +106,7 @@ class PictureArea(QScrollArea):
         middle = at if at is not None else QPointF(self.viewport().rect().center())
         before = QPointF(self._canvas.mapFrom(self.viewport(), middle.toPoint()))
         old = self._zoom
-        self._apply(min(max(zoom, _SMALLEST_ZOOM), _LARGEST_ZOOM))
+        self._apply(min(max(zoom, _MIN_ZOOM), _MAX_ZOOM))
         after = before * (self._zoom / old) - middle
         self.horizontalScrollBar().setValue(round(after.x()))
         self.verticalScrollBar().setValue(round(after.y()))
@@ -234,7 +234,7 @@ class PictureViewer(QDialog):
 
     def _most(self) -> QSize:
         pixels = self._size.width() * self._size.height()
-        scale = math.sqrt(min(1.0, _MOST_PIXELS / max(1, pixels)))
+        scale = math.sqrt(min(1.0, _MAX_PIXELS / max(1, pixels)))
         return self._size * scale if self._size.isValid() else QSize(1, 1)
 
     def _lay_out(self) -> None:
@@ -283,8 +283,8 @@ class PictureViewer(QDialog):
     def _open_at_size(self, over: QWidget) -> None:
         room = over.screen().availableSize() * _SCREEN_SHARE
         frame = QSize(2 * self._theme.tokens.space_wide, 5 * self._theme.tokens.space_far)
-        wanted = self._size / self.devicePixelRatioF() + frame if self._size.isValid() else _SMALLEST
-        size = wanted.expandedTo(_SMALLEST).boundedTo(room)
+        wanted = self._size / self.devicePixelRatioF() + frame if self._size.isValid() else _MIN_SIZE
+        size = wanted.expandedTo(_MIN_SIZE).boundedTo(room)
         resize_on_screen(self, size.width(), size.height())
 
     def _on_loaded(self, picture: QImage) -> None:
@@ -337,7 +337,7 @@ def suggested_name(image: ImageBlock) -> str:
     """A file name from the picture's name, with the ending of its type."""
     ending = _ENDINGS.get(image.media_type, Path(image.path).suffix or ".png")
     words = "".join(letter if letter.isalnum() or letter in "-_." else " " for letter in image.name)
-    stem = "-".join(words.removesuffix(ending).split())[:_LONGEST_NAME].strip("-.")
+    stem = "-".join(words.removesuffix(ending).split())[:_MAX_NAME_LENGTH].strip("-.")
     return (stem or "picture") + ending
 
 

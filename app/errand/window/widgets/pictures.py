@@ -28,7 +28,7 @@ MAX_BYTES = 10 * 1024 * 1024
 _HEADER_BYTES = 96 * 1024
 _WEBP_HEAD_BYTES = 30
 # Qt refuses to decode more than 256 MB.
-_MOST_PIXELS = 60_000_000
+_MAX_PIXELS = 60_000_000
 _POLL_MS = 10
 # Behind transparent pictures, most of which are made for paper.
 BACKING = Qt.GlobalColor.white
@@ -85,7 +85,7 @@ def read_picture(image: ImageBlock, most: QSize) -> QImage:
     reader = _reader(buffer, kind)
     reader.setAutoTransform(True)
     size = reader.size()
-    if not size.isValid() or size.width() * size.height() > _MOST_PIXELS:
+    if not size.isValid() or size.width() * size.height() > _MAX_PIXELS:
         return QImage()
     if size.width() > most.width() or size.height() > most.height():
         reader.setScaledSize(fitted(size, most))

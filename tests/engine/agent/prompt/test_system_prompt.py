@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.agent.prompt.system_prompt import MOST_BYTES, join_parts, read_parts
+from errand.engine.agent.prompt.system_prompt import MAX_INSTRUCTION_BYTES, join_parts, read_parts
 from errand.engine.agent.prompt.workspace import PromptContext
 from errand.engine.memory.facts import FactDraft
 from errand.engine.permissions.policy import decide
@@ -161,7 +161,7 @@ def texts(part: PromptPart) -> tuple[str, ...]:
 
 def test_too_long_instructions_are_cut_farthest_first_with_a_remark(home: Path) -> None:
     root = project(home)
-    write(root / "AGENTS.md", "a" * MOST_BYTES)
+    write(root / "AGENTS.md", "a" * MAX_INSTRUCTION_BYTES)
     write(root / "app" / "AGENTS.md", "b" * 30_000)
     told = parts(home, root / "app")["instructions"]
     assert (told.text.count("a" * 2_768), told.text.count("b" * 30_000)) == (1, 1)
@@ -283,7 +283,7 @@ async def test_task_resumed_after_a_restart_keeps_its_system_prompt(tmp_path: Pa
 async def test_prompt_remark_is_shown_once_per_conversation(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="One."), Reply(text="Two.")])
     async with engine_parts(tmp_path, server) as engine:
-        write(engine.workspace / "AGENTS.md", "x" * (MOST_BYTES + 1))
+        write(engine.workspace / "AGENTS.md", "x" * (MAX_INSTRUCTION_BYTES + 1))
         first = await engine.watcher.end((await engine.start()).id)
         await engine.watcher.end((await engine.start(conversation_id=first.conversation_id)).id)
         assert [node.role for node in engine.watcher.nodes()] == ["user", "assistant", "system", "user", "assistant"]

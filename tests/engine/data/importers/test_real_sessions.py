@@ -20,7 +20,7 @@ from tests.engine.data.test_round_trip import Home, home
 
 REAL = Path(__file__).parent / "files" / "real"
 PROGRAMS = ("opencode", "gemini", "codex", "claude", "pi", "goose")
-_LONGEST = 160
+_MAX_TEXT_LENGTH = 160
 
 
 def sessions_of(program: str, folder: Path) -> Path:
@@ -74,9 +74,9 @@ def _shown(block: Block, numbers: dict[str, int], titles: dict[str, str]) -> str
             return f"summary of {nodes} nodes until {numbers[until_id]}: {text}"
         case ToolResultBlock(details=dict() as details):
             told = {key: titles.get(str(value), value) for key, value in details.items()}
-            return f"{shown(block)[:_LONGEST]} {told}"
+            return f"{shown(block)[:_MAX_TEXT_LENGTH]} {told}"
         case _:
-            return shown(block)[:_LONGEST]
+            return shown(block)[:_MAX_TEXT_LENGTH]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

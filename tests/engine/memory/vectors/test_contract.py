@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from errand.engine.memory.vectors.base import (
-    MOST_PARTS,
+    MAX_PARTS,
     VectorFilter,
     VectorPoint,
     VectorsError,
@@ -119,7 +119,7 @@ async def test_so_many_entries_are_found_however_many_parts_stand_first(place: P
     store, made = place.open(), Clusters(5)
     points = list(made.points(60))
     query = points[0].vector
-    many = [replace(points[number], vector=query, part=part) for number in (0, 1, 2) for part in range(MOST_PARTS)]
+    many = [replace(points[number], vector=query, part=part) for number in (0, 1, 2) for part in range(MAX_PARTS)]
     await store.upsert([*many, *points[3:]])
     hits = await store.search(query, 20)
     assert {hit.number for hit in hits[:3]} == {0, 1, 2}
@@ -198,7 +198,7 @@ async def test_vectors_that_are_none_are_refused_and_nothing_is_stored(place: Pl
         with pytest.raises(VectorUnusable):
             await store.search(bad, 10)
     first = _SMALL[0]
-    ranges = (replace(first, number=-1), replace(first, at=float("inf")), replace(first, part=MOST_PARTS))
+    ranges = (replace(first, number=-1), replace(first, at=float("inf")), replace(first, part=MAX_PARTS))
     for wrong in (*ranges, replace(first, number=2**59)):
         with pytest.raises(ValueError, match="range"):
             await store.upsert((wrong,))

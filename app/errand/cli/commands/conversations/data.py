@@ -31,7 +31,7 @@ from errand.protocol.data import (
 )
 from errand.translation import tr, trn
 
-_MOST = 500
+_MAX_ORPHANS = 500
 
 
 class ExportOptions(CommandOptions, frozen=True, kw_only=True):
@@ -177,7 +177,7 @@ class OrphansOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def orphans(options: OrphansOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand orphans") as connection:
-        found = await connection.call(DATA_ORPHANS, OrphansParams(limit=_MOST))
+        found = await connection.call(DATA_ORPHANS, OrphansParams(limit=_MAX_ORPHANS))
         for orphan in found.orphans:
             terminal.line(
                 msgspec.json.encode(orphan).decode() if options.json else format_orphan(orphan, terminal.style)
@@ -207,7 +207,7 @@ def format_orphan(orphan: Orphan, style: Style) -> str:
 def _orphans_text(found: OrphansResult) -> str:
     if not found.count:
         return tr("Every conversation has an agent.")
-    more = tr("; the {_MOST} largest are shown").format(_MOST=_MOST) if found.count > _MOST else ""
+    more = tr("; the {count} largest are shown").format(count=_MAX_ORPHANS) if found.count > _MAX_ORPHANS else ""
     return tr("{conversations} without an agent, {bytes} in total{more}").format(
         conversations=trn("{n} conversation", "{n} conversations", found.count), bytes=file_size(found.bytes), more=more
     )

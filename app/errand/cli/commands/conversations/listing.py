@@ -31,10 +31,10 @@ from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
 from errand.translation import tr
 
 _PAGE = 500  # the engine's maximum
-_WIDEST_FOLDER = 30
+_MAX_FOLDER_WIDTH = 30
 _NARROWEST_FOLDER = 12
 _NARROWEST_TITLE = 16
-_SHORTEST_TITLE = 8  # on screens of less than 33 columns
+_MIN_TITLE_LENGTH = 8  # on screens of less than 33 columns
 _STATE = 13
 _AT_WORK = ("running", "thinking", "tool_executing")
 _EXAMPLES = tr(
@@ -159,7 +159,7 @@ def format_conversation(conversation: Conversation, task: Task | None, width: in
     state = f"{short_id(conversation.id)}  {padded(conversation_state(task), _STATE)}"
     head = f"{state} {age:>10}  "
     pin = tr("pinned") if conversation.pinned else ""
-    room_of_folder = min(_WIDEST_FOLDER, max(_NARROWEST_FOLDER, (width - columns(head)) // 3))
+    room_of_folder = min(_MAX_FOLDER_WIDTH, max(_NARROWEST_FOLDER, (width - columns(head)) // 3))
     # The folder of its own, in the data directory, tells nothing.
     is_own = conversation.workspace.endswith(conversation.id)
     folder = "" if is_own else cut_start(escape_hidden_line(short_path(conversation.workspace)), room_of_folder)
@@ -168,7 +168,7 @@ def format_conversation(conversation: Conversation, task: Task | None, width: in
         tail = pin
     if columns(head) + _NARROWEST_TITLE > width:
         head, tail = f"{state}  ", ""
-    room = max(_SHORTEST_TITLE, width - columns(head) - columns(tail) - 2)
+    room = max(_MIN_TITLE_LENGTH, width - columns(head) - columns(tail) - 2)
     title = one_line(escape_hidden_line(conversation.title), room) or tr("(untitled)")
     gap = " " * max(1, width - columns(head) - columns(title) - columns(tail))
     painted = colored(task, head, style) if task is not None else head

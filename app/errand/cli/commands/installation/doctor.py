@@ -42,7 +42,7 @@ from errand.protocol.settings import MODEL_LIST, ModelListParams
 from errand.translation import tr, trn
 
 _STALL_REPORTED_S = 7 * 86_400
-_LONGEST_LINE = 500
+_MAX_LINE_LENGTH = 500
 _INDENT = 15
 
 FindingState: TypeAlias = Literal["good", "could_be_better", "bad"]
@@ -245,7 +245,7 @@ def _last_stall(paths: Paths) -> Iterator[Finding]:
     try:
         age_s = time.time() - paths.last_stall.stat().st_mtime
         with paths.last_stall.open(encoding="utf-8", errors="replace") as file:
-            text = file.readline(_LONGEST_LINE).strip()
+            text = file.readline(_MAX_LINE_LENGTH).strip()
     except OSError:
         return
     if age_s < _STALL_REPORTED_S:

@@ -32,7 +32,7 @@ _EPILOG = tr(
     "the system keyring, or in an encrypted file if there is none. A key in an "
     "environment variable takes precedence. Keys of MCP servers: errand mcp set-key."
 )
-_LONGEST_KEY = 10_000
+_MAX_KEY_LENGTH = 10_000
 # Takes a key, but has no models: the server of the setting vector_server.
 _WITHOUT_MODELS = ("qdrant",)
 
@@ -124,10 +124,10 @@ async def _set(connection: Connection, provider: Provider | str, terminal: Termi
             terminal.line(tr("Nothing was stored."))
             return EXIT_STOPPED
     else:
-        key = sys.stdin.buffer.read(_LONGEST_KEY + 1).decode("utf-8", "replace")
+        key = sys.stdin.buffer.read(_MAX_KEY_LENGTH + 1).decode("utf-8", "replace")
     if not key.strip():
         raise UsageError(tr("No key was given, so nothing was stored."))
-    if len(key) > _LONGEST_KEY:
+    if len(key) > _MAX_KEY_LENGTH:
         raise UsageError(tr("That is too long for a key; nothing was stored."))
     result = await connection.call(KEY_SET, KeySetParams(provider=name, key=key.strip()))
     terminal.line(plain(result.notice))

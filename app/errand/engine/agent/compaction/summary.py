@@ -33,15 +33,15 @@ from errand.protocol.blocks import SummaryBlock
 from errand.protocol.conversations import Node
 
 # Characters shown of one text, tried in this order until the whole fits.
-_LONGEST = (8_000, 2_000, 500, 120)
+_TEXT_LENGTHS = (8_000, 2_000, 500, 120)
 
 _TRIES = 2
-_MOST_WORDS = 1_500
-_FEWEST_WORDS = 100
+_MAX_WORDS = 1_500
+_MIN_WORDS = 100
 # Share of the window for the record; the rest is for the summary and for estimation errors.
 _SHARE = 0.6
 # Limit if the context window is unknown.
-_MOST_CHARACTERS = 400_000
+_MAX_CHARACTERS = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, word
 def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
     messages = [(node, message) for node in nodes if (message := message_of(node)) is not None]
     entries: list[str] = []
-    for longest in _LONGEST:
+    for longest in _TEXT_LENGTHS:
         entries = [_describe(node, message, longest) for node, message in messages]
         if len(earlier) + sum(map(len, entries)) <= room:
             break
@@ -175,8 +175,8 @@ class Summarizer:
         self, older: SummaryInput, model: str, window: int | None, measure: TokenEstimate, cancel: CancelSignal
     ) -> SummaryBlock | SummaryFailed:
         """The summary, committed as a node, or the reason why the last of two tries failed."""
-        room = _MOST_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
-        words = min(_MOST_WORDS, max(_FEWEST_WORDS, (window or 1_000_000) // 40))
+        room = _MAX_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
+        words = min(_MAX_WORDS, max(_MIN_WORDS, (window or 1_000_000) // 40))
         earlier = older.earlier.text if older.earlier is not None else ""
         nodes = self._to_messages(older.nodes)
         tries = _TRIES

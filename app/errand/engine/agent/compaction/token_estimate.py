@@ -31,14 +31,14 @@ from errand.redaction import redact
 # Typical of English, code and JSON with OpenAI's tokenizers; used until the first reply reports a count.
 _TOKENS_A_CHARACTER = 1 / 4
 # A count outside this range does not cover the whole text: some servers omit cached tokens.
-_FEWEST, _MOST = 1 / 16, 2.0
+_MIN_TOKENS_PER_CHARACTER, _MAX_TOKENS_PER_CHARACTER = 1 / 16, 2.0
 
 # Cached, since a request is measured for fitting, for the record, and for calibration, and has most of the one before.
 _measured: MessageCache[tuple[PartSize, ...]] = MessageCache()
 _message_sizes: "BeginningCache[_MessageSize]" = BeginningCache()
 _tools: MessageCache[int] = MessageCache()
 
-_LONGEST = 80
+_MAX_LABEL_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class TokenEstimate:
     def _rate(self) -> float:
         if not self.characters or not self.tokens:
             return _TOKENS_A_CHARACTER
-        return min(max(self.tokens / self.characters, _FEWEST), _MOST)
+        return min(max(self.tokens / self.characters, _MIN_TOKENS_PER_CHARACTER), _MAX_TOKENS_PER_CHARACTER)
 
 
 def request_sizes(request: ModelRequest) -> tuple[PartSize, ...]:
@@ -157,7 +157,7 @@ def _part_of_node(node: Node, kept: Collection[str]) -> ContextPart:
 
 def _beginning(node: Node) -> str:
     text = redact(" ".join(" ".join(_block_text(block) for block in node.blocks).split()))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_LABEL_LENGTH else f"{text[: _MAX_LABEL_LENGTH - 1]}…"
 
 
 def _block_text(
@@ -173,7 +173,7 @@ def _block_text(
 ) -> str:
     match block:
         case TextBlock(text=text) | SummaryBlock(text=text) | Notice(text=text):
-            return text[: 4 * _LONGEST]
+            return text[: 4 * _MAX_LABEL_LENGTH]
         case ThinkingBlock():
             return ""
         case ImageBlock(name=name):
@@ -185,4 +185,4 @@ def _block_text(
         case RecallBlock(entries=entries):
             return f"[recalled {len(entries)}]"
         case Result(tool=tool, text=text):
-            return f"{tool}: {text[: 4 * _LONGEST]}"
+            return f"{tool}: {text[: 4 * _MAX_LABEL_LENGTH]}"

@@ -12,7 +12,7 @@ from errand.protocol.blocks import Block, ToolResultBlock
 from errand.protocol.conversations import Node
 
 # Minimum characters that remain of a shortened result.
-_LEAST = 400
+_MIN_RESULT_LENGTH = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _shortened(step: tuple[Node, ...], over: int) -> tuple[Node, ...]:
     results = [node for node in step if node.role == "tool_result"]
     if not results:
         return step
-    longest = max(_LEAST, (length_of(results) - over) // len(results))
+    longest = max(_MIN_RESULT_LENGTH, (length_of(results) - over) // len(results))
     return tuple(_cut(node, longest) if node.role == "tool_result" else node for node in step)
 
 

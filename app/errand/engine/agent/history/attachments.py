@@ -38,21 +38,21 @@ from errand.regular_file import (
     write_atomically,
 )
 
-_MOST = 20
-_LARGEST_PICTURE = 10 * 1024 * 1024
+_MAX_ATTACHMENTS = 20
+_MAX_PICTURE_BYTES = 10 * 1024 * 1024
 _HEAD = 16
 # Number of files whose size at the time of attaching is cached.
-_MOST_SIZES = 1000
+_MAX_CACHED_SIZES = 1000
 
-_LARGEST = 10 * 1024 * 1024  # the largest attachment accepted
+_MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024  # the largest attachment accepted
 
-_MOST_OF_A_CALL = 20
+_MAX_PICTURES_PER_CALL = 20
 # Looked through for stored images once.
 _without_images: BeginningCache[None] = BeginningCache()
 # At least this many and at most twice as many pictures of tool results are sent to a model.
 _PICTURES_OF_RESULTS = 10
 _EXTENSIONS = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 
 
 def media_type(head: bytes) -> str:
@@ -81,15 +81,15 @@ class Attachments:
         Raises `InvalidParams` for unreadable files, for too many, and for an image that is too large.
         """
         paths = tuple(dict.fromkeys(given))
-        if len(paths) > _MOST:
-            raise InvalidParams(f"{len(paths)} files are attached; at most {_MOST} go with one message.")
+        if len(paths) > _MAX_ATTACHMENTS:
+            raise InvalidParams(f"{len(paths)} files are attached; at most {_MAX_ATTACHMENTS} go with one message.")
         return tuple([await self._accept(path) for path in paths])
 
     async def _accept(self, given: str) -> str:
         path, size = await in_workspace(Path(given).parent, partial(_accept, given, self._folder))
         self._sizes.pop(path, None)
         self._sizes[path] = size
-        if len(self._sizes) > _MOST_SIZES:
+        if len(self._sizes) > _MAX_CACHED_SIZES:
             del self._sizes[next(iter(self._sizes))]
         return path
 
@@ -121,9 +121,9 @@ class ResultPictures(Feature):
         if not pictures:
             return result
         texts = [block for block in result.content if isinstance(block, Text)]
-        kept: tuple[UserContent, ...] = await self._attachments.keep(pictures[:_MOST_OF_A_CALL])
-        if (more := len(pictures) - _MOST_OF_A_CALL) > 0:
-            texts.append(Text(f"\n[{more} more pictures are not shown: at most {_MOST_OF_A_CALL} of one call.]"))
+        kept: tuple[UserContent, ...] = await self._attachments.keep(pictures[:_MAX_PICTURES_PER_CALL])
+        if (more := len(pictures) - _MAX_PICTURES_PER_CALL) > 0:
+            texts.append(Text(f"\n[{more} more pictures are not shown: at most {_MAX_PICTURES_PER_CALL} of one call.]"))
         remarks = [Text(f"\n{block.text}") for block in kept if isinstance(block, Text)]
         return replace(result, content=(*texts, *remarks, *(block for block in kept if isinstance(block, Image))))
 
@@ -159,8 +159,8 @@ def _read_attachment(path: Path) -> tuple[int, bytes | None]:
         head = file.read(_HEAD)
         if not media_type(head):
             return size, None
-        data = head + file.read(_LARGEST_PICTURE + 1)
-    if len(data) > _LARGEST_PICTURE:
+        data = head + file.read(_MAX_PICTURE_BYTES + 1)
+    if len(data) > _MAX_PICTURE_BYTES:
         mb = size / (1024 * 1024)
         raise InvalidParams(f"The picture {path.name} has {mb:.1f} MB; at most 10 MB. Make it smaller first.")
     return size, data
@@ -178,8 +178,8 @@ def _keep(picture: Image, folder: Path) -> UserContent:
     if picture.path:
         return picture
     named = f" ({picture.name})" if picture.name else ""
-    if len(picture.data) > 2 * _LARGEST_PICTURE:
-        return Text(f"[A picture was here{named}; it has more than {_LARGEST_PICTURE // 2**20} MB.]")
+    if len(picture.data) > 2 * _MAX_PICTURE_BYTES:
+        return Text(f"[A picture was here{named}; it has more than {_MAX_PICTURE_BYTES // 2**20} MB.]")
     try:
         data = base64.b64decode(picture.data, validate=True)
     except ValueError:
@@ -187,12 +187,12 @@ def _keep(picture: Image, folder: Path) -> UserContent:
     kind = media_type(data[:_HEAD])
     if not kind:
         return Text(f"[A picture was here{named}; it could not be read.]")
-    if len(data) > _LARGEST_PICTURE:
-        return Text(f"[A picture was here{named}; it has more than {_LARGEST_PICTURE // 2**20} MB.]")
+    if len(data) > _MAX_PICTURE_BYTES:
+        return Text(f"[A picture was here{named}; it has more than {_MAX_PICTURE_BYTES // 2**20} MB.]")
     clean_name = redact(picture.name)
     words = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in clean_name)
-    stem = words.removesuffix(_EXTENSIONS[kind])[:_LONGEST_NAME].strip("-.") or "picture"
-    name = clean_name[:_LONGEST_NAME] or "Picture"
+    stem = words.removesuffix(_EXTENSIONS[kind])[:_MAX_NAME_LENGTH].strip("-.") or "picture"
+    name = clean_name[:_MAX_NAME_LENGTH] or "Picture"
     return Image(kind, "", str(_copied(data, folder, stem + _EXTENSIONS[kind])), name)
 
 
@@ -252,7 +252,7 @@ def _load_image(block: UserContent) -> UserContent:
     if isinstance(block, Text) or block.data:
         return block
     try:
-        data = read_regular(Path(block.path), _LARGEST)
+        data = read_regular(Path(block.path), _MAX_ATTACHMENT_BYTES)
     except OSError:
         return Text(f"[A picture was here, {Path(block.path).name}; its file is gone.]")
     return replace(block, data=base64.b64encode(data).decode(), path="")

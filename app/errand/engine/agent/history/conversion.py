@@ -47,7 +47,7 @@ UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it 
 NOT_RUN = "This call was not run: the reply was cut before its end."
 # Details longer than this many characters are checked for duplication in the text.
 _LONG = 1_000
-_LONGEST_REASONING = 100_000
+_MAX_REASONING_LENGTH = 100_000
 
 
 def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
@@ -248,7 +248,7 @@ def plan_of(task_id: str, turn: int, message: AssistantMessage) -> AgentPlan:
     return AgentPlan(
         task_id=task_id,
         turn=turn,
-        reasoning=(thinking or message.text)[:_LONGEST_REASONING],
+        reasoning=(thinking or message.text)[:_MAX_REASONING_LENGTH],
         tool_calls=tuple(PlannedCall(tool_name=call.name, parameters=call.arguments) for call in message.tool_calls),
         question=question if isinstance(question, str) else None,
         is_complete="completion" in first,

@@ -17,9 +17,9 @@ from errand.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import FormerAgent, Node, TurnTaking
 from errand.redaction import redact
 
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 
-_LONGEST_LINE = 200
+_MAX_LINE_LENGTH = 200
 _MAX_READ = 2_000
 
 
@@ -34,8 +34,8 @@ def unused_name(wanted: str, taken: Iterable[str]) -> str:
 def checked_name(given: str) -> str:
     """A name given by a user, whitespace normalised. Raises `InvalidParams` if it cannot be used in a mention."""
     name = unicodedata.normalize("NFC", " ".join(given.split()))
-    if not 1 <= len(name) <= _LONGEST_NAME or "@" in name or not name.isprintable():
-        raise InvalidParams(f"name: 1 to {_LONGEST_NAME} characters in one line, without @.")
+    if not 1 <= len(name) <= _MAX_NAME_LENGTH or "@" in name or not name.isprintable():
+        raise InvalidParams(f"name: 1 to {_MAX_NAME_LENGTH} characters in one line, without @.")
     return redact(name)
 
 
@@ -176,7 +176,7 @@ def _call_line(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
 
 def _shorten(given: str) -> str:
     line = redact(" ".join(given[:_MAX_READ].split()))
-    return line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + "…"
+    return line if len(line) <= _MAX_LINE_LENGTH else line[:_MAX_LINE_LENGTH] + "…"
 
 
 def _root(agent: Agent) -> str:

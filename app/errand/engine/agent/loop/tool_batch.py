@@ -10,7 +10,7 @@ from errand.engine.core.messages import AssistantMessage, Message, ToolCall, Too
 from errand.engine.tools.base import AgentTool, ParallelWhere, ToolResult, text_argument
 from errand.protocol.blocks import ResultMark
 
-_LONGEST_NAME = 100
+_MAX_NAME_LENGTH = 100
 _SKIPPED = "Skipped due to queued user message."
 CUT = (
     'Tool call "{}" was not executed: the response hit the output token limit, so its arguments may be truncated. '
@@ -67,7 +67,7 @@ def _needs_order(tool: AgentTool | None, call: ToolCall) -> bool:
 async def _refuse_cut(caller: ToolCaller, calls: tuple[ToolCall, ...], cut: str) -> ToolBatch:
     results: list[ToolResultMessage] = []
     for call in calls:
-        name = call.name[:_LONGEST_NAME]
+        name = call.name[:_MAX_NAME_LENGTH]
         reason = CUT_BY_APP.format(name, cut) if cut else CUT.format(name)
         results.append(await caller.answer(call, await caller.refuse(call, reason, "not run: the reply was cut short")))
     return ToolBatch(tuple(results), must_continue=True)

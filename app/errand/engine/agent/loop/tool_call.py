@@ -16,8 +16,8 @@ from errand.engine.tools.argument_check import check_in_time
 from errand.engine.tools.base import ToolError, ToolResult, short_text
 from errand.protocol.blocks import ResultMark
 
-_MOST_WAITING = 1000
-_LONGEST_NAME = 100
+_MAX_WAITING_UPDATES = 1000
+_MAX_NAME_LENGTH = 100
 
 ABORTED = "Operation aborted"
 BLOCKED = "Tool execution was blocked"
@@ -34,7 +34,7 @@ class ToolUpdates:
 
     def __init__(self, run: LoopRun) -> None:
         self._run = run
-        self._waiting: deque[ToolExecutionUpdate] = deque(maxlen=_MOST_WAITING)
+        self._waiting: deque[ToolExecutionUpdate] = deque(maxlen=_MAX_WAITING_UPDATES)
         self._delivery: asyncio.Task[None] | None = None
         self._delivery_lock = asyncio.Lock()
 
@@ -218,7 +218,7 @@ def _error(text: str) -> ToolResult:
 def _unknown(call: ToolCall, tools: Iterable[str]) -> ToolResult:
     if call.name == UNREADABLE_CALL:
         return _error("it could not be read")
-    name = call.name[:_LONGEST_NAME]
+    name = call.name[:_MAX_NAME_LENGTH]
     near = get_close_matches(name, [tool for tool in tools if _server(tool) == _server(name)])
     result = _error(f"Tool {call.name} not found{f'. Did you mean {_or(near)}?' if near else ''}")
     return replace(result, summary="there is no such tool")

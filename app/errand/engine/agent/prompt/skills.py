@@ -29,13 +29,13 @@ _NOT_PLAIN = tuple("[]{}&*!%@`,")
 
 NAME = "SKILL.md"
 _SKILL_FOLDERS = (".errand/skills", ".agents/skills")
-_MOST = 64
-_MOST_READ = 500
-_MOST_SCANNED = 5_000
+_MAX_SKILLS = 64
+_MAX_READ_FILES = 500
+_MAX_SCANNED_FOLDERS = 5_000
 _HEAD_BYTES = 16_384
 _MAX_HASHED_BYTES = 262_144
-_LONGEST_NAME = 64
-_LONGEST_DESCRIPTION = 500
+_MAX_NAME_LENGTH = 64
+_MAX_DESCRIPTION_LENGTH = 500
 
 
 def front_matter(text: str) -> dict[str, str]:
@@ -119,7 +119,7 @@ def find_skills(workspace: Path | None, home: Path, disabled: Collection[str] = 
     broken: list[Path] = []
     names: set[str] = set()
     looked_at = 0
-    while looked_at < min(len(files), _MOST_READ) and len(names) < _MOST:
+    while looked_at < min(len(files), _MAX_READ_FILES) and len(names) < _MAX_SKILLS:
         file, within = files[looked_at]
         looked_at += 1
         skill = _read(file, within, is_own=(within, within) in own)
@@ -170,7 +170,7 @@ def _broken_remarks(broken: tuple[Path, ...]) -> list[PromptRemark]:
 def _unread_remarks(files: tuple[Path, ...]) -> list[PromptRemark]:
     if not files:
         return []
-    return [PromptRemark(code="too_many_skills", path=clean_name(str(files[0])), most=_MOST)]
+    return [PromptRemark(code="too_many_skills", path=clean_name(str(files[0])), most=_MAX_SKILLS)]
 
 
 def _folders_of_workspace(workspace: Path, home: Path) -> Iterator[tuple[Path, Path]]:
@@ -186,7 +186,7 @@ def _own_folders(home: Path) -> tuple[tuple[Path, Path], ...]:
 
 def _files(folder: Path) -> list[Path]:
     try:
-        return sorted(one / NAME for one in islice(folder.iterdir(), _MOST_SCANNED) if _is_file(one / NAME))
+        return sorted(one / NAME for one in islice(folder.iterdir(), _MAX_SCANNED_FOLDERS) if _is_file(one / NAME))
     except OSError:
         return []
 
@@ -203,8 +203,8 @@ def _read(file: Path, within: Path, *, is_own: bool) -> Skill | None:
     fields = front_matter(content[:_HEAD_BYTES].decode("utf-8", "replace"))
     name, description = (visible_text(fields.get(field, "")) for field in ("name", "description"))
     # The path goes into the prompt: a folder name must not inject lines into it.
-    if not name or not description or len(name) > _LONGEST_NAME or not str(file).isprintable():
+    if not name or not description or len(name) > _MAX_NAME_LENGTH or not str(file).isprintable():
         return None
-    if len(description) > _LONGEST_DESCRIPTION:
-        description = f"{description[:_LONGEST_DESCRIPTION]}…"
+    if len(description) > _MAX_DESCRIPTION_LENGTH:
+        description = f"{description[:_MAX_DESCRIPTION_LENGTH]}…"
     return Skill(name, description, file, is_own, hashlib.blake2b(content, digest_size=16).digest())

@@ -30,9 +30,9 @@ NAME = "AGENTS.md"
 OWN_FOLDER = Path(".config/errand")
 
 # For all files together. The same limit as in Codex, which defined AGENTS.md (project_doc_max_bytes).
-MOST_BYTES = 32_768
+MAX_INSTRUCTION_BYTES = 32_768
 # For all facts together, by length. A hundred facts of usual length take less.
-MOST_FACT_TOKENS = 4_000
+MAX_FACT_TOKENS = 4_000
 _PLAN = "plan"
 
 
@@ -49,7 +49,7 @@ def instructions_part(context: PromptContext) -> PromptPart | None:
     own = context.home / OWN_FOLDER
     ground = workspace_folders(context.workspace, context.home)
     places = ((own, own), *((folder, ground[0]) for folder in ground))
-    room, shown = MOST_BYTES, list[tuple[Path, str]]()
+    room, shown = MAX_INSTRUCTION_BYTES, list[tuple[Path, str]]()
     remarks: list[PromptRemark] = []
     for folder, within in reversed(places):
         file = folder / NAME
@@ -58,7 +58,7 @@ def instructions_part(context: PromptContext) -> PromptPart | None:
             remarks += _unread_remarks(file, found)
         elif found.strip():
             if len(found) > room:
-                remarks.append(PromptRemark(code="too_long", path=str(file), count=room, most=MOST_BYTES))
+                remarks.append(PromptRemark(code="too_long", path=str(file), count=room, most=MAX_INSTRUCTION_BYTES))
             shown.insert(0, (file, without_hidden(found[:room].decode("utf-8", "replace")).strip()))
             room -= len(found[:room])
     if not shown and not remarks:
@@ -80,7 +80,7 @@ def _unread_remarks(file: Path, found: bytes | None) -> tuple[PromptRemark, ...]
 
 def facts_part(context: PromptContext) -> PromptPart | None:
     """Those that a person pinned; over the limit without the oldest."""
-    room, chosen = MOST_FACT_TOKENS * CHARACTERS_A_TOKEN, list[Fact]()
+    room, chosen = MAX_FACT_TOKENS * CHARACTERS_A_TOKEN, list[Fact]()
     for fact in reversed(context.facts):
         room -= len(fact.text)
         if room < 0:
@@ -95,7 +95,7 @@ def facts_part(context: PromptContext) -> PromptPart | None:
         groups.setdefault(heading, []).append(f"- {fact.text}")
     texts = ["\n".join((heading, *lines)) for heading, lines in groups.items() if lines]
     left_out = len(context.facts) - len(chosen)
-    remark = PromptRemark(code="too_many_facts", path="", count=left_out, most=MOST_FACT_TOKENS)
+    remark = PromptRemark(code="too_many_facts", path="", count=left_out, most=MAX_FACT_TOKENS)
     return PromptPart(
         name="facts",
         text=Template(prompt_text("facts")).safe_substitute(facts="\n\n".join(texts)),

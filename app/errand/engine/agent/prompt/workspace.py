@@ -18,9 +18,9 @@ from errand.protocol.tasks import ApproveMode, TaskMode
 from errand.redaction import redact
 from errand.regular_file import read_beginning
 
-_MOST_SHOWN = 40
-_MOST_SCANNED = 2_000
-_LONGEST_NAME = 80
+_MAX_LISTED_ENTRIES = 40
+_MAX_SCANNED_ENTRIES = 2_000
+_MAX_NAME_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +100,18 @@ def _top_level(context: PromptContext) -> str:
         return ""
     try:
         with os.scandir(context.workspace) as entries:
-            looked_at = islice(entries, _MOST_SCANNED)
+            looked_at = islice(entries, _MAX_SCANNED_ENTRIES)
             found = sorted(f"{_sanitised(one.name)}{os.sep if is_folder(one) else ''}" for one in looked_at)
     except OSError:
         return ""
     if not found:
         return "- It is empty."
-    more = "" if len(found) <= _MOST_SHOWN else f" and {_count(len(found) - _MOST_SHOWN)} more"
-    return f"- At its top: {', '.join(f'`{name}`' for name in found[:_MOST_SHOWN])}{more}."
+    more = "" if len(found) <= _MAX_LISTED_ENTRIES else f" and {_count(len(found) - _MAX_LISTED_ENTRIES)} more"
+    return f"- At its top: {', '.join(f'`{name}`' for name in found[:_MAX_LISTED_ENTRIES])}{more}."
 
 
 def _count(number: int) -> str:
-    return str(number) if number + _MOST_SHOWN < _MOST_SCANNED else "many"
+    return str(number) if number + _MAX_LISTED_ENTRIES < _MAX_SCANNED_ENTRIES else "many"
 
 
 def _branch(context: PromptContext) -> str:
@@ -138,4 +138,4 @@ def _sanitised(name: str) -> str:
     """A name that cannot break out of its line or its backticks, and has no key."""
     name = redact(name)
     shown = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
-    return shown if len(shown) <= _LONGEST_NAME or os.sep in shown else f"{shown[:_LONGEST_NAME]}…"
+    return shown if len(shown) <= _MAX_NAME_LENGTH or os.sep in shown else f"{shown[:_MAX_NAME_LENGTH]}…"

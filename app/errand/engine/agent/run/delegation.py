@@ -12,7 +12,7 @@ from errand.engine.agent.run.stop_policy import StopPolicy
 from errand.engine.agent.run.task_state import TaskState
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.tools.base import SubAgentOrder, ToolError
-from errand.engine.tools.task import MOST_AT_ONCE
+from errand.engine.tools.task import MAX_CONCURRENT_TASKS
 from errand.protocol.tasks import LimitKind, Task
 from errand.protocol.usage import Usage, add_usage
 
@@ -60,7 +60,7 @@ class Delegation:
         self._runner = runner
         self._parent = parent
         self._children: dict[str, Task] = {}
-        self._places = asyncio.Semaphore(MOST_AT_ONCE)
+        self._places = asyncio.Semaphore(MAX_CONCURRENT_TASKS)
         self._timer: asyncio.TimerHandle | None = None
         if parent is not None:
             state.listeners.add(parent.child_changed)

@@ -24,8 +24,8 @@ from errand.notice_text import limit_text
 from errand.protocol.tasks import LimitKind
 from errand.protocol.usage import Usage
 
-_MOST_AT_ONCE = 4
-_LONGEST_ERROR = 2_000
+_MAX_CONCURRENT_CALLS = 4
+_MAX_ERROR_LENGTH = 2_000
 
 
 class TaskModelCalls:
@@ -49,7 +49,7 @@ class TaskModelCalls:
         self._model = model
         self._has_price = has_price
         self._open_model = open_model
-        self._places = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._places = asyncio.Semaphore(_MAX_CONCURRENT_CALLS)
         self.find_tools: Callable[[], Sequence[AgentTool]] = lambda: ()
 
     @property
@@ -69,7 +69,8 @@ class TaskModelCalls:
         answered_by = message.model or request.model
         if message.error is not None:
             raise ToolError(
-                f"{answered_by} gave no answer: {message.error[:_LONGEST_ERROR]}", f"no answer of {answered_by}"[:120]
+                f"{answered_by} gave no answer: {message.error[:_MAX_ERROR_LENGTH]}",
+                f"no answer of {answered_by}"[:120],
             )
         raw = [call.invalid or msgspec.json.encode(call.arguments).decode() for call in message.tool_calls]
         is_cut = message.stop_reason == "length"

@@ -20,10 +20,10 @@ from errand.protocol.asks import SKIP, Ask, AskAnswerParams, AskAnswerResult, Se
 from errand.protocol.events import AskUpdate
 from errand.protocol.tasks import ApproveMode, Task
 
-_MOST = 1e12
+_MAX_LIMIT = 1e12
 _REASONS: dict[ApproveMode, str] = {"plan": PLAN_MODE, "never": "nobody is there to ask"}
 _UNANSWERED = "Decide yourself and say what you assumed, or say what you could not do."
-_LONGEST_S = 315_360_000.0
+_MAX_EXPIRY_S = 315_360_000.0
 
 
 # The answer that rules of the person give by now, and who wrote them; None if a person must answer.
@@ -304,7 +304,7 @@ def _check_remember(ask: Ask, params: AskAnswerParams) -> None:
         raise InvalidParams(f"offer: {params.offer}; there are {len(offers)}, counted from 0.")
     if params.remember not in offers[params.offer].scopes:
         raise InvalidParams(f"This offer can be remembered for: {', '.join(offers[params.offer].scopes)}.")
-    if params.expires_s is not None and not 0 < params.expires_s <= _LONGEST_S:
+    if params.expires_s is not None and not 0 < params.expires_s <= _MAX_EXPIRY_S:
         raise InvalidParams("`expires_s` must be more than 0 and at most ten years.")
 
 
@@ -321,7 +321,7 @@ def _is_same_limit(ask: Ask, other: Ask) -> bool:
 def _check_amount(ask: Ask, amount: float) -> None:
     if ask.limit is None:
         raise InvalidParams("`amount` is for a limit that was reached.")
-    if not ask.limit.used < amount < _MOST:
+    if not ask.limit.used < amount < _MAX_LIMIT:
         raise InvalidParams(f"The new limit must be more than what was used: {ask.limit.used:g} {ask.limit.kind}.")
     if ask.limit.kind in ("turns", "tokens", "day_tokens") and amount != int(amount):
         raise InvalidParams(f"The new limit must be a whole number of {ask.limit.kind}.")

@@ -18,8 +18,8 @@ from errand.protocol.tasks import Queued, TaskQueueChangeParams
 QueuedEntries: TypeAlias = tuple[Queued, ...]
 
 # The whole queue is sent to every client and written to the event log with each change of its task.
-_MOST = 100
-_MOST_CHARACTERS = 1_500_000
+_MAX_MESSAGES = 100
+_MAX_CHARACTERS = 1_500_000
 _NOT_WAITING = "This does not wait any more: the agent has read it, or it was taken back."
 
 
@@ -39,15 +39,17 @@ class QueuedMessages:
 
     def add(self, entry: Queued) -> None:
         queue = self._state.task.queue
-        if len(queue) >= _MOST:
-            raise Busy(f"{_MOST} texts wait for the agent already. Take some back, or wait until it has read them.")
+        if len(queue) >= _MAX_MESSAGES:
+            raise Busy(
+                f"{_MAX_MESSAGES} texts wait for the agent already. Take some back, or wait until it has read them."
+            )
         self.edit(lambda queue: (*queue, entry))
 
     def edit(self, change: Callable[[QueuedEntries], QueuedEntries]) -> None:
         """Change the queue. Raises `Conflict` if that would change an entry that the agent has taken."""
         old = self._state.task.queue
         new = change(old)
-        if _characters(new) > max(_MOST_CHARACTERS, _characters(old)):
+        if _characters(new) > max(_MAX_CHARACTERS, _characters(old)):
             raise Busy("Too much text waits for the agent already. Take some back, or wait until it has read it.")
         waiting = self._waiting()
         in_hand = [entry for entry in old if entry.id not in waiting]

@@ -39,7 +39,7 @@ from errand.protocol.events import TaskPlan, ToolOutput
 from errand.protocol.notices import NoticeData, ReplyCut, UnknownPrice
 from errand.protocol.usage import Usage
 
-_LONGEST_HOST, _MOST_REFUSED = 253, 200
+_MAX_HOST_LENGTH, _MAX_REFUSED_HOSTS = 253, 200
 _Outcome = Literal["complete", "failed", "cut"]
 _OUTCOME: dict[StopReason, _Outcome] = {"error": "failed", "aborted": "cut", "length": "cut"}
 
@@ -141,8 +141,8 @@ class ToolExecutionLog:
 
     def connection_refused(self, host: str, port: int, reason: str) -> None:
         """Write it once for each host and port, for so many of them."""
-        place = (host[:_LONGEST_HOST], port)
-        if place in self._refused or len(self._refused) >= _MOST_REFUSED:
+        place = (host[:_MAX_HOST_LENGTH], port)
+        if place in self._refused or len(self._refused) >= _MAX_REFUSED_HOSTS:
             return
         self._refused.add(place)
         execution_id, at = new_id("exec"), datetime.now(UTC)

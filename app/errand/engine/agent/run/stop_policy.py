@@ -26,7 +26,7 @@ from errand.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKi
 # Consecutive replies that are no answer before the task ends as not done: the model is told once.
 _MAX_MISSING_ANSWERS = 2
 # Consecutive replies without a call in `task` mode before the task counts as done.
-_MOST_NUDGES = 3
+_MAX_NUDGES = 3
 
 
 class StopPolicy(Feature):
@@ -133,7 +133,7 @@ class StopPolicy(Feature):
             self._nudges = 0
             return False
         self._nudges += 1
-        return self._nudges < _MOST_NUDGES
+        return self._nudges < _MAX_NUDGES
 
     async def _warn(self) -> None:
         """Warn once per limit, and again if the limit was raised and is near again."""

@@ -50,7 +50,7 @@ from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.registry import bind, uses_tool
 from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 from errand.engine.tools.shell.environment import environment_of_commands
-from errand.engine.tools.task import DEEPEST, TaskTool
+from errand.engine.tools.task import MAX_DEPTH, TaskTool
 from errand.engine.tools.todo import Todo
 from errand.paths import Paths
 from errand.protocol.agents import Personality
@@ -66,7 +66,7 @@ def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
 
 def _has_tool(task: Task, name: str) -> bool:
     """False for what a sub-agent's task leaves out; the deepest sub-agents start no others."""
-    return uses_tool(task.tools, name) and (name != TaskTool.name or task.depth < DEEPEST)
+    return uses_tool(task.tools, name) and (name != TaskTool.name or task.depth < MAX_DEPTH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from errand.protocol.tasks import Completion, Queued, TaskStatus, TaskStopReason
 _logger = logging.getLogger(__name__)
 
 # Only runaway replies are longer; the node keeps the full text.
-_LONGEST_SUMMARY = 100_000
+_MAX_SUMMARY_LENGTH = 100_000
 _SUMMARISED = "What was said before is summarised for the model."
 
 
@@ -144,7 +144,7 @@ class TaskConclusion:
         if not self.has_replied:
             return _SUMMARISED if end.status == "completed" else ""
         replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
-        return shorten(next(replies, ""), _LONGEST_SUMMARY)
+        return shorten(next(replies, ""), _MAX_SUMMARY_LENGTH)
 
 
 def _shown(entry: Queued) -> str:

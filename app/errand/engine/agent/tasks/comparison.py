@@ -25,7 +25,7 @@ from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task, TaskStartParams
 from errand.protocol.usage import Usage, add_usage
 
-_FEWEST, _MOST = 2, 8
+_MIN_MODELS, _MAX_MODELS = 2, 8
 
 _BATCH = 100
 
@@ -55,8 +55,8 @@ class ModelComparison:
 
     async def ask(self, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
         """Start one task per model; returns once all have started. Starts none if one of the models cannot be used."""
-        if not _FEWEST <= len(params.models) <= _MOST:
-            raise InvalidParams(f"models: {_FEWEST} to {_MOST} of them, and there are {len(params.models)}.")
+        if not _MIN_MODELS <= len(params.models) <= _MAX_MODELS:
+            raise InvalidParams(f"models: {_MIN_MODELS} to {_MAX_MODELS} of them, and there are {len(params.models)}.")
         name = params.start.task_id or new_id("task")
         starts = [
             self._start_params_for(params, model, name, number) for number, model in enumerate(params.models, start=1)

@@ -22,7 +22,7 @@ from errand.protocol.conversations import Conversation, FormerAgent
 from errand.protocol.events import AgentDeleted, AgentUpdate, ConversationUpdate
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_MOST = 100
+_MAX_AGENTS = 100
 
 BUILTIN_PERSONALITIES = (
     ASSISTANT,
@@ -129,8 +129,8 @@ class ConversationAgents:
         else:
             conversation = await self._conversation(params.conversation_id)
             others = await self._database.agents.list(conversation.id)
-        if sum(other.beside is None for other in others) >= _MOST:
-            raise InvalidParams(f"This conversation has {_MOST} agents already. Take one away first.")
+        if sum(other.beside is None for other in others) >= _MAX_AGENTS:
+            raise InvalidParams(f"This conversation has {_MAX_AGENTS} agents already. Take one away first.")
         await self._check_node(params.node_id, conversation)
         agent = Agent(
             id=params.agent_id or new_id("agent"),

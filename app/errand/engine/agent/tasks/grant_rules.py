@@ -27,10 +27,10 @@ from errand.paths import Paths
 from errand.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantDraft, GrantedCall
 from errand.protocol.tasks import Task
 
-_MOST_RULES, _MOST_CALLS = 500, 1_000
+_MAX_RULES, _MAX_CALLS = 500, 1_000
 _CHECK_S = 5.0
 # Whoever asks waits for it; the calls that are left are not judged.
-_LONGEST_S = 10.0
+_JUDGING_TIMEOUT_S = 10.0
 # Without them a task can neither end nor ask.
 _NEEDED = ("task_complete", "ask_user")
 
@@ -40,8 +40,8 @@ async def made_grants(drafts: Sequence[GrantDraft], by: str, grants: Grants, dat
 
     Raises `InvalidParams` with the number of the first rule that cannot be.
     """
-    if not 0 < len(drafts) <= _MOST_RULES:
-        raise InvalidParams(f"rules: {len(drafts)}; from 1 to {_MOST_RULES} at once.")
+    if not 0 < len(drafts) <= _MAX_RULES:
+        raise InvalidParams(f"rules: {len(drafts)}; from 1 to {_MAX_RULES} at once.")
     resolved: list[Grant] = []
     for number, draft in enumerate(drafts, start=1):
         try:
@@ -56,10 +56,10 @@ async def made_grants(drafts: Sequence[GrantDraft], by: str, grants: Grants, dat
 
 async def covered_calls(grant: Grant, most: int, database: Database, paths: Paths) -> GrantCoveredResult:
     """Which of the newest recorded calls the grant decides, whatever other grants say."""
-    if not 0 < most <= _MOST_CALLS:
-        raise InvalidParams(f"most: {most}; from 1 to {_MOST_CALLS}.")
+    if not 0 < most <= _MAX_CALLS:
+        raise InvalidParams(f"most: {most}; from 1 to {_MAX_CALLS}.")
     found: list[CoveredCall] = []
-    judged, until = 0, monotonic() + _LONGEST_S
+    judged, until = 0, monotonic() + _JUDGING_TIMEOUT_S
     for started in await database.executions.newest_judged(most):
         task = await database.tasks.get(started.task_id)
         if task is None or monotonic() > until:

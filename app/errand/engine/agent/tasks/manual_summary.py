@@ -15,9 +15,9 @@ from errand.protocol.conversations import Node
 from errand.protocol.tasks import TaskStartParams
 
 PROMPT = "Summarise the conversation so far"
-_LONGEST = 100_000
+_MAX_TEXT_LENGTH = 100_000
 # Fewest steps not yet summarised: the newest ones stay verbatim.
-_LEAST = 3
+_MIN_STEPS = 3
 
 
 async def summary_params(params: ConversationSummariseParams, database: Database) -> TaskStartParams:
@@ -31,7 +31,7 @@ async def summary_params(params: ConversationSummariseParams, database: Database
     if agent.head_id is None:
         raise IllegalMove("There is nothing to summarise yet.")
     await _check_idle(agent, database)
-    if len(turn_groups(visible_history(await recent_path(database.nodes, agent.head_id, ())).rest)) < _LEAST:
+    if len(turn_groups(visible_history(await recent_path(database.nodes, agent.head_id, ())).rest)) < _MIN_STEPS:
         raise IllegalMove("There is nothing to summarise yet.")
     last = await database.tasks.last_of(agent)
     return TaskStartParams(
@@ -47,8 +47,8 @@ async def summary_params(params: ConversationSummariseParams, database: Database
 
 async def edit_summary(params: SummaryEditParams, log: EventLog, database: Database, locks: AgentLocks) -> Node:
     """Add a node that replaces a summary; refused while its agent is busy."""
-    if not params.text.strip() or len(params.text) > _LONGEST:
-        raise InvalidParams(f"text: 1 to {_LONGEST:,} characters.")
+    if not params.text.strip() or len(params.text) > _MAX_TEXT_LENGTH:
+        raise InvalidParams(f"text: 1 to {_MAX_TEXT_LENGTH:,} characters.")
     node = await database.nodes.get(params.node_id)
     block = summary_of(node) if node is not None else None
     if node is None or block is None:

@@ -28,10 +28,10 @@ NOTHING_CONFIGURED = (
 )
 
 
-_MOST_TURNS = 1_000_000
-_MOST_USD = 1_000_000
-_MOST_MINUTES = 1_000_000
-_MOST_TOKENS = 1_000_000_000_000
+_MAX_TURNS = 1_000_000
+_MAX_USD = 1_000_000
+_MAX_MINUTES = 1_000_000
+_MAX_TOKENS = 1_000_000_000_000
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -41,14 +41,14 @@ async def check_start_params(params: TaskStartParams) -> None:
         raise InvalidParams("The prompt is empty. Say what to do.")
     if params.task_id is not None and not _TASK_ID.fullmatch(params.task_id):
         raise InvalidParams("taskId: 1 to 100 letters, digits, `-` and `_`.")  # used as a folder name
-    if params.max_turns is not None and not 1 <= params.max_turns <= _MOST_TURNS:
-        raise InvalidParams(f"maxTurns must be from 1 to {_MOST_TURNS:,}.")
-    if params.budget_usd is not None and not 0 < params.budget_usd <= _MOST_USD:
-        raise InvalidParams(f"budgetUsd must be more than 0, and {_MOST_USD:,} at most.")
-    if params.max_minutes is not None and not 0 < params.max_minutes <= _MOST_MINUTES:
-        raise InvalidParams(f"maxMinutes must be more than 0, and {_MOST_MINUTES:,} at most.")
-    if params.max_tokens is not None and not 1 <= params.max_tokens <= _MOST_TOKENS:
-        raise InvalidParams(f"maxTokens must be from 1 to {_MOST_TOKENS:,}.")
+    if params.max_turns is not None and not 1 <= params.max_turns <= _MAX_TURNS:
+        raise InvalidParams(f"maxTurns must be from 1 to {_MAX_TURNS:,}.")
+    if params.budget_usd is not None and not 0 < params.budget_usd <= _MAX_USD:
+        raise InvalidParams(f"budgetUsd must be more than 0, and {_MAX_USD:,} at most.")
+    if params.max_minutes is not None and not 0 < params.max_minutes <= _MAX_MINUTES:
+        raise InvalidParams(f"maxMinutes must be more than 0, and {_MAX_MINUTES:,} at most.")
+    if params.max_tokens is not None and not 1 <= params.max_tokens <= _MAX_TOKENS:
+        raise InvalidParams(f"maxTokens must be from 1 to {_MAX_TOKENS:,}.")
     if params.agent_id is not None and params.conversation_id is None:
         raise InvalidParams("agentId goes with the conversationId of its conversation.")
     if params.sibling_of is not None and params.conversation_id is None:

@@ -36,7 +36,7 @@ from errand.protocol.tasks import (
 )
 
 # A following task is among this many newest ones of its conversation, since it starts right after.
-_LATEST = 20
+_NEWEST_TASKS = 20
 
 
 class AgentTaskRunner:
@@ -164,7 +164,7 @@ class AgentTaskRunner:
         """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
         await self.running.wait_ended(task_id)
         task = await self.running.stored_task(task_id)
-        latest = await self._builder.database.tasks.newest(_LATEST, task.conversation_id)
+        latest = await self._builder.database.tasks.newest(_NEWEST_TASKS, task.conversation_id)
         return next((one for one in latest if one.follows == task.id), None)
 
     async def start_sub_agent(self, order: SubAgentOrder, parent: Task, call_id: str) -> Task:

@@ -19,7 +19,7 @@ from errand.engine.tools.registry import NAMES, common_tools, is_tool_name
 from errand.protocol.agents import Agent, Personality
 from errand.protocol.tasks import Allowance, Task, TaskStartParams
 
-_LONGEST_NAME = 40
+_MAX_NAME_LENGTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ async def sub_agent_target(
     personality = await _personality(order, caller, database)
     task_id = sub_task_id(parent, call_id)
     others = await database.agents.list(conversation.id)
-    name = " ".join(order.title.replace("@", " ").split())[:_LONGEST_NAME].strip() or "Sub-agent"
+    name = " ".join(order.title.replace("@", " ").split())[:_MAX_NAME_LENGTH].strip() or "Sub-agent"
     agent = Agent(
         id=task_id.replace("task_", "agent_", 1),
         conversation_id=conversation.id,

@@ -32,9 +32,9 @@ from errand.protocol.usage import Usage
 _logger = logging.getLogger(__name__)
 
 _LONG_TITLE = 32  # characters; the sidebar shows about as many
-_LONGEST_S = 30.0
-_LONGEST_PROMPT, _LONGEST_SUMMARY = 4_000, 2_000
-_MOST_TOKENS = 2_000  # models that think need more than the title
+_TITLE_TIMEOUT_S = 30.0
+_MAX_PROMPT_LENGTH, _MAX_SUMMARY_LENGTH = 4_000, 2_000
+_MAX_TOKENS = 2_000  # models that think need more than the title
 _BEFORE, _AFTER = "\"'“”„‚‘’«»`*# ", "\"'“”‘’«»`* ."
 
 
@@ -77,7 +77,7 @@ class ConversationTitles:
         if found is None or reached_limit(await self._daily_budget.uses()) is not None:
             return
         try:
-            async with asyncio.timeout(_LONGEST_S):
+            async with asyncio.timeout(_TITLE_TIMEOUT_S):
                 title = await self._ask(name, found, ended)
         except (EngineError, TimeoutError) as error:
             _logger.info("no title from %s: %s", name, str(error) or type(error).__name__)
@@ -113,10 +113,10 @@ class ConversationTitles:
         """The title; empty if the model gave none."""
         model = self._models.open_alone(name)
         redact = self._database.redact
-        outline = f"# First message\n\n{shorten(redact(found.prompt), _LONGEST_PROMPT)}"
+        outline = f"# First message\n\n{shorten(redact(found.prompt), _MAX_PROMPT_LENGTH)}"
         if ended.summary:
-            outline += f"\n\n# How the work ended\n\n{shorten(redact(ended.summary), _LONGEST_SUMMARY)}"
-        options = ModelOptions(max_tokens=_MOST_TOKENS)
+            outline += f"\n\n# How the work ended\n\n{shorten(redact(ended.summary), _MAX_SUMMARY_LENGTH)}"
+        options = ModelOptions(max_tokens=_MAX_TOKENS)
         request = ModelRequest(name, prompt_text("title"), (user_text(outline),), options=options, purpose="title")
         number = turns.number_beside_turns()
         self._database.journal.put(turns.started(ended.conversation_id, ended.id, number, name, datetime.now(UTC)))

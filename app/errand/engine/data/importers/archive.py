@@ -11,17 +11,17 @@ from typing import IO
 
 from errand.engine.core.errors import InvalidParams
 
-_LARGEST = 1024 * 1024 * 1024
-_LARGEST_WHOLE = 4 * _LARGEST
+_MAX_FILE_BYTES = 1024 * 1024 * 1024
+_MAX_ARCHIVE_BYTES = 4 * _MAX_FILE_BYTES
 # JSON compresses to about a tenth; a much higher ratio indicates a zip bomb.
-_MOST_PACKED = 100
+_MAX_RATIO = 100
 _UNSUSPICIOUS = 32 * 1024 * 1024
 # The directory of a zip is read into memory: each entry of 47 bytes becomes an object of 700.
-_LARGEST_LIST = 8 * 1024 * 1024
+_MAX_LIST_BYTES = 8 * 1024 * 1024
 _END, _END_64 = b"PK\x05\x06", b"PK\x06\x07"
-_LONGEST_END = 22 + 65_535
-_LARGEST_ASSET = 10 * 1024 * 1024
-_MOST = 100_000
+_MAX_END_BYTES = 22 + 65_535
+_MAX_ASSET_BYTES = 10 * 1024 * 1024
+_MAX_FILES = 100_000
 _PIECE = 1024 * 1024
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError)
 
@@ -33,8 +33,8 @@ class Archive:
         self._file = file
         self._unpacked = 0
         self._members = {member.filename: member for member in file.infolist() if not member.is_dir()}
-        if len(self._members) > _MOST:
-            raise InvalidParams(f"it has more than {_MOST:,} files")
+        if len(self._members) > _MAX_FILES:
+            raise InvalidParams(f"it has more than {_MAX_FILES:,} files")
 
     def names(self) -> tuple[str, ...]:
         """The files that may contain conversations."""
@@ -52,10 +52,10 @@ class Archive:
             for piece in self._pieces(name):
                 size += len(piece)
                 self._unpacked += len(piece)
-                if size > _LARGEST or self._unpacked > _LARGEST_WHOLE:
+                if size > _MAX_FILE_BYTES or self._unpacked > _MAX_ARCHIVE_BYTES:
                     raise InvalidParams(f"{name[:200]} in it unpacks to more than can be imported")
-                if size > _UNSUSPICIOUS and size > _MOST_PACKED * packed:
-                    raise InvalidParams(f"{name[:200]} in it unpacks to more than {_MOST_PACKED} times its size")
+                if size > _UNSUSPICIOUS and size > _MAX_RATIO * packed:
+                    raise InvalidParams(f"{name[:200]} in it unpacks to more than {_MAX_RATIO} times its size")
                 copy.write(piece)
             copy.seek(0)
             yield copy
@@ -64,12 +64,12 @@ class Archive:
         """An included picture; None if it is missing or too large."""
         names = (name for name in self._members if beginning and Path(name).name.startswith(beginning))
         name = next(names, None)
-        if name is None or self._members[name].file_size > _LARGEST_ASSET:
+        if name is None or self._members[name].file_size > _MAX_ASSET_BYTES:
             return None
         data = bytearray()
         for piece in self._pieces(name):
             data += piece
-            if len(data) > _LARGEST_ASSET:
+            if len(data) > _MAX_ASSET_BYTES:
                 return None
         return bytes(data)
 
@@ -94,10 +94,10 @@ def open_archive(content: IO[bytes]) -> Generator[Archive]:
 
 def _check_list(content: IO[bytes]) -> None:
     """Check the size of the directory, from the record at the end of the file."""
-    content.seek(max(0, content.seek(0, os.SEEK_END) - _LONGEST_END))
-    tail = content.read(_LONGEST_END)
+    content.seek(max(0, content.seek(0, os.SEEK_END) - _MAX_END_BYTES))
+    tail = content.read(_MAX_END_BYTES)
     end = tail.rfind(_END)
     size = int.from_bytes(tail[end + 12 : end + 16], "little") if end >= 0 else 0
-    if size > _LARGEST_LIST or _END_64 in tail[max(0, end - 20) : max(0, end)]:
+    if size > _MAX_LIST_BYTES or _END_64 in tail[max(0, end - 20) : max(0, end)]:
         raise InvalidParams("it has too many files")
     content.seek(0)

@@ -40,12 +40,12 @@ _STOPPED = "Stopped by the person."
 _PERSISTED = re.compile(r"\s*<persisted-output>.*?saved to: (\S+)", re.DOTALL)
 _EXIT_CODE = re.compile(r"Exit code (\d{1,9})\b")
 _RECORDS_OF_TITLE = 200
-_MOST_CALLED = 1_000
-_MOST_OUTPUT = 32_000_000
-_LARGEST_META = 64 * 1024
+_MAX_SUB_AGENTS = 1_000
+_MAX_OUTPUT_BYTES = 32_000_000
+_MAX_META_BYTES = 64 * 1024
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _INTERRUPTED = "[Request interrupted by user"
-_LONGEST_REMARK = 4_000
+_MAX_REMARK_LENGTH = 4_000
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _OUTPUTS = ("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr")
@@ -151,7 +151,7 @@ class _Session:
         # The last result node by reply: results of one reply form a chain, although each names the line of its call.
         self._results: dict[str, ForeignNode] = {}
         self._called: dict[str, ForeignLink | None] = {}
-        self._outputs_left = _MOST_OUTPUT
+        self._outputs_left = _MAX_OUTPUT_BYTES
 
     def add_line(self, line: _Line) -> None:
         conversation = self.conversation
@@ -300,7 +300,7 @@ class _Session:
         return text
 
     def _sub_agent(self, agent_id: str) -> ForeignLink | None:
-        if agent_id not in self._called and len(self._called) < _MOST_CALLED:
+        if agent_id not in self._called and len(self._called) < _MAX_SUB_AGENTS:
             folder = self._context.folder
             every = folder.claude_sub_agents() if folder is not None else []
             path = next((path for path in every if path.stem == f"agent-{agent_id}"), None)
@@ -324,7 +324,7 @@ def _link(path: Path, source_id: str, context: ImportContext) -> ForeignLink | N
 def _description(path: Path) -> str:
     """What the caller wrote above the task of a sub-agent."""
     try:
-        data = read_regular(path.with_suffix(".meta.json"), _LARGEST_META, follow_links=False)
+        data = read_regular(path.with_suffix(".meta.json"), _MAX_META_BYTES, follow_links=False)
         return msgspec.json.decode(data, type=_Meta).description
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
@@ -365,4 +365,4 @@ def _inside(tag: str, text: str) -> str:
 
 def _found(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
-    return _ANSI.sub("", match[1]).strip()[:_LONGEST_REMARK] if match is not None else ""
+    return _ANSI.sub("", match[1]).strip()[:_MAX_REMARK_LENGTH] if match is not None else ""

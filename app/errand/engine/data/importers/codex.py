@@ -40,10 +40,10 @@ _IMAGE_TAG = re.compile(r"\s*(?:<image(?: [^>]*)?>|</image>)\s*")
 _UNSUPPORTED = re.compile(r"unsupported (?:custom tool )?call: ")
 _EXIT_CODE = re.compile(r"^Process exited with code (-?\d{1,9})$", re.MULTILINE)
 _PROGRAM = "Codex"
-_MOST_ORIGINS = 20
-_MOST_CALLED = 1_000
-_LARGEST = 256_000_000
-_LONGEST_TITLE = 70
+_MAX_ORIGINS = 20
+_MAX_SUB_AGENTS = 1_000
+_MAX_SESSION_BYTES = 256_000_000
+_MAX_TITLE_LENGTH = 70
 # A session names its subject in its first records.
 _RECORDS_OF_TITLE = 60
 
@@ -136,8 +136,10 @@ class _Session:
     def add(self, data: bytes, before: int | None = None) -> None:
         """Add a record; one that is not `before` this ordinal only if it is the head of its file."""
         self._size += len(data)
-        if self._size > _LARGEST:
-            raise InvalidParams(f"it has more than {_LARGEST // 1_000_000} MB with the sessions it was forked from")
+        if self._size > _MAX_SESSION_BYTES:
+            raise InvalidParams(
+                f"it has more than {_MAX_SESSION_BYTES // 1_000_000} MB with the sessions it was forked from"
+            )
         try:
             line = msgspec.json.decode(data, type=_Line)
             is_own = before is None and (line.ordinal is None or line.ordinal >= self._history_end)
@@ -150,7 +152,7 @@ class _Session:
     def named(self) -> ForeignConversation:
         """The conversation with the title of its first text, which its forks and sub-agents have in other forms."""
         conversation = self.conversation
-        first = first_text(conversation)[:_LONGEST_TITLE]
+        first = first_text(conversation)[:_MAX_TITLE_LENGTH]
         conversation.title = (
             f"{self._nickname}: {first}" if self._nickname else f"{first} (fork)" if self._is_fork else first
         )
@@ -196,7 +198,7 @@ class _Session:
     def _add_origin(self, session_id: str, before: int) -> None:
         self._origins += 1
         folder = self._context.folder
-        file = folder.codex_session(session_id) if folder is not None and self._origins <= _MOST_ORIGINS else None
+        file = folder.codex_session(session_id) if folder is not None and self._origins <= _MAX_ORIGINS else None
         if file is None:
             self._context.skip("beginnings of forked sessions, whose origin is not here")
             return
@@ -280,7 +282,7 @@ class _Session:
         return sub_agent_result(result, _PROGRAM, called) if called is not None else result
 
     def _sub_agent(self, session_id: str) -> ForeignLink | None:
-        if session_id not in self._called and len(self._called) < _MOST_CALLED:
+        if session_id not in self._called and len(self._called) < _MAX_SUB_AGENTS:
             self._called[session_id] = _link(session_id, self._context)
         return self._called.get(session_id)
 

@@ -21,11 +21,11 @@ from errand.protocol.conversations import Conversation, Node, NodeStatus, Role
 from errand.redaction import redact
 
 # Larger numbers are milliseconds: in seconds this is the year 5138.
-_LARGEST_S = 100_000_000_000
+_MAX_SECONDS = 100_000_000_000
 
-_LONGEST_TITLE = 80
+_MAX_TITLE_LENGTH = 80
 _MAX_READ = 2_000
-_LONGEST_ERROR = 2_000
+_MAX_ERROR_LENGTH = 2_000
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -166,7 +166,7 @@ def moment(value: str | float | None) -> datetime | None:
             return past_moment(datetime.fromisoformat(value))
         if value is None or value <= 0:
             return None
-        return past_moment(datetime.fromtimestamp(value / 1000 if value > _LARGEST_S else value, UTC))
+        return past_moment(datetime.fromtimestamp(value / 1000 if value > _MAX_SECONDS else value, UTC))
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -178,7 +178,7 @@ def conversation_id(program: str, source_id: str, created_at: datetime | None) -
 
 def sub_agent_result(block: ToolResultBlock, program: str, called: ForeignLink) -> ToolResultBlock:
     """The result of a call that started a sub-agent, with the conversation of that."""
-    title = " ".join(called.title.split())[:_LONGEST_TITLE]
+    title = " ".join(called.title.split())[:_MAX_TITLE_LENGTH]
     details: JsonObject = {"conversation_id": conversation_id(program, called.source_id, called.created_at)}
     return msgspec.structs.replace(block, summary=f"its own conversation: {title}", details=details)
 
@@ -224,7 +224,7 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
 def _add_caller(foreign: ForeignConversation, caller: ForeignLink, program: str) -> None:
     """A first node that names the conversation that called this one."""
     link = conversation_id(program, caller.source_id, caller.created_at)
-    text = f"A sub-agent of the conversation “{' '.join(caller.title.split())[:_LONGEST_TITLE]}” ({link})."
+    text = f"A sub-agent of the conversation “{' '.join(caller.title.split())[:_MAX_TITLE_LENGTH]}” ({link})."
     first_id = "caller"
     for node in foreign.nodes:
         node.parent_id = first_id if node.parent_id is None else node.parent_id
@@ -247,7 +247,7 @@ def _nodes(
             status=node.status,
             created_at=node.at or began,
             model=node.model,
-            error=node.error[:_LONGEST_ERROR] if node.error else None,
+            error=node.error[:_MAX_ERROR_LENGTH] if node.error else None,
         )
         for node in first.values()
     ]
@@ -289,7 +289,7 @@ def _title(foreign: ForeignConversation) -> str:
     """The title without keys, which are recognized before a line is cut."""
     texts = (block.text for node in foreign.nodes for block in node.blocks if isinstance(block, TextBlock))
     given = redact(" ".join(foreign.title[:_MAX_READ].split()))[:500]
-    return given or redact(" ".join(next(texts, "")[:_MAX_READ].split()))[:_LONGEST_TITLE]
+    return given or redact(" ".join(next(texts, "")[:_MAX_READ].split()))[:_MAX_TITLE_LENGTH]
 
 
 def first_text(foreign: ForeignConversation) -> str:

@@ -11,14 +11,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 from errand.engine.core.errors import InvalidParams
-from errand.engine.core.input_limits import LARGEST_RECORD
+from errand.engine.core.input_limits import MAX_RECORD_BYTES
 
 SIGN = b"SQLite format 3\0"
-MOST_SESSIONS = 100_000
-LARGEST_SESSION = 128 * 1024 * 1024
+MAX_SESSIONS = 100_000
+MAX_SESSION_BYTES = 128 * 1024 * 1024
 # Steps of SQLite's machine for the whole database; a minute or two. A million parts take 20 million.
 _STEPS = 100_000
-_MOST_STEPS = 20_000 * _STEPS
+_MAX_STEPS = 20_000 * _STEPS
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=5, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     connection.isolation_level = None
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_RECORD * 2)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES * 2)
     _limit_steps(connection)
     for pragma in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
         connection.execute(f"PRAGMA {pragma}")
@@ -66,6 +66,6 @@ def _limit_steps(connection: sqlite3.Connection) -> None:
     def step() -> int:
         nonlocal steps
         steps += _STEPS
-        return int(steps > _MOST_STEPS)
+        return int(steps > _MAX_STEPS)
 
     connection.set_progress_handler(step, _STEPS)

@@ -39,7 +39,7 @@ _SUMMARY = "<state_snapshot>"
 _RAN = re.compile(
     r"\AI ran the following shell command:\n```sh\n(?>(.*?)\n```\n+This produced)(?>.*?:\n```\n)(.*)```\s*\Z", re.S
 )
-_LONGEST_REMARK = 2_000
+_MAX_REMARK_LENGTH = 2_000
 _NOTHING = msgspec.Raw(b"null")
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,9})$", re.MULTILINE)
 
@@ -203,9 +203,9 @@ class _Session:
                 if text.lstrip().startswith(_SUMMARY):
                     chain.summary(text, at, until=until)
                 elif (ran := _RAN.match(text)) is not None:
-                    chain.remark(f"The person ran `{ran[1][:_LONGEST_REMARK]}`", at)
+                    chain.remark(f"The person ran `{ran[1][:_MAX_REMARK_LENGTH]}`", at)
                     if output := ran[2].rstrip():
-                        chain.remark(f"Output of the person's command:\n{output[:_LONGEST_REMARK]}", at)
+                        chain.remark(f"Output of the person's command:\n{output[:_MAX_REMARK_LENGTH]}", at)
                 else:
                     chain.user(tuple(self._blocks(message)), at, is_task=self._head.kind == "subagent")
             case "gemini":

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from errand.engine.data.importers.conversation import ForeignConversation, ForeignLink, moment
-from errand.engine.data.importers.foreign_database import LARGEST_SESSION, MOST_SESSIONS, as_bytes, reading
+from errand.engine.data.importers.foreign_database import MAX_SESSION_BYTES, MAX_SESSIONS, as_bytes, reading
 from errand.engine.data.importers.goose import Message, Metadata, Piece, Session
 from errand.engine.data.importers.import_context import ImportContext
 
@@ -27,7 +27,7 @@ _SESSION_COLUMNS = {
 }
 _MESSAGE_COLUMNS = {"metadata_json": "NULL"}
 _SIZE = "SELECT coalesce(sum(length(content_json)), 0) AS size, count(*) AS messages FROM messages WHERE session_id = ?"
-_MOST_MESSAGES = 500_000
+_MAX_MESSAGES = 500_000
 # Sessions for goose's own use, such as those that write a title.
 _HIDDEN = "hidden"
 _SUB_AGENT = "sub_agent"
@@ -39,7 +39,7 @@ def sessions(path: Path) -> list[tuple[str, int]]:
     Raises `InvalidParams` as `read` does.
     """
     with reading(path) as connection:
-        rows = connection.execute(f"{_session_query(connection)} LIMIT ?", (MOST_SESSIONS,))
+        rows = connection.execute(f"{_session_query(connection)} LIMIT ?", (MAX_SESSIONS,))
         every = [(str(row["id"]), row["session_type"], moment(_text(row["updated_at"]))) for row in rows]
     return [
         (session_id, int(at.timestamp() * 1000) if at is not None else 0)
@@ -52,7 +52,7 @@ def read(path: Path, context: ImportContext, only: Collection[str] | None = None
     """The sessions, or those of the ids `only`. Raises `InvalidParams` for a database that cannot be read."""
     with reading(path) as connection:
         query = _session_query(connection)
-        every = connection.execute(f"{query} ORDER BY created_at, id LIMIT ?", (MOST_SESSIONS,)).fetchall()
+        every = connection.execute(f"{query} ORDER BY created_at, id LIMIT ?", (MAX_SESSIONS,)).fetchall()
         for row in every:
             if row["session_type"] == _HIDDEN or (only is not None and row["id"] not in only):
                 continue
@@ -65,7 +65,7 @@ def _conversation(
     connection: sqlite3.Connection, row: sqlite3.Row, context: ImportContext
 ) -> ForeignConversation | None:
     size = connection.execute(_SIZE, (row["id"],)).fetchone()
-    if size["size"] > LARGEST_SESSION or size["messages"] > _MOST_MESSAGES:
+    if size["size"] > MAX_SESSION_BYTES or size["messages"] > _MAX_MESSAGES:
         context.skip("conversations that are too large")
         return None
 

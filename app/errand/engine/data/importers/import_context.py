@@ -15,8 +15,8 @@ from errand.engine.data.importers.session_folder import SessionFolder
 from errand.engine.data.pictures import store_picture
 from errand.protocol.blocks import ImageBlock
 
-_LARGEST_PICTURE = 10 * 1024 * 1024
-_LONGEST_NAME = 80  # bytes
+_MAX_PICTURE_BYTES = 10 * 1024 * 1024
+_MAX_NAME_BYTES = 80  # bytes
 _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,", re.IGNORECASE)
 
 T = TypeVar("T")
@@ -74,10 +74,10 @@ class ImportContext:
 
     def _store_picture(self, data: bytes | None, name: str) -> tuple[ImageBlock, ...]:
         kind = media_type(data) if data else ""
-        if data is None or not kind or len(data) > _LARGEST_PICTURE:
+        if data is None or not kind or len(data) > _MAX_PICTURE_BYTES:
             self.skip("pictures")
             return ()
-        safe = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[-_LONGEST_NAME:].decode("utf-8", "ignore")
+        safe = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[-_MAX_NAME_BYTES:].decode("utf-8", "ignore")
         safe = safe.strip("-.") or f"picture.{kind.partition('/')[2]}"
         path = store_picture(self._attachments, safe, data)
         return (ImageBlock(media_type=kind, path=str(path), name=safe),)

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from typing import IO, Literal, TypeAlias
 
 from errand.engine.core.errors import InvalidParams
-from errand.engine.core.input_limits import LARGEST_RECORD, MOST_VALUES, check_record, too_large, too_many
+from errand.engine.core.input_limits import MAX_RECORD_BYTES, MAX_VALUES, check_record, too_large, too_many
 
 Documents: TypeAlias = Iterator[bytes]
 Shape = Literal["lines", "whole"]
 
 # A file of lines is one conversation, which is held in memory as a whole.
-_MOST_IN_LINES = 128 * 1024 * 1024
+_MAX_LINES_FILE_BYTES = 128 * 1024 * 1024
 _PIECE = 1024 * 1024
-_LARGEST_PIECE = 4 * _PIECE
+_MAX_PIECE_BYTES = 4 * _PIECE
 # Irrelevant text and complete strings, then one bracket. Has no ambiguity, so it never backtracks.
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)
 _FIRST = re.compile(rb"[^\s\xef\xbb\xbf]")
@@ -29,11 +29,11 @@ def documents(file: IO[bytes], shape: Shape) -> Documents:
 
 def _lines(file: IO[bytes]) -> Documents:
     size = 0
-    while line := file.readline(LARGEST_RECORD + 1):
+    while line := file.readline(MAX_RECORD_BYTES + 1):
         check_record(line, "one of its lines")
         size += len(line)
-        if size > _MOST_IN_LINES:
-            raise InvalidParams(f"it has more than {_MOST_IN_LINES // _PIECE} MB in one conversation")
+        if size > _MAX_LINES_FILE_BYTES:
+            raise InvalidParams(f"it has more than {_MAX_LINES_FILE_BYTES // _PIECE} MB in one conversation")
         if line.strip():
             yield line
 
@@ -44,11 +44,11 @@ def _elements(file: IO[bytes]) -> Documents:
     start: int | None = None
     is_begun = False
     # Read more at a time if there was no bracket: a long string is scanned again with each piece.
-    while piece := file.read(min(max(_PIECE, len(text) - position), _LARGEST_PIECE)):
+    while piece := file.read(min(max(_PIECE, len(text) - position), _MAX_PIECE_BYTES)):
         done = position if start is None else start
         text, position = text[done:] + piece, position - done
         start = None if start is None else 0
-        if len(text) > LARGEST_RECORD + _LARGEST_PIECE:
+        if len(text) > MAX_RECORD_BYTES + _MAX_PIECE_BYTES:
             raise too_large("one of its conversations")
         if not is_begun and (first := _FIRST.search(text)) is not None:
             # A file with an object instead of an array is one document.
@@ -58,7 +58,7 @@ def _elements(file: IO[bytes]) -> Documents:
             if found[1] in b"[{":
                 start, opened = (position - 1, 0) if depth == outer else (start, opened + 1)
                 depth += 1
-                if opened > MOST_VALUES:
+                if opened > MAX_VALUES:
                     raise too_many("one of its conversations")
                 continue
             depth -= 1

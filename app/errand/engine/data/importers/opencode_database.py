@@ -11,12 +11,12 @@ import msgspec
 
 from errand.engine.core.errors import InvalidParams
 from errand.engine.data.importers.conversation import ForeignConversation, ForeignLink, moment
-from errand.engine.data.importers.foreign_database import LARGEST_SESSION, MOST_SESSIONS, as_bytes, reading
+from errand.engine.data.importers.foreign_database import MAX_SESSION_BYTES, MAX_SESSIONS, as_bytes, reading
 from errand.engine.data.importers.import_context import ImportContext
 from errand.engine.data.importers.opencode import Info, Part, Session
 
 TABLES = ("session", "message", "part")
-_MOST_PARTS = 500_000
+_MAX_PARTS = 500_000
 _IDS = "SELECT substr(id, 1, 200) AS id FROM session ORDER BY time_created, id LIMIT ?"
 _SESSION = """
     SELECT id, substr(parent_id, 1, 200) AS parent_id, substr(title, 1, 1000) AS title,
@@ -43,7 +43,7 @@ def sessions(path: Path) -> list[tuple[str, int]]:
     """
     with reading(path) as connection:
         try:
-            return [(str(row["id"]), int(row["time_updated"])) for row in connection.execute(_TIMES, (MOST_SESSIONS,))]
+            return [(str(row["id"]), int(row["time_updated"])) for row in connection.execute(_TIMES, (MAX_SESSIONS,))]
         except (ValueError, TypeError) as error:
             raise InvalidParams(f"its database cannot be read ({error})") from error
 
@@ -51,7 +51,7 @@ def sessions(path: Path) -> list[tuple[str, int]]:
 def read(path: Path, context: ImportContext, only: Collection[str] | None = None) -> Iterator[ForeignConversation]:
     """The sessions, or those of the ids `only`. Raises `InvalidParams` for a database that cannot be read."""
     with reading(path) as connection:
-        every = [row["id"] for row in connection.execute(_IDS, (MOST_SESSIONS,))]
+        every = [row["id"] for row in connection.execute(_IDS, (MAX_SESSIONS,))]
         for session_id in every if only is None else [one for one in every if one in only]:
             row = connection.execute(_SESSION, (session_id,)).fetchone()
             conversation = _conversation(connection, row, context) if row is not None else None
@@ -63,7 +63,7 @@ def _conversation(
     connection: sqlite3.Connection, row: sqlite3.Row, context: ImportContext
 ) -> ForeignConversation | None:
     size = connection.execute(_SIZE, {"id": row["id"]}).fetchone()
-    if size["size"] > LARGEST_SESSION or size["parts"] > _MOST_PARTS:
+    if size["size"] > MAX_SESSION_BYTES or size["parts"] > _MAX_PARTS:
         context.skip("conversations that are too large")
         return None
     facts = {

@@ -16,8 +16,8 @@ from errand.regular_file import open_regular, read_at_most
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _DATE_FOLDERS = 3
-_LARGEST_OUTPUT = 200_000
-_MOST_SUB_AGENTS = 1_000
+_MAX_OUTPUT_LENGTH = 200_000
+_MAX_SUB_AGENTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class SessionFolder:
         name = self.path.parent.name
         if not _ID.fullmatch(name):
             return
-        for file in sorted(islice(self.path.parents[1].glob(f"session-*-{name[:8]}.jsonl"), _MOST_SUB_AGENTS)):
+        for file in sorted(islice(self.path.parents[1].glob(f"session-*-{name[:8]}.jsonl"), _MAX_SUB_AGENTS)):
             try:
                 yield open_regular(file, follow_links=False)
             except OSError:
@@ -72,19 +72,17 @@ class SessionFolder:
         try:
             with open_regular(file, follow_links=False) as opened:
                 size = os.fstat(opened.fileno()).st_size
-                text = read_at_most(opened, _LARGEST_OUTPUT).decode("utf-8", "replace")
+                text = read_at_most(opened, _MAX_OUTPUT_LENGTH).decode("utf-8", "replace")
         except OSError:
             return None
-        return text if size <= _LARGEST_OUTPUT else f"{text}\n\n[{size:,} bytes; the rest was not imported]"
+        return text if size <= _MAX_OUTPUT_LENGTH else f"{text}\n\n[{size:,} bytes; the rest was not imported]"
 
     def claude_sub_agents(self) -> list[Path]:
         """The files of the session's sub-agents."""
         folder = self._claude_folder() / "subagents"
         if folder.is_symlink() or folder.parent.is_symlink():
             return []
-        return sorted(
-            islice((file for file in folder.glob("agent-*.jsonl") if not file.is_symlink()), _MOST_SUB_AGENTS)
-        )
+        return sorted(islice((file for file in folder.glob("agent-*.jsonl") if not file.is_symlink()), _MAX_SUB_AGENTS))
 
     def claude_caller(self) -> Path | None:
         """The file of the session that called this sub-agent."""

@@ -8,10 +8,10 @@ from typing import Protocol
 from errand.engine.core.errors import EngineError
 from errand.engine.tools.base import Vector
 
-MOST_HITS = 1_000
+MAX_HITS = 1_000
 # Of one entry.
-MOST_PARTS = 16
-_MOST_NUMBER = 2**63 // MOST_PARTS - 1
+MAX_PARTS = 16
+_MAX_NUMBER = 2**63 // MAX_PARTS - 1
 
 
 class VectorsError(EngineError):
@@ -49,7 +49,7 @@ class VectorsUnavailable(VectorsError):
 class VectorPoint:
     """`number` is the key of the entry (0 to 2⁵⁹ - 1), `at` its time in seconds since 1970.
 
-    A long entry has several points, of which `part` is the number, from 0 up and below `MOST_PARTS`.
+    A long entry has several points, of which `part` is the number, from 0 up and below `MAX_PARTS`.
     """
 
     number: int
@@ -94,7 +94,7 @@ class VectorStore(Protocol):
         ...
 
     async def search(self, vector: Vector, limit: int, where: VectorFilter | None = None) -> tuple[VectorHit, ...]:
-        """The nearest entries by cosine, best first; at most `limit`, and never more than `MOST_HITS`."""
+        """The nearest entries by cosine, best first; at most `limit`, and never more than `MAX_HITS`."""
         ...
 
     async def delete(self, numbers: Collection[int]) -> None:
@@ -125,7 +125,7 @@ class VectorStore(Protocol):
 def check_point(point: VectorPoint, dimensions: int) -> None:
     """Raises as `check_vector` does, and ValueError for a number, a part or a time out of range."""
     check_vector(point.vector, dimensions)
-    is_known = 0 <= point.number <= _MOST_NUMBER and 0 <= point.part < MOST_PARTS
+    is_known = 0 <= point.number <= _MAX_NUMBER and 0 <= point.part < MAX_PARTS
     if not is_known or not math.isfinite(point.at):
         raise ValueError(f"part {point.part} of point {point.number} at {point.at} is out of range")
 
@@ -148,16 +148,16 @@ def has_direction(vector: Vector) -> bool:
 
 def id_of(point: VectorPoint) -> int:
     """What identifies the point in a store."""
-    return point.number * MOST_PARTS + point.part
+    return point.number * MAX_PARTS + point.part
 
 
 def ids_of(numbers: Iterable[int]) -> Iterable[int]:
     """Of all points that entries with these numbers may have."""
-    return (number * MOST_PARTS + part for number in numbers for part in range(MOST_PARTS))
+    return (number * MAX_PARTS + part for number in numbers for part in range(MAX_PARTS))
 
 
 def numbers_of(ids: Iterable[int]) -> Iterable[int]:
-    return (one // MOST_PARTS for one in ids)
+    return (one // MAX_PARTS for one in ids)
 
 
 def surplus_ids(points: Sequence[VectorPoint]) -> list[int]:
@@ -173,13 +173,13 @@ async def nearest_entries(
 
     Where many are of the same entries, it is asked again, for as many as should do.
     """
-    wanted = amount = max(1, min(limit, MOST_HITS))
-    most = wanted * MOST_PARTS
+    wanted = amount = max(1, min(limit, MAX_HITS))
+    most = wanted * MAX_PARTS
     while True:
         points = await nearest(amount)
         best: dict[int, VectorHit] = {}
         for one, score in points:
-            number, part = divmod(one, MOST_PARTS)
+            number, part = divmod(one, MAX_PARTS)
             best.setdefault(number, VectorHit(number, score, part))
         if len(best) >= wanted or len(points) < amount or amount == most:
             return tuple(best.values())[:wanted]

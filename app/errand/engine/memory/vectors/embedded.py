@@ -55,8 +55,8 @@ _OPENING_S = 30.0
 _CALL_S = 30.0
 _OPTIMISE_S = 900.0
 _CLOSING_S = 3.0
-_MOST_WAITING = 256
-_LARGEST_ANSWER = 4 * 1024 * 1024
+_MAX_WAITING_CALLS = 256
+_MAX_ANSWER_BYTES = 4 * 1024 * 1024
 # How a process ends that reads a damaged file. SIGBUS has another number on macOS.
 _CRASHES = tuple(-number for number in (signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGSEGV, 7, 10))
 
@@ -238,7 +238,7 @@ class _Process:
         return bool(self._waiting)
 
     async def ask(self, request: dict[str, object], longest_s: float) -> _Answer:
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_WAITING_CALLS:
             raise VectorsUnavailable("The index of vectors is busy. Try again later.")
         if self.has_ended:
             raise VectorsUnavailable("The process of the index of vectors has ended. Try again.")
@@ -274,7 +274,7 @@ class _Process:
         try:
             while True:
                 (size,) = struct.unpack(">I", await self._reader.readexactly(4))
-                if size > _LARGEST_ANSWER:
+                if size > _MAX_ANSWER_BYTES:
                     break
                 answer = msgspec.json.decode(await self._reader.readexactly(size), type=_Answer)
                 answered = self._waiting.popleft()

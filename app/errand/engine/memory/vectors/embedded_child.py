@@ -24,13 +24,13 @@ import qdrant_edge as edge
 
 _LOCK_WAIT_S = 3.0
 # Files are mapped and sparse: a full disk would end the process in the middle of a write.
-_LEAST_FREE = 200 * 1024 * 1024
+_MIN_FREE_BYTES = 200 * 1024 * 1024
 _FLUSH_EVERY = 5_000
 _KEYWORDS = ("conversation", "folder", "kind")
 # Searches scan codes of 4 bits and rank this many times the hits by their real vectors: recall@10 is 1.0 on 100,000.
 _OVERSAMPLING = 4.0
 # Fewer vectors than about 1,300 are compared one by one.
-_LEAST_CODED_KB = 2_000
+_MIN_QUANTIZED_KB = 2_000
 # No graph: one for 100,000 vectors takes a minute of a core, the codes take five seconds and are as fast to search.
 _NO_GRAPH = edge.HnswIndexConfig(m=0, ef_construct=64, full_scan_threshold=10)
 
@@ -196,7 +196,7 @@ def _created(path: Path, dimensions: int) -> edge.EdgeShard:
     config = edge.EdgeConfig(
         vectors=edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine),
         hnsw_config=_NO_GRAPH,
-        optimizers=edge.EdgeOptimizersConfig(indexing_threshold=_LEAST_CODED_KB),
+        optimizers=edge.EdgeOptimizersConfig(indexing_threshold=_MIN_QUANTIZED_KB),
         quantization_config=edge.TurboQuantQuantizationConfig(memory=edge.Memory.Pinned),
     )
     shard = edge.EdgeShard.create(str(path), config)
@@ -217,8 +217,10 @@ def _loaded(path: Path) -> edge.EdgeShard:
 
 def _require_space(folder: Path, more: int) -> None:
     free = shutil.disk_usage(folder).free
-    if free < _LEAST_FREE + more:
-        raise _Refused("full", f"{free // 1_048_576} MB are free, and it needs {(_LEAST_FREE + more) // 1_048_576} MB")
+    if free < _MIN_FREE_BYTES + more:
+        raise _Refused(
+            "full", f"{free // 1_048_576} MB are free, and it needs {(_MIN_FREE_BYTES + more) // 1_048_576} MB"
+        )
 
 
 def _used(folder: Path) -> int:

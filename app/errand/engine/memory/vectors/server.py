@@ -35,7 +35,7 @@ from errand.engine.tools.base import Vector
 CALL_S = 10.0
 _BATCH = 64
 _IDS = 10_000
-_LARGEST_ANSWER = 16 * 1024 * 1024
+_MAX_ANSWER_BYTES = 16 * 1024 * 1024
 _INDEXES = (("conversation", "keyword"), ("folder", "keyword"), ("kind", "keyword"), ("at", "float"))
 
 
@@ -225,7 +225,7 @@ class ServerVectors:
                     allow_redirects=False,
                 ) as response,
             ):
-                data = await read_body(response, _LARGEST_ANSWER)
+                data = await read_body(response, _MAX_ANSWER_BYTES)
                 status = response.status
         except TimeoutError as error:
             raise VectorsUnavailable(f"{self._place} did not answer in {self._call_s:g} s.") from error

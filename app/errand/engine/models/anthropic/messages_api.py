@@ -23,7 +23,7 @@ _VERSION = "2023-06-01"
 _MAX_TOKENS = 8_192
 # Tokens of thought for models that are not told an effort instead; the least that is accepted is 1,024.
 _BUDGETS: dict[ThinkingLevel, int] = {"minimal": 1_024, "low": 1_024, "medium": 2_048, "high": 4_096, "xhigh": 8_192}
-_LEAST_BUDGET = 1_024
+_MIN_THINKING_TOKENS = 1_024
 
 
 class MessagesApi:
@@ -78,7 +78,7 @@ def _thinking_fields(request: ModelRequest, known: ModelFacts | None, max_tokens
             "output_config": {"effort": _effort(level, known)},
         }
     budget = min(wanted or _BUDGETS[level], max_tokens - 1)
-    if budget < _LEAST_BUDGET or not _may_think(request):
+    if budget < _MIN_THINKING_TOKENS or not _may_think(request):
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget}}
 

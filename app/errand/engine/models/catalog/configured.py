@@ -13,7 +13,7 @@ from errand.engine.models.catalog.model_lists import ModelListCache
 from errand.engine.models.catalog.providers import PROVIDERS, REACT, Provider, addable, find
 
 # Of a misspelt name to the one that is suggested: `nope` is not `openai`.
-_LEAST_LIKENESS = 0.7
+_MIN_SIMILARITY = 0.7
 _SCRIPT_NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -52,7 +52,7 @@ class ProviderDirectory:
             keys, ids = (f"{name.upper()}_API_KEY",), "gemini" if name.startswith("vertex") else "plain"
             return Provider(name, name, "litellm", keys, price_prefix=name, key_optional=True, call_ids=ids)
         names = [row.name for row in self.all()]
-        near = difflib.get_close_matches(name, names, 1, _LEAST_LIKENESS)
+        near = difflib.get_close_matches(name, names, 1, _MIN_SIMILARITY)
         hint = f"Did you mean {near[0]}/{model}?" if near else f"Providers are: {', '.join(names)}."
         raise ConfigurationError(f"There is no provider named {name!r}. {hint}")
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from errand.engine.models.http_pool import HttpPool
 
 _LIMIT_S = 15.0
-_MOST_BYTES = 4 * 1024 * 1024
-_MOST_MODELS = 2000
-_LARGEST_KEPT = 64 * 1024 * 1024
+_MAX_LIST_BYTES = 4 * 1024 * 1024
+_MAX_MODELS = 2000
+_MAX_CACHE_BYTES = 64 * 1024 * 1024
 # Listed models that are not chat models.
 _NO_CHAT = re.compile(
     r"embed|tts|whisper|dall-e|moderation|transcribe|realtime|rerank|sora|imagen|veo|-image|ocr|audio|speech|babbage|davinci",
@@ -79,7 +79,7 @@ class ModelListCache:
     def store(self, provider: str, models: tuple[ListedModel, ...]) -> None:
         """Store the list of a custom server. Raises `OSError` if it cannot be saved."""
         self.errors.pop(provider, None)
-        self._lists[provider] = ModelList(datetime.now(UTC), models[:_MOST_MODELS])
+        self._lists[provider] = ModelList(datetime.now(UTC), models[:_MAX_MODELS])
         _write(self._file, self._lists)
 
     def forget(self, provider: str) -> None:
@@ -114,7 +114,7 @@ def _read(file: Path | None) -> dict[str, ModelList]:
     if file is None:
         return {}
     try:
-        return msgspec.json.decode(read_regular(file, _LARGEST_KEPT), type=dict[str, ModelList])
+        return msgspec.json.decode(read_regular(file, _MAX_CACHE_BYTES), type=dict[str, ModelList])
     except (OSError, ValueError):
         return {}
 
@@ -146,7 +146,7 @@ async def _ask(pool: "HttpPool", source: ListSource) -> ModelList | str:
             asyncio.timeout(_LIMIT_S),
             pool.session.get(url, headers=list_headers(source), proxy=proxy_of(url), allow_redirects=False) as response,
         ):
-            whole = await read_body(response, _MOST_BYTES)
+            whole = await read_body(response, _MAX_LIST_BYTES)
             body = await asyncio.to_thread(Redactor(source.key).hide_bytes, whole)
             if response.status != 200:
                 reason = error_text(body)
@@ -160,7 +160,7 @@ async def _ask(pool: "HttpPool", source: ListSource) -> ModelList | str:
         return f"{source.provider.title} sent a list without end; the old one is kept."
     except (ValueError, RecursionError):
         return f"{source.provider.title} sent something that is not a list of models."
-    return ModelList(datetime.now(UTC), models[:_MOST_MODELS])
+    return ModelList(datetime.now(UTC), models[:_MAX_MODELS])
 
 
 def list_headers(source: ListSource) -> dict[str, str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 0.7
 _MODELS_LIMIT = 500
-_MOST_BYTES = 4 * 1024 * 1024
+_MAX_LIST_BYTES = 4 * 1024 * 1024
 
 _PROBE_LIMIT_S = 10.0
 _ENDS = ("/chat/completions", "/completions", "/models")
@@ -62,7 +62,7 @@ async def _ask(pool: "HttpPool", provider: Provider, base_url: str) -> LocalServ
         async with asyncio.timeout(_LIMIT_S), pool.session.get(f"{base_url}/models", allow_redirects=False) as response:
             if response.status != 200:
                 return None
-            listing = msgspec.json.decode(await read_body(response, _MOST_BYTES), type=_Listing)
+            listing = msgspec.json.decode(await read_body(response, _MAX_LIST_BYTES), type=_Listing)
     except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
         return None
     if listing.data is None:
@@ -145,7 +145,7 @@ async def ask(pool: "HttpPool", source: ListSource, limit_s: float) -> ProbeResu
             pool.session.get(url, headers=list_headers(source), proxy=proxy_of(url), allow_redirects=False) as response,
         ):
             body = b""
-            while len(body) <= _MOST_BYTES and (piece := await response.content.readany()):
+            while len(body) <= _MAX_LIST_BYTES and (piece := await response.content.readany()):
                 body += piece
             target = response.headers.get("Location", "")
             redactor = Redactor(key)
@@ -172,7 +172,7 @@ def _read(address: str, url: str, status: int, target: str, body: bytes, *, has_
         )
         return ProbeResult(address, text, may_be_elsewhere=True)
     try:
-        models = models_of(decode_bounded(body)) if len(body) <= _MOST_BYTES else None
+        models = models_of(decode_bounded(body)) if len(body) <= _MAX_LIST_BYTES else None
     except (ValueError, RecursionError):
         models = None
     if models is None:

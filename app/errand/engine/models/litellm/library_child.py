@@ -36,11 +36,11 @@ _BODY = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
 _READ_LIMIT_S = 600  # the engine's timeouts are shorter
 # Bytes of chunks that the engine may have untaken, for each stream.
 _WINDOW = 1024 * 1024
-_LARGEST_CHUNK = 4 * 1024 * 1024
+_MAX_CHUNK_BYTES = 4 * 1024 * 1024
 # What the library keeps of a stream is looked at once in so many chunks.
 _FORGET_EVERY = 500
-_MOST_KEPT = 30_000
-_LONGEST_CHAIN = 20
+_MAX_ERROR_LENGTH = 30_000
+_MAX_CAUSES = 20
 # Of the body of a refusal, in bytes.
 _BODY_START = 64 * 1024
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
@@ -127,7 +127,7 @@ class _Stream:
             await stream.aclose()  # breaking out of the loop would not close the socket
 
     async def _send(self, chunk: bytes) -> None:
-        if len(chunk) > _LARGEST_CHUNK:
+        if len(chunk) > _MAX_CHUNK_BYTES:
             raise _Failure("TooLarge", 0, "", {})
         while self._untaken >= _WINDOW:
             self._has_room.clear()
@@ -312,8 +312,8 @@ async def _start_of(response: Any) -> str:
 def _forget(stream: Any) -> None:
     """Drop the middle of the chunks that the library keeps, 3 KB each: it reads only the first and the last ones."""
     kept = cast("list[Any] | None", getattr(stream, "chunks", None))
-    if kept is not None and len(kept) > _MOST_KEPT:
-        del kept[_MOST_KEPT // 2 : -_MOST_KEPT // 2]
+    if kept is not None and len(kept) > _MAX_ERROR_LENGTH:
+        del kept[_MAX_ERROR_LENGTH // 2 : -_MAX_ERROR_LENGTH // 2]
     if hasattr(stream, "response_uptil_now"):
         stream.response_uptil_now = ""
 
@@ -349,7 +349,7 @@ def _failure(error: BaseException) -> _Failure:
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """The error, and those that the library has wrapped."""
     found: BaseException | None = error
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(_MAX_CAUSES):
         if found is None:
             return
         yield found

@@ -30,7 +30,7 @@ _COUNT = struct.Struct(">I")
 # The library's import takes 2 s, four times that on a busy machine.
 _START_LIMIT_S = 120.0
 # A frame has at most a chunk, or the start of a refusal's body.
-_LARGEST_FRAME = 8 * 1024 * 1024
+_MAX_FRAME_BYTES = 8 * 1024 * 1024
 
 _logger = logging.getLogger(__name__)
 
@@ -350,7 +350,7 @@ class _Connection(asyncio.Protocol):
         while len(self._received) - start >= _HEAD.size:
             size, number, kind = _HEAD.unpack_from(self._received, start)
             end = start + _HEAD.size + size
-            if size > _LARGEST_FRAME:
+            if size > _MAX_FRAME_BYTES:
                 self._lose()
                 return
             if len(self._received) < end:

@@ -47,10 +47,10 @@ from errand.protocol.base import JsonObject, JsonValue
 _TIMEOUTS = Timeouts()
 # Longer conversations are converted in a thread, off the event loop.
 _MANY = 500
-_LONGEST_LOGGED = 2_000
+_MAX_LOGGED_LENGTH = 2_000
 # Models that take a number of tokens to think; for all others the library leaves it out.
 _TAKES_BUDGET = re.compile(r"claude|gemini", re.IGNORECASE)
-_LEAST_BUDGET = 1_024
+_MIN_THINKING_TOKENS = 1_024
 # The request that the process practises with, which is never sent.
 _PRACTICE_TOOL: JsonObject = {
     "name": "look",
@@ -180,7 +180,7 @@ class LiteLLMModel:
     def _failure_of_library(self, report: FailureReport) -> AttemptFailure:
         title, redact = self._endpoint.provider.title, self._endpoint.redactor
         if report.is_raw:
-            _logger.warning("litellm: %s: %s", report.kind, redact.hide(report.text)[:_LONGEST_LOGGED])
+            _logger.warning("litellm: %s: %s", report.kind, redact.hide(report.text)[:_MAX_LOGGED_LENGTH])
         where = self._endpoint.base_url or "its address"
         match report:
             case FailureReport(kind="Refused"):
@@ -237,7 +237,7 @@ def _thinking_arguments(request: ModelRequest) -> JsonObject:
     known = model_facts.facts(request.model)
     takes_number = _TAKES_BUDGET.search(request.model) and not (known is not None and known.takes_effort)
     if effort is not None and budget is not None and takes_number:
-        return {"thinking": {"type": "enabled", "budget_tokens": max(budget, _LEAST_BUDGET)}}
+        return {"thinking": {"type": "enabled", "budget_tokens": max(budget, _MIN_THINKING_TOKENS)}}
     return {"reasoning_effort": effort}
 
 

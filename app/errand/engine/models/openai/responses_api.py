@@ -17,7 +17,7 @@ _REASONING = re.compile(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!.*chat)")
 _CHAT = re.compile(r"chat")
 _OFFICIAL = "api.openai.com"
 # The API refuses less.
-_LEAST_TOKENS = 16
+_MIN_TOKENS = 16
 
 
 class ResponsesApi:
@@ -51,7 +51,7 @@ class ResponsesApi:
         if options.temperature is not None:
             body["temperature"] = options.temperature
         if options.max_tokens is not None:
-            body["max_output_tokens"] = max(options.max_tokens, _LEAST_TOKENS)
+            body["max_output_tokens"] = max(options.max_tokens, _MIN_TOKENS)
         if provider.cache_field and options.session_id:
             body[provider.cache_field] = options.session_id
         body |= _reasoning_fields(request)

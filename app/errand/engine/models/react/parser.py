@@ -15,7 +15,7 @@ _BLANK = rf"\s{{0,{_BLANK_LIMIT}}}+"
 _FENCE_LINE = r"```[\w+-]{0,20}+[ \t]{0,8}+\r?"
 _LEAD = rf"{_BLANK}(?:{_FENCE_LINE}\n{_BLANK})?"
 _TAG = re.compile(rf"(?P<lead>{_LEAD})(?P<tag><tool_code>|<final_answer>|</final_answer>)")
-_LONGEST = 200  # longer than the longest prefix and tag
+_MAX_TAG = 200  # longer than the longest prefix and tag
 _STRIDE = 4096  # of a large text, so that the held text stays small
 # The first characters of a call. Other text after the tag, in the middle of a line, means that the tag is only
 # mentioned.
@@ -161,7 +161,7 @@ class ReActParser:
             before = self._cut(found.start())
             events = [self._show_text(before)] if before else []
             return [*events, *self._tag(self._cut(len(found["lead"])), self._cut(len(found["tag"])))]
-        tail = max(0, len(self._buffer) - _LONGEST)
+        tail = max(0, len(self._buffer) - _MAX_TAG)
         held = None if is_end else _HELD.search(self._buffer, tail)
         text = self._cut(held.start() if held else len(self._buffer))
         return [self._show_text(text)] if text else None
@@ -240,7 +240,7 @@ class ReActParser:
         if found is not None:
             self._state = "invented"
         else:
-            found = None if is_end else _INVENTED_START.search(self._buffer, max(0, len(self._buffer) - _LONGEST))
+            found = None if is_end else _INVENTED_START.search(self._buffer, max(0, len(self._buffer) - _MAX_TAG))
         text = self._cut(found.start() if found else len(self._buffer))
         return [self._show_text(text)] if text else [] if self._state == "invented" else None
 

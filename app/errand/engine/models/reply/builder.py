@@ -17,7 +17,7 @@ from errand.redaction import RedactedStream, Redactor
 _OPEN = "<think>"
 _CLOSE = "</think>"
 # Whitespace held back before a possible tag; a reply with more leading whitespace starts with text.
-_MOST_BLANK = 1_000
+_MAX_LEADING_BLANKS = 1_000
 _STRIDE = 4_096  # of a large delta, to bound the text copied for each tag
 
 TaggedText: TypeAlias = tuple[Literal["text", "thinking"], str]
@@ -26,10 +26,10 @@ DraftKind = Literal["text", "thinking", "tool_call"]
 
 # Maximum number of checks whether a call's arguments are complete: a server that repeats the name with each piece would
 # cause one for each piece.
-_MOST_PARSE_ATTEMPTS = 64
+_MAX_PARSE_ATTEMPTS = 64
 # A delta is searched for keys in parts, so that text beyond the limits of a reply is not searched.
 _PART = 65_536
-_LONGEST_FIELD = 262_144
+_MAX_FIELD_LENGTH = 262_144
 
 
 class ThinkTagSplitter:
@@ -74,7 +74,7 @@ class ThinkTagSplitter:
         if word.startswith(_OPEN):
             self._state, self._started, self._buffer = "inside", False, word[len(_OPEN) :]
             return True
-        if _OPEN.startswith(word) and len(self._buffer) <= _MOST_BLANK:
+        if _OPEN.startswith(word) and len(self._buffer) <= _MAX_LEADING_BLANKS:
             return False
         self._state = "text"
         if self._is_after_thinking:
@@ -137,7 +137,7 @@ class _CallDraft:
     def is_whole(self) -> bool:
         """True if the arguments are a complete JSON object."""
         self.parse_attempts += 1
-        may_parse = self.parse_attempts <= _MOST_PARSE_ATTEMPTS and self.arguments.length > 0
+        may_parse = self.parse_attempts <= _MAX_PARSE_ATTEMPTS and self.arguments.length > 0
         return may_parse and read_strict_object(self.arguments.whole) is not None
 
 
@@ -295,7 +295,7 @@ class ReplyBuilder:
         return passed
 
     def _redacted(self, field: str) -> str:
-        return self.redactor.hide(joined(field[:_LONGEST_FIELD]))
+        return self.redactor.hide(joined(field[:_MAX_FIELD_LENGTH]))
 
     def _untouched(self, signature: str) -> str:
         """A changed signature would be refused when it is sent back."""

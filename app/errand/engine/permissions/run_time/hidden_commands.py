@@ -20,7 +20,7 @@ from errand.engine.permissions.run_time.marked_line import (
 )
 from errand.engine.permissions.run_time.subcommands import is_unknown_program, may_begin
 from errand.engine.permissions.run_time.wrappers import Uncertain, inner_command, is_marked, is_several
-from errand.engine.permissions.shell.nested_code import LONGEST, SHELLS, WRAPPERS, FoundCommand
+from errand.engine.permissions.shell.nested_code import MAX_LINE_LENGTH, SHELLS, WRAPPERS, FoundCommand
 from errand.engine.permissions.shell.scanner import ScannedCommand, program_name, scan
 
 _MAX_DEPTH, _MAX_CHARACTERS = 16, 400_000
@@ -183,7 +183,7 @@ class _Search:
 
     def search(self, line: str) -> None:
         """Raise `_Hidden` for the first part that could be a denied command."""
-        if len(line) > LONGEST:
+        if len(line) > MAX_LINE_LENGTH:
             raise _Hidden("the line is too long to be checked")
         self._waiting = [_Code(line)]
         while self._waiting:

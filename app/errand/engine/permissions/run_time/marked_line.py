@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from errand.engine.permissions.shell.grammar import LARGEST, NotPlain, SyntaxNode, load_grammar
+from errand.engine.permissions.shell.grammar import MAX_LINE_BYTES, NotPlain, SyntaxNode, load_grammar
 from errand.engine.permissions.shell.scanner import UNKNOWN
 
 # Noncharacters of Unicode. ONE_WORD is quoted: exactly one word. SEVERAL_WORDS may be none or many.
@@ -70,7 +70,7 @@ def _constants(line: str) -> Iterator[tuple[str, str]]:
     """The variables that the line sets at its beginning, to a plain word, and changes nowhere else."""
     end = 0
     names: set[str] = set()
-    while len(line) <= LARGEST and len(names) < _MAX_CONSTANTS and (assignment := _CONSTANT.match(line, end)):
+    while len(line) <= MAX_LINE_BYTES and len(names) < _MAX_CONSTANTS and (assignment := _CONSTANT.match(line, end)):
         end = assignment.end()
         name = assignment[1]
         names.add(name)

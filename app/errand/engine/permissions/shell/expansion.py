@@ -11,7 +11,7 @@ _GLOB = re.compile(r"[*?\[]")
 _BY_LETTER = re.compile(r"[?\[]")
 _SPLIT_OR_EXPANDED = re.compile(r"[\s*?\[]")
 # The policy looks at each match: it must answer within milliseconds.
-_MOST_MATCHES, _MOST_ENTRIES = 300, 5_000
+_MAX_MATCHES, _MAX_ENTRIES = 300, 5_000
 
 
 def expanded(command: PlainCommand, folder: str, loop_words: Sequence[str]) -> list[tuple[str, ...]]:
@@ -25,7 +25,7 @@ def expanded(command: PlainCommand, folder: str, loop_words: Sequence[str]) -> l
     missing = next((value for value in values if not _names_file(value, loop_words, folder)), None)
     if missing is not None:
         raise NotPlain(f"the loop goes over {missing}, which is no file")
-    if len(values) * len(command.patterns) > _MOST_MATCHES:
+    if len(values) * len(command.patterns) > _MAX_MATCHES:
         raise NotPlain("the loop has too many files")
     found: list[tuple[str, ...]] = []
     for value in dict.fromkeys(values):
@@ -62,8 +62,8 @@ def _with_matches(words: Sequence[str], patterns: frozenset[int], folder: str) -
     # `--include=*.py` is meant for the program, not as the name of files.
     if not matched and any(not words[at].startswith("-") for at in patterns):
         raise NotPlain("a file pattern matches nothing, so what it will match is not known")
-    if matched > _MOST_MATCHES:
-        raise NotPlain(f"the file patterns match more than {_MOST_MATCHES} files")
+    if matched > _MAX_MATCHES:
+        raise NotPlain(f"the file patterns match more than {_MAX_MATCHES} files")
     return tuple(found)
 
 
@@ -72,7 +72,7 @@ class _Entries:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._left = _MOST_ENTRIES
+        self._left = _MAX_ENTRIES
 
     def matching(self, pattern: str) -> list[str]:
         start = start_of(pattern) if "/" in _GLOB.split(pattern, maxsplit=1)[0] else ""
@@ -110,5 +110,5 @@ class _Entries:
         for entry in entries:
             self._left -= 1
             if self._left < 0:
-                raise NotPlain(f"the file patterns look through more than {_MOST_ENTRIES} files")
+                raise NotPlain(f"the file patterns look through more than {_MAX_ENTRIES} files")
             yield entry

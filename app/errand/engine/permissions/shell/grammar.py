@@ -16,10 +16,10 @@ from typing import Protocol
 
 from errand.engine.permissions.shell.scanner import ScannedCommand, scan
 
-LARGEST = 8_192
+MAX_LINE_BYTES = 8_192
 PARSE_TIMEOUT_S = 0.2
-_MOST_COMMANDS, _MOST_REDIRECTS, _MOST_WORDS, _MOST_DOLLARS = 50, 20, 300, 200
-_LONGEST_PATTERN = 300
+_MAX_COMMANDS, _MAX_REDIRECTS, _MAX_WORDS, _MAX_DOLLARS = 50, 20, 300, 200
+_MAX_PATTERN_LENGTH = 300
 _COMPOUND = frozenset(("program", "list", "pipeline", "redirected_statement"))
 _WORDS = frozenset(("word", "string", "raw_string", "concatenation", "number"))
 _CONNECTORS = frozenset(("&&", "||", ";", "|", "|&", "\n"))
@@ -113,8 +113,8 @@ class PlainCommand:
 
 def check_text(line: str) -> None:
     """The pre-filter: raises `NotPlain` for text that is too long or that a person cannot see as it is."""
-    if len(line) > LARGEST or len(line.encode("utf-8", "surrogatepass")) > LARGEST:
-        raise NotPlain(f"the command is longer than {LARGEST // 1024} KB", is_text=True)
+    if len(line) > MAX_LINE_BYTES or len(line.encode("utf-8", "surrogatepass")) > MAX_LINE_BYTES:
+        raise NotPlain(f"the command is longer than {MAX_LINE_BYTES // 1024} KB", is_text=True)
     for letter in _UNUSUAL.findall(line):
         if unicodedata.category(letter) in _ODD_CATEGORIES or letter in _BLANK_LETTERS:
             raise NotPlain(f"the command has an invisible or odd character (U+{ord(letter):04X})", is_text=True)
@@ -126,13 +126,13 @@ def parse(line: str, home: str) -> tuple[PlainCommand, ...]:
     assert plain is not None
     if plain.end() < len(line):
         raise NotPlain(_NOT_PLAIN.get(line[plain.end()], "the line is not plain shell syntax"))
-    if line.count("$") > _MOST_DOLLARS:
-        raise NotPlain(f"the line has more than {_MOST_DOLLARS} dollar signs")
+    if line.count("$") > _MAX_DOLLARS:
+        raise NotPlain(f"the line has more than {_MAX_DOLLARS} dollar signs")
     scanned = scan(line, {})
-    if len(scanned) > _MOST_COMMANDS or sum(len(command.words) for command in scanned) > _MOST_WORDS:
-        raise NotPlain(f"the line has more than {_MOST_COMMANDS} commands, or {_MOST_WORDS} words")
-    if not scanned or sum(len(command.redirects) for command in scanned) > _MOST_REDIRECTS:
-        raise NotPlain(f"there is no command, or more than {_MOST_REDIRECTS} redirects")
+    if len(scanned) > _MAX_COMMANDS or sum(len(command.words) for command in scanned) > _MAX_WORDS:
+        raise NotPlain(f"the line has more than {_MAX_COMMANDS} commands, or {_MAX_WORDS} words")
+    if not scanned or sum(len(command.redirects) for command in scanned) > _MAX_REDIRECTS:
+        raise NotPlain(f"there is no command, or more than {_MAX_REDIRECTS} redirects")
     root = load_grammar()(line.encode())
     if root.has_error:
         raise NotPlain("the line is not complete, or not plain shell syntax")
@@ -341,7 +341,7 @@ def unquote(text: str, home: str) -> tuple[str, bool]:
             is_whole = piece.start() == 0 and end == len(text)
             parts.append(_bare(bare, home, is_first=piece.start() == 0, is_last=end == len(text)))
             is_pattern = _GLOB.search(bare) is not None
-            if is_pattern and not (is_whole and len(bare) <= _LONGEST_PATTERN and _PATTERN.fullmatch(bare)):
+            if is_pattern and not (is_whole and len(bare) <= _MAX_PATTERN_LENGTH and _PATTERN.fullmatch(bare)):
                 raise NotPlain("a file pattern would be expanded")
         elif single is not None:
             parts.append(single)

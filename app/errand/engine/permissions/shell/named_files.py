@@ -16,10 +16,10 @@ from errand.engine.permissions.shell.nested_code import SHELLS, FoundCommand, fi
 from errand.engine.permissions.shell.scanner import UNKNOWN
 from errand.regular_file import read_beginning
 
-_MOST = 400
+_MAX_FILES = 400
 # Looked at for one pattern.
-_MOST_ENTRIES = 5_000
-_LONGEST = 1_024
+_MAX_ENTRIES = 5_000
+_MAX_NAME_LENGTH = 1_024
 _PATTERN = re.compile(r"[*?\[]")
 _WRITES = frozenset((">", ">>", ">|", "&>", "&>>", "<>", ">&"))
 # Programs that change none of the files that they name.
@@ -36,7 +36,7 @@ _PUTS_INTO_FOLDERS = frozenset(("mv", "cp", "install", "ln", "rsync"))
 _GIT_CHANGES = frozenset(("checkout", "restore", "rm", "mv", "clean", "reset", "apply", "am"))
 # The names of files in a diff.
 _DIFF_NAME = re.compile(r"^(?:---|\+\+\+) ([^\t\n]{1,1000})", re.MULTILINE)
-_LARGEST_DIFF = 1_000_000
+_MAX_DIFF_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ def named_files(line: str, folder: str, home: str) -> tuple[NamedPath, ...]:
     everything = (
         one for command in commands for one in _of_command(command, command.folder or folder, home, passes_names)
     )
-    for one in islice((*everything, *_of_diffs(commands, line, folder)), 4 * _MOST):
+    for one in islice((*everything, *_of_diffs(commands, line, folder)), 4 * _MAX_FILES):
         found[one.path] = found.get(one.path, False) or one.with_content
-    return tuple(NamedPath(path, with_content) for path, with_content in islice(found.items(), _MOST))
+    return tuple(NamedPath(path, with_content) for path, with_content in islice(found.items(), _MAX_FILES))
 
 
 def _of_command(command: FoundCommand, folder: str, home: str, passes_names: bool) -> Iterator[NamedPath]:
@@ -76,7 +76,7 @@ def _of_command(command: FoundCommand, folder: str, home: str, passes_names: boo
             return
     with_content = program == "git" or not _CHANGES_FOLDERS.isdisjoint(command.words)
     named: list[str] = []
-    for word in islice(words, _MOST):
+    for word in islice(words, _MAX_FILES):
         for text in _texts(word):
             several = list(_paths(text, folder, home, with_content=with_content))
             named += (one.path for one in several)
@@ -94,7 +94,7 @@ def _texts(word: str) -> set[str]:
 
 
 def _paths(text: str, folder: str, home: str, *, with_content: bool) -> Iterator[NamedPath]:
-    if len(text) > _LONGEST or "\0" in text or "\n" in text or UNKNOWN in text:
+    if len(text) > _MAX_NAME_LENGTH or "\0" in text or "\n" in text or UNKNOWN in text:
         return
     path = os.path.normpath(os.path.join(folder, home + text[1:] if text == "~" or text.startswith("~/") else text))
     if _PATTERN.search(text) and not os.path.lexists(path):
@@ -110,10 +110,10 @@ def _matches(pattern: str) -> Iterable[str]:
         return ()
     try:
         with os.scandir(parent) as entries:
-            names = [entry.name for entry in islice(entries, _MOST_ENTRIES) if not entry.name.startswith(".")]
+            names = [entry.name for entry in islice(entries, _MAX_ENTRIES) if not entry.name.startswith(".")]
     except OSError:
         return ()
-    return islice((os.path.join(parent, one) for one in sorted(names) if fnmatchcase(one, name)), _MOST)
+    return islice((os.path.join(parent, one) for one in sorted(names) if fnmatchcase(one, name)), _MAX_FILES)
 
 
 def _of_diffs(commands: Iterable[FoundCommand], line: str, folder: str) -> Iterator[NamedPath]:
@@ -126,13 +126,13 @@ def _of_diffs(commands: Iterable[FoundCommand], line: str, folder: str) -> Itera
         for word in (*command.words[1:], *(target for operator, target in command.redirects if operator == "<")):
             texts += _read(os.path.join(start, word)) if not word.startswith("-") and "\0" not in word else ()
         for text in texts:
-            for name in islice(_DIFF_NAME.findall(text), _MOST):
+            for name in islice(_DIFF_NAME.findall(text), _MAX_FILES):
                 for one in {name.strip(), name.strip().partition("/")[2]} - {"", "/dev/null"}:
                     yield NamedPath(os.path.normpath(os.path.join(start, one)))
 
 
 def _read(path: str) -> Iterable[str]:
     try:
-        return (read_beginning(Path(path), _LARGEST_DIFF).decode(errors="replace"),)
+        return (read_beginning(Path(path), _MAX_DIFF_BYTES).decode(errors="replace"),)
     except OSError:
         return ()

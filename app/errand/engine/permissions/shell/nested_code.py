@@ -58,12 +58,12 @@ _GIT_ALIAS = re.compile(r"[\w.-]{1,80}=!")
 _CRUDE = re.compile(r"[\s;&|()<>`'\"\\{}]++")
 _FOLDER_FLAGS = frozenset(("-C", "-D", "--chdir", "--wd", "--working-directory"))
 _CHARACTERS = 400_000
-_DEEPEST = 16
-_MOST_WRAPPERS = 64
+_MAX_DEPTH = 16
+_MAX_WRAPPERS = 64
 # Longer code is judged without following `cd`, which costs as much as the path is long.
-_LONGEST_WITH_FOLDER = 8_192
+_MAX_TRACKED_LENGTH = 8_192
 # Linux limits an argument to this length (MAX_ARG_STRLEN), and bash receives the line as one.
-LONGEST = 131_072
+MAX_LINE_LENGTH = 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ class _Finder:
         self._variables = {"HOME": home, "IFS": " ", "USERPROFILE": home}
 
     def find(self, line: str, folder: str) -> FoundCommands:
-        self._is_complete = len(line) <= LONGEST
+        self._is_complete = len(line) <= MAX_LINE_LENGTH
         found: list[FoundCommand] = []
         self._nested = [(line, folder, 0)]
         while self._nested:
             code, folder, depth = self._nested.pop()
             self._left -= len(code)
-            if depth > _DEEPEST or self._left < 0:
+            if depth > _MAX_DEPTH or self._left < 0:
                 self._is_complete = False
                 found += self._crude(code, folder, depth) if self._left > -_CHARACTERS else ()
             else:
@@ -117,7 +117,7 @@ class _Finder:
         return FoundCommands(tuple(found), self._is_complete)
 
     def _of_code(self, code: str, folder: str, depth: int) -> Iterator[FoundCommand]:
-        if len(code) > _LONGEST_WITH_FOLDER:
+        if len(code) > _MAX_TRACKED_LENGTH:
             folder = ""
         for command in scan(code, self._variables):
             for words in self._unwrapped(command):
@@ -126,7 +126,7 @@ class _Finder:
                 one = FoundCommand(tuple(words), tuple(command.redirects), place, depth)
                 yield one
                 self._nested += ((text, place, depth + 1) for text in _code_of(one, command) if text.strip())
-            if command.program in ("cd", "pushd") and len(code) <= _LONGEST_WITH_FOLDER:
+            if command.program in ("cd", "pushd") and len(code) <= _MAX_TRACKED_LENGTH:
                 operands = [word for word in command.words[1:] if not word.startswith("-")]
                 folder = _joined(folder, operands[0] if operands else "~", self._home)
 
@@ -138,7 +138,7 @@ class _Finder:
             return
         if command.program in ("xargs", "parallel"):
             words = words + _input_of(command).replace("\\0", " ").split()
-        if sum(program_name(word) in _RUNS_OTHERS for word in words) > _MOST_WRAPPERS:
+        if sum(program_name(word) in _RUNS_OTHERS for word in words) > _MAX_WRAPPERS:
             self._is_complete = False
         yield from self._wanted_in(words, 1)
 

@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w++)(?::?[-=+]([^{}]*))?[^{}]*\}|(\w++))")
 _ASSIGNING = frozenset(("export", "declare", "local", "readonly", "typeset"))
 _NAMING = frozenset(("coproc", "function"))
 # Characters of one value, and of all values that a line inserts: `a=$a$a` doubles each time.
-_LONGEST_VALUE, _MOST_INSERTED = 4_096, 100_000
+_MAX_VALUE_LENGTH, _MAX_INSERTED_LENGTH = 4_096, 100_000
 # Possessive, so that hostile text is scanned once.
 _PLAIN = re.compile(r"[^\s\\'\"`$;&|()<>#{}]++")
 _SINGLE = re.compile(r"'([^']*+)'?")
@@ -29,7 +29,7 @@ _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f
 _REDIRECT = re.compile(r"(?:&>>|&>|<<<|<<-|<<|<>|<&|>>|>\||>&|>|<)")
 _DELIMITER = re.compile(r"""[ \t]*+("[^"\n]*+"|'[^'\n]*+'|[^\s;&|()<>]++)""")
 _BRACES = re.compile(r"\{([^{},\s]*+(?:,[^{},\s]*+)++)\}")
-_MOST_BRACES = 64
+_MAX_BRACES = 64
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 
 
@@ -188,7 +188,7 @@ class _Scanner:
         """
         value = self._variables.get(name, default)
         self._inserted += len(value)
-        if self._inserted > _MOST_INSERTED:
+        if self._inserted > _MAX_INSERTED_LENGTH:
             value = UNKNOWN
         parts = [value] if self._is_quoted and name not in self._loops else value.split()
         if parts:
@@ -314,14 +314,14 @@ class _Scanner:
     def _assigns(self, word: str) -> bool:
         assignment = _ASSIGNMENT.match(word)
         if assignment is not None:
-            self._variables[assignment[1]] = assignment[2] if len(assignment[2]) <= _LONGEST_VALUE else UNKNOWN
+            self._variables[assignment[1]] = assignment[2] if len(assignment[2]) <= _MAX_VALUE_LENGTH else UNKNOWN
         return assignment is not None
 
     def _end_command(self) -> ScannedCommand:
         self._end_word()
         ended = self._command
         if ended.words[:1] == ["for"] and ended.words[2:3] == ["in"]:
-            self._variables[ended.words[1]] = " ".join(ended.words[3:])[:_LONGEST_VALUE]
+            self._variables[ended.words[1]] = " ".join(ended.words[3:])[:_MAX_VALUE_LENGTH]
             self._loops.add(ended.words[1])
         if ended.words or ended.redirects:
             self.commands.append(ended)
@@ -340,7 +340,7 @@ def _unescaped(found: re.Match[str]) -> str:
 def _expanded(word: str) -> list[str]:
     """The words of a brace expansion; the word itself if there is none, or there are too many."""
     words = [word]
-    while len(words) < _MOST_BRACES:
+    while len(words) < _MAX_BRACES:
         found = next(((index, match) for index, one in enumerate(words) if (match := _BRACES.search(one))), None)
         if found is None:
             break

@@ -35,9 +35,9 @@ from errand.protocol.conversations import AGENT_CHAT, AgentChatParams, AgentChat
 from errand.protocol.events import PersonalityDeleted, PersonalityUpdate
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_LONGEST_NAME = 100
-_LONGEST_PROMPT = 100_000
-_HIGHEST_TEMPERATURE = 2
+_MAX_NAME_LENGTH = 100
+_MAX_PROMPT_LENGTH = 100_000
+_MAX_TEMPERATURE = 2
 
 
 async def list_agents(services: Services, session: ClientSession, params: AgentListParams) -> AgentListResult:
@@ -97,16 +97,18 @@ def _check(personality: Personality) -> None:
     if not _ID.fullmatch(personality.id):
         raise InvalidParams("id: 1 to 100 letters, digits, `-` and `_`.")
     name = personality.name
-    if not 1 <= len(name) <= _LONGEST_NAME or name != name.strip() or "@" in name or not name.isprintable():
-        raise InvalidParams(f"name: 1 to {_LONGEST_NAME} characters in one line, without @.")  # agents get these names
-    if len(personality.system_prompt) > _LONGEST_PROMPT:
+    if not 1 <= len(name) <= _MAX_NAME_LENGTH or name != name.strip() or "@" in name or not name.isprintable():
         raise InvalidParams(
-            f"systemPrompt: {len(personality.system_prompt):,} characters; at most {_LONGEST_PROMPT:,}."
+            f"name: 1 to {_MAX_NAME_LENGTH} characters in one line, without @."
+        )  # agents get these names
+    if len(personality.system_prompt) > _MAX_PROMPT_LENGTH:
+        raise InvalidParams(
+            f"systemPrompt: {len(personality.system_prompt):,} characters; at most {_MAX_PROMPT_LENGTH:,}."
         )
     if personality.model and "/" not in personality.model:
         raise InvalidParams(f"model: {personality.model!r} is not provider/model, such as openai/gpt-5.4.")
-    if personality.temperature is not None and not 0 <= personality.temperature <= _HIGHEST_TEMPERATURE:
-        raise InvalidParams(f"temperature: a number from 0 to {_HIGHEST_TEMPERATURE}, or null for the model's own.")
+    if personality.temperature is not None and not 0 <= personality.temperature <= _MAX_TEMPERATURE:
+        raise InvalidParams(f"temperature: a number from 0 to {_MAX_TEMPERATURE}, or null for the model's own.")
     unknown = [name for name in personality.tools if not is_tool_name(name)]
     if unknown:
         raise InvalidParams(f"tools: there is no tool {unknown[0]!r}; there are {', '.join(NAMES)}.")

@@ -32,7 +32,7 @@ from errand.protocol.asks import (
 from errand.protocol.events import GrantUpdate
 
 # Far more than a page of a transcript contains, in a frame of acceptable size.
-_MOST = 2_000
+_MAX_ASKS = 2_000
 
 
 async def answer(services: Services, session: ClientSession, params: AskAnswerParams) -> AskAnswerResult:
@@ -50,7 +50,7 @@ async def list_asks(services: Services, session: ClientSession, params: AskListP
         task_ids = (params.task_id,)
     if params.waiting:
         return AskListResult(asks=await services.database.asks.waiting(task_ids))
-    return AskListResult(asks=await services.database.asks.page(_MOST, task_ids))
+    return AskListResult(asks=await services.database.asks.page(_MAX_ASKS, task_ids))
 
 
 async def list_grants(services: Services, session: ClientSession, params: GrantListParams) -> GrantListResult:

@@ -38,12 +38,12 @@ from errand.protocol.context import (
 )
 from errand.protocol.tasks import Task, TaskResult
 
-_MOST_LARGEST = 100
+_MAX_LARGEST_ENTRIES = 100
 
 
 async def explain(services: Services, session: ClientSession, params: ContextExplainParams) -> ContextExplainResult:
-    if not 0 <= params.largest <= _MOST_LARGEST:
-        raise InvalidParams(f"largest: a number from 0 to {_MOST_LARGEST}.")
+    if not 0 <= params.largest <= _MAX_LARGEST_ENTRIES:
+        raise InvalidParams(f"largest: a number from 0 to {_MAX_LARGEST_ENTRIES}.")
     task = await services.database.tasks.get(params.task_id)
     if task is None:
         raise NotFound(f"There is no task {params.task_id!r}.")

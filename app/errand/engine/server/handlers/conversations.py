@@ -39,11 +39,11 @@ from errand.protocol.conversations import (
     TurnTaking,
 )
 
-_LONGEST_TITLE = 500
-_MOST_KEPT = 100
-_MOST_REPLIES = 100
+_MAX_TITLE_LENGTH = 500
+_MAX_KEPT_NODES = 100
+_MAX_REPLIES = 100
 # Longer than any search query: such a text was pasted by mistake.
-_LONGEST_SEARCH = 5_000
+_MAX_SEARCH_LENGTH = 5_000
 
 
 async def list_conversations(
@@ -112,7 +112,7 @@ async def find_nodes(
 async def search(
     services: Services, session: ClientSession, params: ConversationSearchParams
 ) -> ConversationSearchResult:
-    limit, text = checked_limit(params.limit), params.text[:_LONGEST_SEARCH]
+    limit, text = checked_limit(params.limit), params.text[:_MAX_SEARCH_LENGTH]
     query = parse_query(text)
     hits = await services.database.search.find(text, limit, params.conversation_id)
     has_titles = params.conversation_id is None and not query.has_operators
@@ -155,8 +155,8 @@ async def change(
 
 async def _check_change(services: Services, params: ConversationChangeParams) -> None:
     found = await _find(services, params.conversation_id)
-    if params.title is not None and not 1 <= len(params.title.strip()) <= _LONGEST_TITLE:
-        raise InvalidParams(f"title: a text of 1 to {_LONGEST_TITLE} characters.")
+    if params.title is not None and not 1 <= len(params.title.strip()) <= _MAX_TITLE_LENGTH:
+        raise InvalidParams(f"title: a text of 1 to {_MAX_TITLE_LENGTH} characters.")
     for node_id in (params.keep_node_id, params.release_node_id):
         if node_id is not None:
             await _check_node(services, found.id, node_id)
@@ -168,8 +168,8 @@ def _kept(old: tuple[str, ...], params: ConversationChangeParams) -> tuple[str, 
     kept = tuple(node_id for node_id in old if node_id != params.release_node_id)
     if params.keep_node_id is None or params.keep_node_id in kept:
         return kept
-    if len(kept) >= _MOST_KEPT:
-        raise InvalidParams(f"keepNodeId: {_MOST_KEPT} messages of this conversation are kept; release one first.")
+    if len(kept) >= _MAX_KEPT_NODES:
+        raise InvalidParams(f"keepNodeId: {_MAX_KEPT_NODES} messages of this conversation are kept; release one first.")
     return (*kept, params.keep_node_id)
 
 
@@ -199,8 +199,8 @@ async def _head(services: Services, params: ConversationNodesParams) -> str | No
 
 
 async def _check_turns(services: Services, conversation_id: str, rule: TurnTaking) -> None:
-    if not 1 <= rule.limit <= _MOST_REPLIES:
-        raise InvalidParams(f"limit: a number from 1 to {_MOST_REPLIES}.")
+    if not 1 <= rule.limit <= _MAX_REPLIES:
+        raise InvalidParams(f"limit: a number from 1 to {_MAX_REPLIES}.")
     agents = {agent.id for agent in await services.database.agents.list(conversation_id) if agent.beside is None}
     if rule.rule == "moderator" and rule.moderator_id not in agents:
         raise InvalidParams("moderatorId: with this rule one of the conversation's agents moderates. Name it.")

@@ -40,8 +40,8 @@ from errand.protocol.engine import (
 _ROLLUP = Path("/proc/self/smaps_rollup")
 
 # Reading and filtering more events than this is slower than making a snapshot.
-_MOST_REPLAYED = 5_000
-_LARGEST_ENVIRONMENT = 256_000
+_MAX_REPLAYED_EVENTS = 5_000
+_MAX_ENVIRONMENT_BYTES = 256_000
 
 SnapshotReason: TypeAlias = Literal["fresh", "out_of_range", "wrong_epoch"]
 
@@ -96,8 +96,8 @@ async def initialize(services: Services, session: ClientSession, params: Initial
 
 
 def _check_environment(environment: dict[str, str]) -> None:
-    if sum(len(name) + len(value) for name, value in environment.items()) > _LARGEST_ENVIRONMENT:
-        raise InvalidParams(f"environment: more than {_LARGEST_ENVIRONMENT:,} characters.")
+    if sum(len(name) + len(value) for name, value in environment.items()) > _MAX_ENVIRONMENT_BYTES:
+        raise InvalidParams(f"environment: more than {_MAX_ENVIRONMENT_BYTES:,} characters.")
     for name, value in environment.items():
         if not name or "=" in name or "\0" in name + value:
             raise InvalidParams(f"environment: {name[:100]!r} is no variable that a system takes.")
@@ -122,8 +122,8 @@ async def _with_replay(
     if after > upto or after < oldest - 1:
         return await _with_snapshot(services, session, params, "out_of_range")
     conversation_id = None if params.scope == ALL else params.scope
-    records = await services.database.events.after(after, _MOST_REPLAYED + 1, conversation_id)
-    if len(records) > _MOST_REPLAYED:
+    records = await services.database.events.after(after, _MAX_REPLAYED_EVENTS + 1, conversation_id)
+    if len(records) > _MAX_REPLAYED_EVENTS:
         return await _with_snapshot(services, session, params, "out_of_range")
     replayed = session.replay(subscription, [record for record in records if record.sequence <= upto])
     if replayed is None:

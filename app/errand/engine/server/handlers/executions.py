@@ -25,7 +25,7 @@ from errand.protocol.executions import (
 )
 from errand.regular_file import open_regular
 
-_LARGEST_OFFSET = 2**48
+_MAX_OFFSET_BYTES = 2**48
 _PIECE = 256 * 1024
 _FILES: tuple[tuple[OutputName, str], ...] = (("stdout", "stdout_file"), ("stderr", "stderr_file"))
 
@@ -45,7 +45,7 @@ async def output(services: Services, session: ClientSession, params: ExecutionOu
     found = await services.database.executions.get(params.execution_id)
     if found is None or found.finished is None:
         raise NotFound(f"There is no result of a tool call {params.execution_id!r}.")
-    if not 0 <= params.offset <= _LARGEST_OFFSET:
+    if not 0 <= params.offset <= _MAX_OFFSET_BYTES:
         raise InvalidParams("offset: a place in the output, from 0.")
     if params.name == "text":
         whole = found.finished.text.encode()

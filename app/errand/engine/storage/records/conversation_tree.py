@@ -16,9 +16,9 @@ from errand.protocol.base import Timestamp
 from errand.protocol.conversations import ConversationFindNodesResult, Fork, FoundNode, Node, NodeStatus, Role, TreeNode
 from errand.protocol.tasks import Task
 
-_LONGEST_TEXT = 120
+_MAX_TEXT_LENGTH = 120
 # Longer than the text shown, since whitespace is collapsed.
-_MOST_READ = 180
+_MAX_READ_LENGTH = 180
 # Number of bodies in memory at a time.
 _BATCH = 200
 
@@ -190,6 +190,6 @@ def _beginning(blocks: Iterable[_Block], redact: Callable[[str], str]) -> str:
         if block.type == "toolCall":
             calls.append(block.tool)
         if block.type == "text" and (text := block.text.lstrip()):
-            line = redact(" ".join(text[:_MOST_READ].split()))
-            return line if len(line) <= _LONGEST_TEXT else line[:_LONGEST_TEXT].rstrip() + "…"
+            line = redact(" ".join(text[:_MAX_READ_LENGTH].split()))
+            return line if len(line) <= _MAX_TEXT_LENGTH else line[:_MAX_TEXT_LENGTH].rstrip() + "…"
     return ", ".join(calls)

@@ -19,13 +19,13 @@ _logger = logging.getLogger(__name__)
 _BATCH = 500
 
 # Limits for `recent`: few models read more.
-_MOST_RECENT = 5_000
-_MOST_SIZE = 10_000_000
-_MOST_MESSAGES_SIZE = 2_000_000
+_MAX_RECENT_NODES = 5_000
+_MAX_BRANCH_LENGTH = 10_000_000
+_MAX_MESSAGES_LENGTH = 2_000_000
 # Limit of a page, which a client receives in one message.
-_LARGEST_PAGE = 8_000_000
+_MAX_PAGE_LENGTH = 8_000_000
 # Characters of bodies decoded at once.
-_MOST_AT_ONCE = 256 * 1024
+_MAX_BATCH_LENGTH = 256 * 1024
 _ENDLESS = 1_000_000_000
 
 # The tree's structure never changes: an existing node only gets its final content.
@@ -123,7 +123,7 @@ class NodeStore:
             return (), False
         sizes = await self._reader.rows(_SIZES, {"leaf_id": last, "limit": limit + 1})
         sums = accumulate(row.size for row in sizes[:limit])
-        count = max(1, sum(size <= _LARGEST_PAGE for size in sums))
+        count = max(1, sum(size <= _MAX_PAGE_LENGTH for size in sums))
         found = await self._reader.structs(_BRANCH, Node, {"leaf_id": last, "limit": count})
         return found, len(sizes) > count
 
@@ -138,14 +138,14 @@ class NodeStore:
 
     async def recent(self, leaf_id: str) -> tuple[Node, ...]:
         """The end of the branch to `leaf_id`, as much as a model may read; the size does not depend on the branch."""
-        rows = await self._reader.rows(_SIZES, {"leaf_id": leaf_id, "limit": _MOST_RECENT})
+        rows = await self._reader.rows(_SIZES, {"leaf_id": leaf_id, "limit": _MAX_RECENT_NODES})
         groups: list[list[str]] = []
         size = whole = 0
         for row in rows:
             whole += row.size
-            if whole > _MOST_SIZE and groups:
+            if whole > _MAX_BRANCH_LENGTH and groups:
                 break
-            if not groups or size + row.size > _MOST_AT_ONCE or len(groups[-1]) >= _BATCH:
+            if not groups or size + row.size > _MAX_BATCH_LENGTH or len(groups[-1]) >= _BATCH:
                 groups.append([])
                 size = 0
             groups[-1].append(row.id)
@@ -155,7 +155,7 @@ class NodeStore:
 
     async def recent_of_engine(self, leaf_id: str) -> tuple[Node, ...]:
         """Notices, summaries and what was recalled, in the part of the branch that a model may read."""
-        return await self._reader.structs(_OF_ENGINE, Node, {"leaf_id": leaf_id, "limit": _MOST_RECENT})
+        return await self._reader.structs(_OF_ENGINE, Node, {"leaf_id": leaf_id, "limit": _MAX_RECENT_NODES})
 
     async def on_path(self, leaf_id: str, node_ids: Collection[str]) -> tuple[Node, ...]:
         """Those of the given nodes that are on the branch to `leaf_id`, in branch order."""
@@ -168,7 +168,7 @@ class NodeStore:
         """The ids of the first message of a user on the branch to `leaf_id`, and of the newest, up to `limit`."""
         rows = await self._reader.rows(_USER_MESSAGES, {"leaf_id": leaf_id, "limit": _ENDLESS})
         sums = accumulate(row.size for row in rows[:limit])
-        count = max(1, sum(size <= _MOST_MESSAGES_SIZE for size in sums))
+        count = max(1, sum(size <= _MAX_MESSAGES_LENGTH for size in sums))
         return tuple(dict.fromkeys(row.id for row in (*rows[:count], *rows[-1:])))
 
     async def links(self, conversation_id: str) -> tuple[tuple[str, str | None], ...]:
@@ -199,7 +199,7 @@ class NodeStore:
         """
         sizes = await self._reader.rows(_SIZES_AFTER, {"number": number, "limit": limit})
         sums = accumulate(row.size for row in sizes)
-        count = max(1, sum(size <= _MOST_AT_ONCE for size in sums))
+        count = max(1, sum(size <= _MAX_BATCH_LENGTH for size in sums))
         numbers = [row.number for row in sizes[:count]]
         has_more = count < len(sizes) or len(sizes) == limit
         return max(numbers, default=number), await self._numbered(is_one_of(nodes.c.number, numbers)), has_more

@@ -11,7 +11,7 @@ from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.tables import conversations, turns
 from errand.protocol.usage import Usage, UsageKey, UsageReportParams, UsageReportResult, UsageRow
 
-_MOST_CONVERSATIONS = 200
+_MAX_CONVERSATIONS = 200
 _DAY = 24 * 60
 _FIRST_DAY = date(1970, 1, 1)
 
@@ -77,7 +77,7 @@ class UsageStore:
             .group_by(turns.c.conversation_id)
             .having(_IS_USED)
             .order_by(func.coalesce(func.sum(turns.c.cost_usd), 0).desc(), func.sum(_USED).desc())
-            .limit(_MOST_CONVERSATIONS)
+            .limit(_MAX_CONVERSATIONS)
             .subquery()
         )
         query = select(sums, conversations.c.title).join(conversations, conversations.c.id == sums.c.conversation_id)

@@ -23,7 +23,7 @@ COLUMNS = (
 _BOUNDS = select(func.min(node_days.c.first).label("first"), func.max(node_days.c.last).label("last")).where(
     node_days.c.day >= bindparam("first_day"), node_days.c.day <= bindparam("last_day")
 )
-_LARGEST = 2**63 - 1
+_MAX_ROWID = 2**63 - 1
 
 
 class NodeIndex(Protocol):
@@ -74,7 +74,7 @@ class FullTextSearch:
         if query.advice or not (words.phrases or query.has_operators):
             return ()
         scope = await self._scopes.find(query, conversation_id)
-        first, last = await self._span(query) if query.has_period else (0, _LARGEST)
+        first, last = await self._span(query) if query.has_period else (0, _MAX_ROWID)
         if scope.is_empty or last < first:
             return ()
         statement, own = self._index.query(query, words, scope)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 # Limits that bound the cost of a search.
-_MOST = 16
-_LONGEST = 200
+_MAX_PHRASES = 16
+_MAX_PHRASE_LENGTH = 200
 _TOKEN = re.compile(r'"([^"]*)(?:"|$)|([^\s"]+)')
 _WORD = re.compile(r"[^\W_]+")
 
@@ -23,7 +23,7 @@ _DATE_FORMATS = tuple(
     )
 )
 _DAYS_AGO = {"today": 0, "yesterday": 1}
-_MOST_OPERATORS = 8
+_MAX_OPERATORS = 8
 _ADVICE = {
     "from": "from: wants who said it: user, agent, or an agent's name, as in from:user or from:Coder.",
     "in": 'in: wants words of a conversation\'s title, or its id, as in in:parser or in:"tide tables".',
@@ -48,7 +48,7 @@ class QueryWords:
 def parse_words(text: str) -> QueryWords:
     """Words, and phrases in "quotes" (the last may be unclosed); pieces without letters or digits are dropped."""
     pieces = [" ".join((match[1] or match[2] or "").split()) for match in _TOKEN.finditer(text.replace("\0", " "))]
-    phrases = tuple(piece[:_LONGEST] for piece in pieces if _WORD.search(piece))[:_MOST]
+    phrases = tuple(piece[:_MAX_PHRASE_LENGTH] for piece in pieces if _WORD.search(piece))[:_MAX_PHRASES]
     if not phrases:
         return QueryWords((), False, False)
     closed = text.rstrip().endswith('"') and text.count('"') % 2 == 0
@@ -86,7 +86,7 @@ def parse_query(text: str) -> SearchQuery:
     text = text.replace("\0", " ").translate(_QUOTES)
     words = _OPERATOR.sub(lambda found: " " if found[1] else found[0], text)
     query = SearchQuery(" ".join(words.split()))
-    for found in [found for found in _OPERATOR.finditer(text) if found[1]][:_MOST_OPERATORS]:
+    for found in [found for found in _OPERATOR.finditer(text) if found[1]][:_MAX_OPERATORS]:
         name, value = found[1].lower(), " ".join((found[2] or found[3] or "").split())
         query = _with(query, name, value)
     return query

@@ -11,11 +11,11 @@ from errand.engine.storage.sql.tables import agents, conversations
 from errand.protocol.conversations import Conversation
 
 # Newest conversations matched by title: each adds a term to the index query.
-_MOST_CONVERSATIONS = 50
+_MAX_CONVERSATIONS = 50
 # An import creates an agent of the same name for each conversation. Above this limit, the name is checked per node.
-_MOST_AGENTS = 2_000
+_MAX_AGENTS = 2_000
 _KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
-_NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)
+_NAMED = select(agents.c.id).limit(_MAX_AGENTS + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ScopeFinder:
         by_name = {name: await self._agents(name) for name in names}
         author_ids = tuple(agent_id for found in by_name.values() for agent_id in found)
         is_empty = places == () or bool(query.senders and not roles and not author_ids)
-        if len(names) == 1 and not roles and len(author_ids) > _MOST_AGENTS:
+        if len(names) == 1 and not roles and len(author_ids) > _MAX_AGENTS:
             return SearchScope(places, ("agent",), author_ids, names[0], is_empty)
         return SearchScope(places, roles, author_ids, "", is_empty)
 
@@ -63,7 +63,7 @@ class ScopeFinder:
         found: list[str] = []
         for place in query.places:
             known = await self._reader.rows(_KNOWN, {"id": place})
-            titles = () if known else await self._titles.find(place, _MOST_CONVERSATIONS)
+            titles = () if known else await self._titles.find(place, _MAX_CONVERSATIONS)
             found += [row.id for row in known] + [conversation.id for conversation in titles]
         if conversation_id is not None:
             return (conversation_id,) if conversation_id in found else ()

@@ -43,7 +43,7 @@ _WORD = re.compile(r"[^\W_]+")
 _LENGTH = 16
 _NEAR = 400
 # Matches of a word that are looked at.
-_MOST = 50
+_MAX_MATCHES = 50
 
 
 class TextVectorIndex:
@@ -126,7 +126,7 @@ def marked_snippet(text: str, phrases: Sequence[str], unfinished: bool) -> str:
     found = sorted(
         (match.start(), match.end(), number)
         for number, pattern in enumerate(patterns)
-        for match in islice(pattern.finditer(folded), _MOST)
+        for match in islice(pattern.finditer(folded), _MAX_MATCHES)
     )
     if not found:
         return text[:160]

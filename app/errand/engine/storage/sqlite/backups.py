@@ -18,7 +18,7 @@ from errand.engine.core.resources import Health
 from errand.engine.storage.sql.errors import condition, condition_kind
 from errand.printable import reason
 
-_MOST_COPIES = 5
+_MAX_COPIES = 5
 _DAILY = "daily"
 _SECOND_NS = 1_000_000_000
 
@@ -104,7 +104,7 @@ def _fix_future_times(source: Path, folder: Path) -> None:
 
 
 def _drop_old(folder: Path, pattern: str) -> None:
-    for old in sorted(_copies(folder, pattern), key=_age)[:-_MOST_COPIES]:
+    for old in sorted(_copies(folder, pattern), key=_age)[:-_MAX_COPIES]:
         old.unlink()
 
 

@@ -15,7 +15,7 @@ from errand.engine.core.errors import StorageError
 from errand.engine.core.worker_thread import hand_over
 from errand.engine.storage.sql.statements import Value
 
-_MOST_THREADS = 4
+_MAX_THREADS = 4
 # When the database is closed, for reads that nobody waits for any more.
 _LAST_S = 1.0
 
@@ -51,7 +51,7 @@ class ReadThreads:
             raise StorageError("The database is closed.")
         read = _Read(statement, parameters)
         self._reads.put(read)
-        if not self._idle.acquire(blocking=False) and len(self._threads) < _MOST_THREADS:
+        if not self._idle.acquire(blocking=False) and len(self._threads) < _MAX_THREADS:
             self._start_thread()
         return await read.result
 

@@ -16,7 +16,7 @@ from errand.engine.storage.sql.statements import Value, Write
 _dialect = SQLiteDialect_pysqlite(paramstyle="named")
 
 # For a read that was cancelled when the database was closed, and ends in its thread.
-_LONGEST_CHECKPOINT_WAIT_MS = 1000
+_MAX_CHECKPOINT_WAIT_MS = 1000
 
 
 class SqliteWriter:
@@ -64,7 +64,7 @@ class SqliteWriter:
 
     def _close(self) -> None:
         with suppress(sqlite3.Error):
-            self._connection.execute(f"PRAGMA busy_timeout = {_LONGEST_CHECKPOINT_WAIT_MS}")
+            self._connection.execute(f"PRAGMA busy_timeout = {_MAX_CHECKPOINT_WAIT_MS}")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 

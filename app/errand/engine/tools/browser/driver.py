@@ -51,11 +51,11 @@ _START_S, _CLOSE_S = 20.0, 1.5
 _LOAD_MS, _SETTLED_MS, _ACTION_MS, _SCRIPT_S = 30_000, 8_000, 8_000, 15.0
 _SETTLE_MS = 100
 _SIZE = {"width": 1280, "height": 800}
-_MOST_PAGES = 5
-_MOST_NOTES = 20
+_MAX_PAGES = 5
+_MAX_NOTES = 20
 # Larger pictures are scaled down by the models' providers.
-_LONGEST_SIDE = 1_568
-_LARGEST_PICTURE = 1_500_000
+_MAX_PICTURE_SIDE_PX = 1_568
+_MAX_PICTURE_BYTES = 1_500_000
 BUSY = "A script keeps the page busy without end, or its dialogs do."
 _FOLDER = "errand-browser-"
 # Nothing listens there: what belongs to no window has no network.
@@ -211,7 +211,7 @@ class BrowserWindow:
     """
 
     _context: "BrowserContext"
-    notes: deque[str] = field(default_factory=lambda: deque[str](maxlen=_MOST_NOTES))
+    notes: deque[str] = field(default_factory=lambda: deque[str](maxlen=_MAX_NOTES))
     url: str = ""
     fault: str = ""
     is_closed: bool = False
@@ -310,15 +310,15 @@ class BrowserWindow:
             width, height, whole_width, whole_height, x, y = (max(0, int(one)) for one in size)
             if is_whole:
                 x, y, width, height = 0, 0, whole_width, whole_height
-            longest = 2 * _LONGEST_SIDE
+            longest = 2 * _MAX_PICTURE_SIDE_PX
             shown = max(1, min(width, longest)), max(1, min(height, longest))
-            scale = min(1.0, _LONGEST_SIDE / max(shown))
+            scale = min(1.0, _MAX_PICTURE_SIDE_PX / max(shown))
             session = await page.context.new_cdp_session(page)
             clip: JsonObject = {"x": x, "y": y, "width": shown[0], "height": shown[1], "scale": scale}
             options: JsonObject = {"captureBeyondViewport": is_whole, "clip": clip}
             async with asyncio.timeout(_SCRIPT_S):
                 data, kind = await _captured(session, {"format": "png", **options}), "image/png"
-                if len(data) > _LARGEST_PICTURE:
+                if len(data) > _MAX_PICTURE_BYTES:
                     small: JsonObject = {"format": "jpeg", "quality": 80, **options}
                     data, kind = await _captured(session, small), "image/jpeg"
             await session.detach()
@@ -390,7 +390,7 @@ class BrowserWindow:
                     self.url = self._pages[-1].url
 
     def _on_page(self, page: "Page") -> None:
-        if len(self._pages) >= _MOST_PAGES:
+        if len(self._pages) >= _MAX_PAGES:
             self.notes.append("a new window was closed: there were too many")
             asyncio.ensure_future(page.close()).add_done_callback(_forget)
             self._check(self._runaway.is_over_by_window())

@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["selector", "label", "placeholder", "button", "link", 
 _REFERENCE = re.compile(r"\[?(?:ref=|aria-ref=)?((?:f\d+)?e\d+)\]?")
 _ENGINE = re.compile(r"(?:css|xpath|text|role|id|data-testid|label|placeholder|aria-ref)=")
 _ELEMENT = re.compile(r"- '?(button|link|textbox|searchbox|combobox|checkbox|radio|menuitem|tab|option|switch)\b")
-_MOST_SIMILAR = 10
+_MAX_SIMILAR_LINES = 10
 _MAX_LINES = 5_000
 _MAX_COMPARED = 50
 
@@ -77,4 +77,4 @@ def similar_elements(tree: str, named: str) -> list[str]:
     wanted = named.lower()[:200]
     pairs = {wanted[at : at + 2] for at in range(len(wanted) - 1)}
     likeliest = nlargest(_MAX_COMPARED, lines, key=lambda line: sum(pair in lines[line] for pair in pairs))
-    return nlargest(_MOST_SIMILAR, likeliest, key=lambda line: SequenceMatcher(None, wanted, lines[line]).ratio())
+    return nlargest(_MAX_SIMILAR_LINES, likeliest, key=lambda line: SequenceMatcher(None, wanted, lines[line]).ratio())

@@ -18,14 +18,14 @@ T = TypeVar("T")
 TOOL = "browser"
 _IDLE_S = 600.0
 # Of one call, whatever hangs.
-_LONGEST_S = 90.0
+_CALL_TIMEOUT_S = 90.0
 # After so long it is looked whether the page still answers.
 _LOOK_S = 10.0
-_SILENT = f"The page did not answer within {_LONGEST_S:g} s. It was closed; navigate again."
-_MOST_BLOCKED, _MOST_REMEMBERED = 5, 200
+_SILENT = f"The page did not answer within {_CALL_TIMEOUT_S:g} s. It was closed; navigate again."
+_MAX_LISTED, _MAX_BLOCKED = 5, 200
 # Of a name in the domain name system.
-_LONGEST_HOST = 253
-_MOST_CONNECTIONS = 128
+_MAX_HOST_LENGTH = 253
+_MAX_CONNECTIONS = 128
 # What it would tell its maker, which is refused like the rest.
 _OF_THE_BROWSER = frozenset(
     f"{name}.googleapis.com"
@@ -44,7 +44,7 @@ class BrowserSession(RestingSession):
 
     def __init__(self, process: BrowserProcess, dial: Dial, on_idle: Callable[[], None]) -> None:
         self._process = process
-        self._proxy = HttpProxy(self._judge, _MOST_CONNECTIONS, dial)
+        self._proxy = HttpProxy(self._judge, _MAX_CONNECTIONS, dial)
         self._port = 0
         self._on_idle = on_idle
         self._window: BrowserWindow | None = None
@@ -122,7 +122,7 @@ class BrowserSession(RestingSession):
             self._user = asyncio.current_task()
             self._wait_for_idle()
             try:
-                async with asyncio.timeout(_LONGEST_S):
+                async with asyncio.timeout(_CALL_TIMEOUT_S):
                     window = await self._opened(program)
                     window.begin_call()
                     await self._drop_broken(window, needs_page=needs_page)
@@ -141,9 +141,9 @@ class BrowserSession(RestingSession):
 
     def take_notes(self) -> list[str]:
         """What happened since the last call, for the model."""
-        notes = [f"not loaded from {place}: {reason}" for place, reason in [*self._blocked.items()][:_MOST_BLOCKED]]
-        if len(self._blocked) > _MOST_BLOCKED:
-            notes.append(f"nor from {len(self._blocked) - _MOST_BLOCKED} other hosts")
+        notes = [f"not loaded from {place}: {reason}" for place, reason in [*self._blocked.items()][:_MAX_LISTED]]
+        if len(self._blocked) > _MAX_LISTED:
+            notes.append(f"nor from {len(self._blocked) - _MAX_LISTED} other hosts")
         self._blocked.clear()
         if self._window is not None:
             notes = [*self._window.notes, *notes]
@@ -221,13 +221,13 @@ class BrowserSession(RestingSession):
     def _judge(self, host: str, port: int, addresses: Sequence[str]) -> str | None:
         if self._guard is None:
             return "no address is open"
-        if len(host) > _LONGEST_HOST:
+        if len(host) > _MAX_HOST_LENGTH:
             return "its host is too long for a name"
         reason = self._guard.connection_refusal(TOOL, host, port, addresses, self._approved)
         if reason is not None and host not in _OF_THE_BROWSER:
             self._blocked.pop(f"{host}:{port}", None)
             self._blocked[f"{host}:{port}"] = reason
-            if len(self._blocked) > _MOST_REMEMBERED:
+            if len(self._blocked) > _MAX_BLOCKED:
                 del self._blocked[next(iter(self._blocked))]
         return reason
 

@@ -8,7 +8,7 @@ from errand.engine.core.json_input.lenient_json import read_container
 from errand.engine.tools.base import renamed
 from errand.protocol.base import JsonObject, JsonValue
 
-_MOST_EDITS = 200
+_MAX_EDITS = 200
 # Field names of similar tools that models use by mistake.
 _OTHER_NAMES = {
     "file_path": "path",
@@ -58,7 +58,7 @@ class CodeArguments(Struct, frozen=True):
     replace_all: Annotated[bool, Meta(description="patch: every occurrence.")] = False
     edits: Annotated[
         tuple[Edit, ...],
-        Meta(max_length=_MOST_EDITS, description="edit: in order; if one fails, none is made."),
+        Meta(max_length=_MAX_EDITS, description="edit: in order; if one fails, none is made."),
     ] = ()
     start_line: Annotated[int, Meta(ge=1, description="read: first line, from 1.")] = 1
     end_line: Annotated[int, Meta(ge=0, description="read: last line; 0 for the end.")] = 0

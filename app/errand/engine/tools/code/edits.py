@@ -21,30 +21,30 @@ from errand.engine.tools.code.loose_match import loose_places, reindented
 
 # Bounds for comparing texts: only their beginnings count, and difflib, which takes quadratic time, gets only the texts
 # that share most pieces with the wanted one.
-_LONGEST = 200
-_MOST_TEXTS = 20_000
-_MOST_PIECES = 40
-_MOST_COMPARED = 8
+_MAX_COMPARED_LENGTH = 200
+_MAX_TEXTS = 20_000
+_MAX_PIECES = 40
+_MAX_CANDIDATES = 8
 _MIN_SIMILARITY = 0.6
 
-_MOST_LINES = 20_000
+_MAX_LINES = 20_000
 _HINT_LINES = 12
-_LONGEST_SHOWN = 2_000
+_MAX_QUOTED_LENGTH = 2_000
 
-_LARGEST_RESULT = 20_000_000
+_MAX_RESULT_LENGTH = 20_000_000
 
 _CONTEXT = 3
-_LONGEST_DIFF_TEXT = 20_000
+_MAX_DIFF_TEXT_LENGTH = 20_000
 
 
 def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
     """Indexes of at most `most` texts similar to `wanted`, most similar first."""
-    wanted = wanted[:_LONGEST]
-    begins = [text[:_LONGEST] for text in texts[:_MOST_TEXTS]]
-    step = max(1, len(wanted) // _MOST_PIECES)
+    wanted = wanted[:_MAX_COMPARED_LENGTH]
+    begins = [text[:_MAX_COMPARED_LENGTH] for text in texts[:_MAX_TEXTS]]
+    step = max(1, len(wanted) // _MAX_PIECES)
     pieces = [wanted[at : at + 3] for at in range(0, len(wanted) - 2, step)] or [wanted]
     shared = ((sum(piece in text for piece in pieces), -index) for index, text in enumerate(begins))
-    likeliest = [-index for count, index in heapq.nlargest(_MOST_COMPARED, shared) if count]
+    likeliest = [-index for count, index in heapq.nlargest(_MAX_CANDIDATES, shared) if count]
     ratios = [(difflib.SequenceMatcher(None, begins[index], wanted).ratio(), -index) for index in likeliest]
     return [-index for ratio, index in heapq.nlargest(most, ratios) if ratio >= _MIN_SIMILARITY]
 
@@ -91,8 +91,8 @@ def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) ->
             f"text to replace found {count} times",
         )
     length = len(text) + count * (len(new) - len(old))
-    if length > max(_LARGEST_RESULT, len(text)):
-        raise ToolError(f"{name} would get {length:,} characters; at most {_LARGEST_RESULT:,} are written here.")
+    if length > max(_MAX_RESULT_LENGTH, len(text)):
+        raise ToolError(f"{name} would get {length:,} characters; at most {_MAX_RESULT_LENGTH:,} are written here.")
     if others:  # the kind of its line ends was mistaken
         whole = replaced_at(text, others, old.replace("\r\n", "\n"), new.replace("\r\n", "\n"))
     else:
@@ -121,8 +121,8 @@ def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
             f"{place.first}–{place.last} are:\n{_cut_lines(place.text.split(chr(10))[:_HINT_LINES])}",
             "nothing to change",
         )
-    if len(text) + len(own) > max(_LARGEST_RESULT, len(text)):
-        raise ToolError(f"{name} would get too large; at most {_LARGEST_RESULT:,} characters are written here.")
+    if len(text) + len(own) > max(_MAX_RESULT_LENGTH, len(text)):
+        raise ToolError(f"{name} would get too large; at most {_MAX_RESULT_LENGTH:,} characters are written here.")
     whole = text[: place.start] + own + text[place.end :]
     return Replacement(whole, place.text, own, (place.first, place.last))
 
@@ -141,7 +141,7 @@ def _position_hint(text: str, old: str) -> str:
     """A hint to the probable position: the line most similar to the first line of `old` that is not blank."""
     wanted = old.split("\n")
     lead = next((index for index, line in enumerate(wanted) if line.strip()), 0)
-    lines = text.split("\n", _MOST_LINES)[:_MOST_LINES]
+    lines = text.split("\n", _MAX_LINES)[:_MAX_LINES]
     close = close_matches(wanted[lead].strip(), [line.strip() for line in lines], 1)
     if not close:
         return "Nothing there is like it: read the file again."
@@ -153,7 +153,7 @@ def _position_hint(text: str, old: str) -> str:
 
 
 def _cut_lines(lines: Sequence[str]) -> str:
-    return "\n".join(line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…" for line in lines)
+    return "\n".join(line if len(line) <= _MAX_QUOTED_LENGTH else f"{line[:_MAX_QUOTED_LENGTH]}…" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class TextDiff:
 
 
 def diff_texts(
-    before: str, after: str, name: str, longest: int = _LONGEST_DIFF_TEXT, lines_before: int = 0
+    before: str, after: str, name: str, longest: int = _MAX_DIFF_TEXT_LENGTH, lines_before: int = 0
 ) -> TextDiff:
     """`lines_before` is the number of lines of the file before these parts of it."""
     hunks = text_hunks(before, after, lines_before)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from errand.engine.tools.code.line_matcher import LineMatcher
 
 # Above these sizes no such place is looked for, or lines that stay are indented like new ones.
-_LARGEST = 5_000_000
+_MAX_TEXT_LENGTH = 5_000_000
 _TAB_WIDTH = 4
 
 _INDENT = re.compile(r"[ \t]*")
@@ -32,7 +32,7 @@ def loose_places(text: str, old: str) -> list[LoosePlace]:
     The last line end belongs to a place if `old` ends with one. Empty if `old` is blank or the text is too large.
     """
     wanted = _normalised(_lines(old))
-    if not any(wanted) or len(text) + len(old) > _LARGEST:
+    if not any(wanted) or len(text) + len(old) > _MAX_TEXT_LENGTH:
         return []
     lines = text.split("\n")
     haystack, needle = "\n".join(("", *_normalised(lines), "")), "\n".join(("", *wanted, ""))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from errand.engine.tools.code.edits import Replacement, diff_texts, places
 
 # Of the part that differs.
-_LARGEST_COMPARED = 200_000
-_LONGEST_EXCERPT = 20_000
+_MAX_COMPARED_LENGTH = 200_000
+_MAX_EXCERPT_LENGTH = 20_000
 _CONTEXT = 3
 
 
@@ -24,9 +24,9 @@ def preview_diff(before: str, after: str, name: str) -> Preview | None:
     start = _line_before(before, _common_prefix(before, after))
     end = _common_suffix(before[start:], after[start:])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
-    if max(len(old), len(new)) > _LARGEST_COMPARED:
+    if max(len(old), len(new)) > _MAX_COMPARED_LENGTH:
         return None
-    change = diff_texts(old, new, name, 3 * _LARGEST_COMPARED, lines_before=before.count("\n", 0, start))
+    change = diff_texts(old, new, name, 3 * _MAX_COMPARED_LENGTH, lines_before=before.count("\n", 0, start))
     return Preview(change.diff, change.is_cut)
 
 
@@ -51,8 +51,8 @@ def preview_write(before: str, after: str) -> Preview:
 
 def _excerpt(sign: str, text: str) -> str:
     """The beginning as lines of a diff, and how much is left out: nothing in the text can look like such a note."""
-    left_out = len(text) - _LONGEST_EXCERPT
-    lines = "".join(f"{sign}{line}\n" for line in text[:_LONGEST_EXCERPT].split("\n")) if text else ""
+    left_out = len(text) - _MAX_EXCERPT_LENGTH
+    lines = "".join(f"{sign}{line}\n" for line in text[:_MAX_EXCERPT_LENGTH].split("\n")) if text else ""
     return f"{lines}… {left_out:,} more characters are left out\n" if left_out > 0 else lines
 
 

@@ -12,7 +12,7 @@ import regex
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.code.text_file import decode
 from errand.engine.tools.files.file_walk import (
-    LONGEST_S,
+    WALK_TIMEOUT_S,
     LeavesOut,
     LeftOut,
     TooLong,
@@ -25,11 +25,11 @@ from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.patterns import compile_pattern
 from errand.regular_file import FileTooLarge, open_regular, read_listed
 
-MOST = 500
+MAX_LISTED_FILES = 500
 
-MOST_HITS = 200
-_LONGEST_LINE = 300
-_LARGEST = 5_000_000  # per file in a folder, and per piece of a file named directly, such as a long output
+MAX_HITS = 200
+_MAX_LINE_LENGTH = 300
+_MAX_FILE_BYTES = 5_000_000  # per file in a folder, and per piece of a file named directly, such as a long output
 _PATIENCE_S = 10.0
 _SLICE_S = 0.25
 _NARROWER = "use a simpler pattern or a smaller folder"
@@ -62,13 +62,13 @@ def list_files(
             if glob
             else _inside(folder, is_cancelled, leaves_out)
         ):
-            if len(lines) == MOST:
+            if len(lines) == MAX_LISTED_FILES:
                 more = "there are more; narrow the path or the glob"
                 break
             lines.append(quoted(f"{shown}{name}"))
     except TooLong as error:
         at = quoted(f"{shown}{error.at}")
-        more = f"stopped after {LONGEST_S:g} s at {at}; list a smaller folder"
+        more = f"stopped after {WALK_TIMEOUT_S:g} s at {at}; list a smaller folder"
     return FolderListing(lines, more, tuple(left_out.notes(shown)))
 
 
@@ -114,7 +114,7 @@ class SearchResult:
         """Return a remark on files and folders that were not searched; `prefix` is put before names."""
         if self.too_large:
             files = "1 file" if self.too_large == 1 else f"{self.too_large:,} files"
-            yield f"{files} of more than {_LARGEST // 1_000_000} MB left out; to search one, give it as path"
+            yield f"{files} of more than {_MAX_FILE_BYTES // 1_000_000} MB left out; to search one, give it as path"
         yield from self.left_out.notes(prefix)
 
 
@@ -141,7 +141,7 @@ def search(
             name = f"{shown}{relative}"
             try:
                 for text, before in texts:
-                    most = MOST_HITS - len(found.lines) - len(lines)
+                    most = MAX_HITS - len(found.lines) - len(lines)
                     if most <= 0 or is_cancelled():
                         break
                     matches = _matches(compiled, text, deadline, is_cancelled)
@@ -154,12 +154,12 @@ def search(
                 break
             found.lines += lines
             found.files += bool(lines)
-            if len(found.lines) >= MOST_HITS:
-                found.more = f"stopped at {MOST_HITS} hits; narrow the pattern, the path or the glob"
+            if len(found.lines) >= MAX_HITS:
+                found.more = f"stopped at {MAX_HITS} hits; narrow the pattern, the path or the glob"
                 break
     except TooLong as error:
         at = quoted(f"{shown}{error.at}")
-        found.more = f"stopped after {LONGEST_S:g} s at {at}; search a smaller folder"
+        found.more = f"stopped after {WALK_TIMEOUT_S:g} s at {at}; search a smaller folder"
     if is_cancelled():
         raise ToolError("Operation aborted")
     return found
@@ -179,7 +179,7 @@ def _files(
         if not is_file(entry) or (glob and not matches(name, glob)):
             continue
         try:
-            file = decode(read_listed(entry.path, _LARGEST))
+            file = decode(read_listed(entry.path, _MAX_FILE_BYTES))
         except FileTooLarge:
             found.too_large += 1
             continue
@@ -204,9 +204,9 @@ def _texts_of_asked(path: Path) -> Iterator[tuple[str, int]]:
 def _pieces(file: BinaryIO) -> Iterator[tuple[str, int]]:
     """Split at line ends, except for lines longer than a piece."""
     rest, before = b"", 0
-    while data := file.read(_LARGEST):
+    while data := file.read(_MAX_FILE_BYTES):
         whole = rest + data
-        end = whole.rfind(b"\n") + 1 if len(data) == _LARGEST else 0
+        end = whole.rfind(b"\n") + 1 if len(data) == _MAX_FILE_BYTES else 0
         piece, rest = (whole[:end], whole[end:]) if end else (whole, b"")
         found = decode(piece)
         if found is None:
@@ -255,8 +255,8 @@ def _hits(matches: Iterable["regex.Match[str]"], text: str, name: str, most: int
 
 def _cut(text: str, start: int, end: int, at: int) -> str:
     """The line, or for a very long line the part around the hit."""
-    if end - start <= _LONGEST_LINE:
+    if end - start <= _MAX_LINE_LENGTH:
         return text[start:end]
-    first = max(start, at - _LONGEST_LINE // 3)
-    last = min(end, first + _LONGEST_LINE)
+    first = max(start, at - _MAX_LINE_LENGTH // 3)
+    last = min(end, first + _MAX_LINE_LENGTH)
     return f"{'…' if first > start else ''}{text[first:last]}{'…' if last < end else ''}"

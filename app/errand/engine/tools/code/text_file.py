@@ -10,11 +10,11 @@ from errand.engine.tools.base import ToolError
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _BOM_STARTS = tuple(bom for bom, _ in _BOMS)
 
-MOST_LINES = 2_000
-MOST_CHARACTERS = 50_000
-LARGEST = 5_000_000
+MAX_LINES = 2_000
+MAX_CHARACTERS = 50_000
+MAX_FILE_BYTES = 5_000_000
 # A character has at most four bytes, so this is enough to detect a line that exceeds the limit.
-_MOST_BYTES = 4 * MOST_CHARACTERS + 4
+_MAX_READ_BYTES = 4 * MAX_CHARACTERS + 4
 _PIECE = 1024 * 1024
 
 
@@ -65,7 +65,7 @@ class LineRange:
     def note(self) -> str:
         """Which lines are omitted and how to read them; empty if this is the whole file."""
         if self.cut:
-            return f"[line {self.last} is cut after {MOST_CHARACTERS:,} characters; use the shell to see the rest]"
+            return f"[line {self.last} is cut after {MAX_CHARACTERS:,} characters; use the shell to see the rest]"
         if self.first == 1 and self.last == self.total:
             return ""
         more = self.total is None or self.last < self.total
@@ -87,23 +87,23 @@ def line_range(data: bytes, first: int, last: int) -> LineRange | None:
 
 
 def window_of_large(file: BinaryIO, first: int, last: int, is_cancelled: Callable[[], bool]) -> LineRange | None:
-    """`line_range` for a file above LARGEST; reads only the part up to `last`, in pieces."""
+    """`line_range` for a file above MAX_FILE_BYTES; reads only the part up to `last`, in pieces."""
     if b"\0" in file.read(8192):
         return None
     file.seek(0)
     _skip_lines(file, first - 1, is_cancelled)
-    data = file.read(_MOST_BYTES)
+    data = file.read(_MAX_READ_BYTES)
     if b"\0" in data:
         return None
     lines = data.split(b"\n")
     total = None
-    if len(data) == _MOST_BYTES and len(lines) > 1:
+    if len(data) == _MAX_READ_BYTES and len(lines) > 1:
         lines.pop()  # it may be incomplete
     elif lines[-1] == b"":
         lines.pop()
-    if len(data) < _MOST_BYTES:
+    if len(data) < _MAX_READ_BYTES:
         total = first - 1 + len(lines)
-    count = min(MOST_LINES, last - first + 1) if last else MOST_LINES
+    count = min(MAX_LINES, last - first + 1) if last else MAX_LINES
     return _bounded([line.decode("utf-8", "replace").rstrip("\r") for line in lines[:count]], first, total)
 
 
@@ -139,11 +139,11 @@ def _after_end(first: int, lines: int) -> ToolError:
 def _bounded(lines: list[str], first: int, total: int | None) -> LineRange:
     size = 0
     chosen: list[str] = []
-    for line in lines[:MOST_LINES]:
+    for line in lines[:MAX_LINES]:
         size += len(line) + 1
-        if size > MOST_CHARACTERS:
+        if size > MAX_CHARACTERS:
             break
         chosen.append(line)
     if lines and not chosen:
-        return LineRange(lines[0][:MOST_CHARACTERS], first, first, total, cut=True)
+        return LineRange(lines[0][:MAX_CHARACTERS], first, first, total, cut=True)
     return LineRange("\n".join(chosen), first, first + len(chosen) - 1, total)

@@ -49,7 +49,7 @@ T = TypeVar("T")
 _LOOKING = frozenset(("read", "list", "search"))
 _PATIENCE_S = 60.0
 _STOPPED_S = 0.05
-_LONGEST_PATTERN = 100
+_MAX_PATTERN_LENGTH = 100
 
 _DISPLAYS: dict[str, tuple[str, str, ToolIcon]] = {
     "read": (marked("reading"), marked("read"), "file"),
@@ -98,7 +98,7 @@ class Code:
             case "read" | "list" | "search":
                 text = f"{action.capitalize()} {name}"
                 if action == "search":
-                    text = f"Search {name} for {wanted.pattern[:_LONGEST_PATTERN]}"
+                    text = f"Search {name} for {wanted.pattern[:_MAX_PATTERN_LENGTH]}"
                 if self._is_task_output(path):
                     return Access("free", text)
                 return Access("read", text, reads=(path,), operation=action, given=given)

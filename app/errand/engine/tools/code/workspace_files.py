@@ -16,14 +16,14 @@ from typing import BinaryIO
 from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.code.edits import TextDiff, close_matches, diff_texts
-from errand.engine.tools.code.text_file import LARGEST, LineRange, TextFile, decode, line_range, window_of_large
+from errand.engine.tools.code.text_file import MAX_FILE_BYTES, LineRange, TextFile, decode, line_range, window_of_large
 from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.files.real_path import name_in, opened_folder, with_real_path
 from errand.engine.tools.sessions import WorkingFolder
 from errand.regular_file import NotRegularFile, is_read_only, open_regular, read_at_most, replace_file
 
-_LARGEST_EDITED = 20_000_000
-_LARGEST_COMPARED = 1_000_000
+_MAX_EDITED_BYTES = 20_000_000
+_MAX_COMPARED_BYTES = 1_000_000
 _NO_FILE_STATE = "nothing"
 
 
@@ -82,10 +82,10 @@ class WorkspaceFiles:
     def window(self, path: Path, first: int, last: int, is_cancelled: Callable[[], bool]) -> LineRange:
         with self._open(path) as file:
             size = os.fstat(file.fileno()).st_size
-            if size > LARGEST:
+            if size > MAX_FILE_BYTES:
                 part = window_of_large(file, first, last, is_cancelled)
             else:
-                data = read_at_most(file, LARGEST)
+                data = read_at_most(file, MAX_FILE_BYTES)
                 self._read[path] = _digest(data)
                 part = line_range(data, first, last)
         if part is None:
@@ -97,7 +97,7 @@ class WorkspaceFiles:
         try:
             with self._open(path) as file:
                 found = os.fstat(file.fileno())
-                return _state(found, read_at_most(file, _LARGEST_COMPARED + 1))
+                return _state(found, read_at_most(file, _MAX_COMPARED_BYTES + 1))
         except _NoFile:
             return _NO_FILE_STATE
         except (ToolError, OSError):
@@ -162,9 +162,9 @@ class WorkspaceFiles:
     def _current(self, path: Path, state: str | None) -> LoadedFile:
         with self._open(path) as file:
             found = os.fstat(file.fileno())
-            if found.st_size > _LARGEST_EDITED:
+            if found.st_size > _MAX_EDITED_BYTES:
                 raise ToolError(f"{self.name(path)} is too large to be changed here. Use the shell.")
-            data = read_at_most(file, _LARGEST_EDITED)
+            data = read_at_most(file, _MAX_EDITED_BYTES)
         if state is not None and _state(found, data) != state:
             raise self._changed(path)
         if self._read.get(path, digest := _digest(data)) != digest:
@@ -214,7 +214,7 @@ class _NoFile(ToolError):
 
 def _state(found: os.stat_result, data: bytes) -> str:
     """For a large file its metadata is enough, since hashing takes too long."""
-    if len(data) <= _LARGEST_COMPARED:
+    if len(data) <= _MAX_COMPARED_BYTES:
         return f"content {_digest(data).hex()}"
     return f"file {_identity(found)}"
 

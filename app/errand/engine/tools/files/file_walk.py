@@ -12,7 +12,7 @@ from typing import TypeAlias
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.files.quoted_name import quoted
 
-LONGEST_S = 30.0
+WALK_TIMEOUT_S = 30.0
 
 # Version control, generated files, and folders with secrets.
 SKIPPED = frozenset(
@@ -70,11 +70,11 @@ def walk(
     """Files and folders below `root`, sorted, folders before their content, each with its path relative to `root`.
 
     Yields links but never follows them. Raises ToolError soon after `is_cancelled` turns true, `TooLong` after
-    `LONGEST_S`. Adds what it skips to `left_out`, but not what `leaves_out` says.
+    `WALK_TIMEOUT_S`. Adds what it skips to `left_out`, but not what `leaves_out` says.
     """
     left_out = left_out or LeftOut()
     is_whole = leaves_out == keep_all
-    give_up_at = time.monotonic() + LONGEST_S
+    give_up_at = time.monotonic() + WALK_TIMEOUT_S
     # Iterative, since a tree may be deeper than Python's recursion limit.
     open_folders = [iter(_entries(os.fspath(root), left_out))]
     start = len(os.path.join(root, ""))

@@ -11,8 +11,8 @@ from pathlib import Path
 from errand.regular_file import read_beginning
 
 _SYSTEM = Path("/etc/gitconfig")
-_LARGEST = 100_000
-_MOST_INCLUDED = 10
+_MAX_FILE_BYTES = 100_000
+_MAX_INCLUDED_FILES = 10
 _SECTION = re.compile(r'\[\s*([\w.-]+)(\s+"(?:[^"\\]|\\.)*")?\s*\]')
 _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|\\(.)|([^"\\#;]+)')
 _BACKSLASH = re.compile(r"\\(.)")
@@ -58,7 +58,7 @@ def _excludes_files(file: Path, home: str, included: list[Path]) -> Iterator[str
         match section, name.strip().lower():
             case "core", "excludesfile":
                 yield _value(value)
-            case "include", "path" if len(included) < _MOST_INCLUDED:
+            case "include", "path" if len(included) < _MAX_INCLUDED_FILES:
                 inner = _expanded(_value(value), home, file.parent)
                 if inner is not None:
                     included.append(inner)
@@ -96,6 +96,6 @@ def _first_line(file: Path) -> str:
 
 def _text(file: Path) -> str:
     try:
-        return os.fsdecode(read_beginning(file, _LARGEST))
+        return os.fsdecode(read_beginning(file, _MAX_FILE_BYTES))
     except OSError:
         return ""

@@ -23,12 +23,12 @@ from errand.regular_file import read_regular
 
 _NAME = ".gitignore"
 # Bounds for one path, over all nested files; a file or a rule beyond them has no effect.
-_MOST_FILES = 20
-_MOST_BYTES = 80_000
-_MOST_RULES = 2_000
+_MAX_FILES = 20
+_MAX_BYTES = 80_000
+_MAX_RULES = 2_000
 # Bounds for one rule, in bytes, and for one file.
-_LONGEST_RULE = 100
-_MOST_BRACKETS = 64  # different ones
+_MAX_RULE_LENGTH = 100
+_MAX_BRACKETS = 64  # different ones
 
 _BOM = b"\xef\xbb\xbf"
 _SLASH = ord("/")
@@ -175,11 +175,11 @@ def _leaves_out(files: _Files, path: str, is_folder: bool) -> bool:
 
 def _with(files: _Files, path: Path, *, follow_links: bool = True) -> _Files:
     """The files with this one first: it takes precedence over them."""
-    rules_left = _MOST_RULES - sum(file.rules for file, _ in files)
-    if not rules_left or len(files) == _MOST_FILES:
+    rules_left = _MAX_RULES - sum(file.rules for file, _ in files)
+    if not rules_left or len(files) == _MAX_FILES:
         return files
     try:
-        left = _MOST_BYTES - sum(file.size for file, _ in files)
+        left = _MAX_BYTES - sum(file.size for file, _ in files)
         text = read_regular(path, left, follow_links=follow_links)
     except OSError:
         return files
@@ -234,11 +234,11 @@ def _rules(lines: Iterable[bytes]) -> Iterator[_Rule]:
         bare = line.rstrip(b" ")
         is_escaped = (len(bare) - len(bare.rstrip(b"\\"))) % 2  # the first of the blanks
         bare = line[: len(bare) + is_escaped]
-        tokens = _tokens(bare.removeprefix(b"!").removesuffix(b"/")) if len(bare) <= _LONGEST_RULE else None
+        tokens = _tokens(bare.removeprefix(b"!").removesuffix(b"/")) if len(bare) <= _MAX_RULE_LENGTH else None
         if tokens is None:
             continue
         more = brackets.union(token for token in tokens if isinstance(token, bytes))
-        if len(more) <= _MOST_BRACKETS:
+        if len(more) <= _MAX_BRACKETS:
             brackets = more
             yield _Rule(bare.startswith(b"!"), bare.endswith(b"/"), tokens)
 

@@ -17,8 +17,8 @@ from errand.regular_file import real_path
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 # The longest path that Linux takes, PATH_MAX; resolving one of a million characters takes minutes.
-_LONGEST = 4_096
-_LONGEST_QUOTED = 4 * _LONGEST + 2
+_MAX_PATH_LENGTH = 4_096
+_MAX_QUOTED_LENGTH = 4 * _MAX_PATH_LENGTH + 2
 _STEPS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
@@ -30,8 +30,8 @@ def resolve(path: str, context: ToolContext, *, must_be_text: bool = True) -> Pa
     path = named(path, context)
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL character.")
-    if len(path) > _LONGEST:
-        raise ToolError(f"A path of {len(path):,} characters: the system takes {_LONGEST:,} at most.")
+    if len(path) > _MAX_PATH_LENGTH:
+        raise ToolError(f"A path of {len(path):,} characters: the system takes {_MAX_PATH_LENGTH:,} at most.")
     if path == "~" or path.startswith("~/"):
         path = context.environment.get("HOME", "~") + path[1:]
     try:
@@ -50,7 +50,7 @@ def resolve(path: str, context: ToolContext, *, must_be_text: bool = True) -> Pa
 
 def named(path: str, context: ToolContext) -> str:
     """The path that an argument names: a quoted one without its quotes, unless there is a file with them."""
-    inner = unquoted(path) if path.startswith('"') and len(path) <= _LONGEST_QUOTED else None
+    inner = unquoted(path) if path.startswith('"') and len(path) <= _MAX_QUOTED_LENGTH else None
     return path if inner is None or os.path.lexists(context.workspace / path) else inner
 
 

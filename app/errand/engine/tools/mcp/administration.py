@@ -20,9 +20,9 @@ from errand.protocol import servers as protocol
 from errand.protocol.base import JsonObject, JsonValue
 from errand.url_secrets import without_url_secrets
 
-_MOST = 100
-_LONGEST_PROMPT = 200_000
-_MOST_LISTED = 500
+_MAX_SERVERS = 100
+_MAX_PROMPT_LENGTH = 200_000
+_MAX_LISTED_RESOURCES = 500
 _PROMPTS_S = 20.0
 
 
@@ -72,8 +72,8 @@ class ServerAdministration:
                 raise Conflict(
                     f"There is an MCP server {server.name} already. Remove it first, or choose another name."
                 )
-            if len(others) >= _MOST:
-                raise InvalidParams(f"There are {_MOST} MCP servers already. Remove one first.")
+            if len(others) >= _MAX_SERVERS:
+                raise InvalidParams(f"There are {_MAX_SERVERS} MCP servers already. Remove one first.")
             for variable, value in params.keys.items():
                 await self._keys.set(f"mcp.{server.name}.{variable}", value)
             if server.client_secret:
@@ -176,8 +176,8 @@ class ServerAdministration:
         connection = await server.connected()
         return protocol.McpShowResult(
             server=await self.info(server),
-            resources=tuple(map(_resource, (await connection.resources())[:_MOST_LISTED])),
-            prompts=tuple(map(_prompt, (await connection.prompts())[:_MOST_LISTED])),
+            resources=tuple(map(_resource, (await connection.resources())[:_MAX_LISTED_RESOURCES])),
+            prompts=tuple(map(_prompt, (await connection.prompts())[:_MAX_LISTED_RESOURCES])),
         )
 
     async def prompts(self, params: protocol.McpPromptListParams) -> protocol.McpPromptListResult:
@@ -200,7 +200,7 @@ class ServerAdministration:
         server = await self._usable(params.name, params.workspace)
         connection = await server.connected()
         messages = await connection.prompt(params.prompt, params.arguments, server.spec.timeout_s)
-        return "\n\n".join(filter(None, map(_message_text, messages)))[:_LONGEST_PROMPT]
+        return "\n\n".join(filter(None, map(_message_text, messages)))[:_MAX_PROMPT_LENGTH]
 
     async def set_key(self, params: protocol.McpKeyParams) -> str:
         server = await self.find(params.name, params.workspace)
@@ -321,7 +321,7 @@ async def _prompts_of(server: McpServer) -> tuple[list[protocol.McpServerPrompt]
         return [], f"The server {name} did not list its prompts within {_PROMPTS_S:g} s."
     except EngineError as error:
         return [], str(error)
-    return [protocol.McpServerPrompt(server=name, prompt=_prompt(one)) for one in listed[:_MOST_LISTED]], ""
+    return [protocol.McpServerPrompt(server=name, prompt=_prompt(one)) for one in listed[:_MAX_LISTED_RESOURCES]], ""
 
 
 def _path(workspace: str | None) -> Path | None:

@@ -18,11 +18,11 @@ from errand.visible_text import argument_text, command_text, escape_hidden
 
 # In the order in which they are read; the first that names a server wins.
 WORKSPACE_FILES = (".errand/mcp.json", ".mcp.json")
-_LARGEST_FILE = 1_000_000
-_MOST_SERVERS = 50
-_MOST_WORDS = 200
-_LONGEST_WORD = 8_192
-_LONGEST_TIMEOUT_S = 3_600.0
+_MAX_FILE_BYTES = 1_000_000
+_MAX_SERVERS = 50
+_MAX_WORDS = 200
+_MAX_WORD_LENGTH = 8_192
+_MAX_TIMEOUT_S = 3_600.0
 DEFAULT_TIMEOUT_S = 60.0
 # Names go into the names of tools, where `__` separates server and tool.
 _NAME = re.compile(r"[A-Za-z0-9](?:_?[A-Za-z0-9-]){0,31}")
@@ -96,8 +96,8 @@ def check_server(server: McpServer) -> None:
     if bool(server.command) == bool(server.url):
         raise InvalidParams("A server has either a command or a url.")
     texts = (*server.command, server.url, *server.env, *server.env.values(), *server.headers, *server.headers.values())
-    if len(texts) > _MOST_WORDS or any(len(text) > _LONGEST_WORD or "\0" in text for text in texts):
-        raise InvalidParams(f"A server has at most {_MOST_WORDS} words of {_LONGEST_WORD:,} characters, without NUL.")
+    if len(texts) > _MAX_WORDS or any(len(text) > _MAX_WORD_LENGTH or "\0" in text for text in texts):
+        raise InvalidParams(f"A server has at most {_MAX_WORDS} words of {_MAX_WORD_LENGTH:,} characters, without NUL.")
     if server.url and not re.fullmatch(r"https?://[^\s/@?#]+[^\s@#]*", server.url):
         raise InvalidParams("url: begin it with http:// or https://, and leave out names before @ and what follows #.")
     if server.url and server.env:
@@ -109,8 +109,8 @@ def check_server(server: McpServer) -> None:
     if wrong := next((name for name in server.headers if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", name)), None):
         raise InvalidParams(f"headers: {wrong[:80]!r} is not the name of a header.")
     _check_client(server)
-    if not 0 < server.timeout_s <= _LONGEST_TIMEOUT_S:
-        raise InvalidParams(f"timeout_s: {server.timeout_s:g}; a number of seconds up to {_LONGEST_TIMEOUT_S:g}.")
+    if not 0 < server.timeout_s <= _MAX_TIMEOUT_S:
+        raise InvalidParams(f"timeout_s: {server.timeout_s:g}; a number of seconds up to {_MAX_TIMEOUT_S:g}.")
     for name, value in (*server.env.items(), *server.headers.items()):
         if is_plain_secret(name, value):
             raise InvalidParams(
@@ -124,9 +124,9 @@ def _check_client(server: McpServer) -> None:
     client, secret = server.client_id, server.client_secret
     if not server.url and (client or secret or server.callback_port):
         raise InvalidParams("client_id: only a server that is opened by its url can need a sign-in.")
-    if len(server.client_issuer) > _LONGEST_WORD or not server.client_issuer.isprintable():
+    if len(server.client_issuer) > _MAX_WORD_LENGTH or not server.client_issuer.isprintable():
         raise InvalidParams("client_issuer: the address of an authorization server.")
-    if len(client) > _LONGEST_WORD or not client.isascii() or not client.isprintable() or " " in client:
+    if len(client) > _MAX_WORD_LENGTH or not client.isascii() or not client.isprintable() or " " in client:
         raise InvalidParams("client_id: it has blanks or characters that no client id has; copy it again.")
     if secret and not (client and _VARIABLE.fullmatch(secret)):
         raise InvalidParams("client_secret: write ${NAME}, store the key, and say the client_id it belongs to.")
@@ -163,7 +163,7 @@ def read_workspace(workspace: Path, taken: frozenset[str]) -> tuple[ServerSpec, 
     for name in WORKSPACE_FILES:
         path = workspace / name
         try:
-            data = read_regular(path, _LARGEST_FILE)
+            data = read_regular(path, _MAX_FILE_BYTES)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -183,7 +183,7 @@ def _parse(data: bytes, workspace: Path, file: str) -> list[ServerSpec]:
     servers = content.get("mcpServers", content.get("servers"))
     if not isinstance(servers, dict):
         return [_unusable(file, workspace, file, f"{workspace / file} has no object mcpServers.")]
-    return [_spec(name, value, workspace, file) for name, value in list(servers.items())[:_MOST_SERVERS]]
+    return [_spec(name, value, workspace, file) for name, value in list(servers.items())[:_MAX_SERVERS]]
 
 
 def _spec(name: str, value: JsonValue, workspace: Path, file: str) -> ServerSpec:

@@ -19,10 +19,10 @@ from errand.redaction import redact_json
 PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 _START_S = 60.0
 _LIST_S = 30.0
-_MOST_PAGES = 50
-_MOST_LISTED = 2_000
+_MAX_PAGES = 50
+_MAX_LIST_ENTRIES = 2_000
 _MAX_LIST_BYTES = 8 * 1024 * 1024
-_LONGEST_INSTRUCTIONS = 4_000
+_MAX_INSTRUCTIONS_LENGTH = 4_000
 _MAX_TITLE_READ = 1_000
 _MAX_PROMPT_NAME = 1_000
 
@@ -95,17 +95,17 @@ class McpConnection:
         entries: list[JsonObject] = []
         size = 0
         cursor: str | None = None
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             answer = await self._peer.request(method, {"cursor": cursor} if cursor else {}, _LIST_S)
             size += len(msgspec.json.encode(answer))
             entries += names_of(answer, key)
             following = answer.get("nextCursor")
             if not isinstance(following, str) or not following:
                 break
-            if size > _MAX_LIST_BYTES or len(entries) > _MOST_LISTED:  # what was read is enough
+            if size > _MAX_LIST_BYTES or len(entries) > _MAX_LIST_ENTRIES:  # what was read is enough
                 break
             cursor = following
-        return entries[:_MOST_LISTED]
+        return entries[:_MAX_LIST_ENTRIES]
 
 
 async def shake_hands(
@@ -134,7 +134,7 @@ def _facts(answer: JsonObject, protocol: str, redact: Callable[[str], str]) -> S
         title=_short(about.get("title") or about.get("name"), redact),
         version=_short(about.get("version"), redact),
         protocol=protocol,
-        instructions=redact(_text(answer.get("instructions"), 2 * _LONGEST_INSTRUCTIONS))[:_LONGEST_INSTRUCTIONS],
+        instructions=redact(_text(answer.get("instructions"), 2 * _MAX_INSTRUCTIONS_LENGTH))[:_MAX_INSTRUCTIONS_LENGTH],
         has_tools=_has(can, "tools"),
         has_resources=_has(can, "resources"),
         has_prompts=_has(can, "prompts"),

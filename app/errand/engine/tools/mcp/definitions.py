@@ -16,14 +16,14 @@ from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.protocol.base import JsonObject, JsonValue
 from errand.redaction import redact, redact_json
 
-MOST_TOOLS = 300
+MAX_TOOLS = 300
 MAX_SCHEMA_BYTES = 2 * 1024 * 1024
 MAX_SCHEMA_BYTES_IN_ALL = 8 * 1024 * 1024
 _MAX_NOTES = 400
-_LONGEST_DESCRIPTION = 8_000
+_MAX_DESCRIPTION_LENGTH = 8_000
 # Of a longer text only this beginning is read: to search megabytes for keys would take seconds.
 _MAX_READ_CHARACTERS = 64 * 1024
-_LONGEST_TOOL_NAME = 64
+_MAX_TOOL_NAME_LENGTH = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _HASH = 6
 SEPARATOR = "__"
@@ -88,8 +88,8 @@ async def checked_tools(
     own_names: set[str] = set()
     room.clear()
     for entry in raw:
-        if len(tools) >= MOST_TOOLS:
-            notes.append(f"It has more than {MOST_TOOLS} tools; the others are left out.")
+        if len(tools) >= MAX_TOOLS:
+            notes.append(f"It has more than {MAX_TOOLS} tools; the others are left out.")
             break
         try:
             tool = await _checked(server, entry, room, notes, redact)
@@ -118,7 +118,7 @@ async def _checked(
     with short_switches():
         text = await asyncio.to_thread(_description, entry)
         schema, size = await asyncio.to_thread(_clean_schema, entry.get("inputSchema"))
-    if len(text) > _LONGEST_DESCRIPTION:
+    if len(text) > _MAX_DESCRIPTION_LENGTH:
         notes.append(f"{_shown(name)}: its description has {len(text):,} characters; its beginning is used.")
     if not room.take(size):
         raise InvalidParams(f"{_shown(name)} is left out: the parameters of all tools together are too large.")
@@ -133,7 +133,7 @@ async def _checked(
     return ServerTool(
         tool_name(server, name),
         name,
-        redact(text[: 2 * _LONGEST_DESCRIPTION])[:_LONGEST_DESCRIPTION],
+        redact(text[: 2 * _MAX_DESCRIPTION_LENGTH])[:_MAX_DESCRIPTION_LENGTH],
         parameters,
         _fingerprint(text, schema if isinstance(schema, dict) else NO_PARAMETERS),
         read_only=isinstance(hints, dict) and hints.get("readOnlyHint") is True,
@@ -170,10 +170,10 @@ def tool_name(server: str, own_name: str) -> str:
     """
     plain = f"{server}{SEPARATOR}{own_name}"
     name = _NOT_IN_NAMES.sub("_", plain)
-    if name == plain and len(name) <= _LONGEST_TOOL_NAME:
+    if name == plain and len(name) <= _MAX_TOOL_NAME_LENGTH:
         return name
     end = hashlib.blake2b(plain.encode(), digest_size=8).hexdigest()[:_HASH]
-    return f"{name[: _LONGEST_TOOL_NAME - _HASH - 1]}_{end}"
+    return f"{name[: _MAX_TOOL_NAME_LENGTH - _HASH - 1]}_{end}"
 
 
 def is_service_tool(name: str) -> bool:

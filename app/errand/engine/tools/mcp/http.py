@@ -22,7 +22,7 @@ _NOTICE_S = 10.0
 _LAST_S = 1.0
 # Before the stream of the server's own messages is opened again.
 _LISTEN_AGAIN_S = 5.0
-_LONGEST_SHOWN = 300
+_MAX_EXCERPT_LENGTH = 300
 _BOTH = "application/json, text/event-stream"
 _EVENTS = "text/event-stream"
 _SESSION, _VERSION = "Mcp-Session-Id", "MCP-Protocol-Version"
@@ -166,7 +166,7 @@ class HttpTransport:
         if response.status >= 300:
             text = (await _body(response, 4_096)).decode("utf-8", "replace")
             raise McpError(
-                f"It answered with {response.status} {response.reason}: {text[:_LONGEST_SHOWN]}".rstrip(": ")
+                f"It answered with {response.status} {response.reason}: {text[:_MAX_EXCERPT_LENGTH]}".rstrip(": ")
             )
         self._session_id = response.headers.get(_SESSION, "")[:500] or self._session_id
         if response.content_type == _EVENTS:
@@ -275,7 +275,7 @@ class _Event:
         self._data += data if self._is_empty else b"\n" + data
         self._is_empty = False
         if len(self._data) > MAX_MESSAGE_BYTES:
-            self._long = self._long or LongLine(bytes(self._data[:_LONGEST_SHOWN]), b"")
+            self._long = self._long or LongLine(bytes(self._data[:_MAX_EXCERPT_LENGTH]), b"")
             self._data = bytearray()
 
     def _completed(self) -> bytes | LongLine | None:

@@ -17,7 +17,7 @@ from errand.engine.tools.mcp.messages import Answer, Request, RpcFailure, answer
 from errand.protocol.base import JsonObject
 
 # Messages without a request of ours: more than this many in a second are a flood.
-_MOST_UNASKED = 2_000
+_MAX_UNREQUESTED = 2_000
 _METHOD_NOT_FOUND = -32601
 _MAX_LOGGED_BYTES = 200
 _DIGITS = re.compile(r"[0-9]{1,15}")
@@ -216,8 +216,8 @@ class RpcPeer:
         if now - began > 1:
             began, count = now, 0
         self._window = (began, count + 1)
-        if count >= _MOST_UNASKED:
-            self._on_flood(f"it sent more than {_MOST_UNASKED:,} messages in a second that nobody asked for")
+        if count >= _MAX_UNREQUESTED:
+            self._on_flood(f"it sent more than {_MAX_UNREQUESTED:,} messages in a second that nobody asked for")
 
 
 def _encode(message: JsonObject) -> bytes:

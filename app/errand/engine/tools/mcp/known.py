@@ -12,9 +12,9 @@ from errand.engine.tools.mcp.configuration import ServerSpec
 from errand.engine.tools.mcp.definitions import ServerTool
 from errand.regular_file import atomic_writer, read_regular
 
-_LARGEST = 16 * 1024 * 1024
-_MOST_SERVERS = 1_000
-_LONGEST_DESCRIPTION = 2_000
+_MAX_FILE_BYTES = 16 * 1024 * 1024
+_MAX_SERVERS = 1_000
+_MAX_DESCRIPTION_LENGTH = 2_000
 
 Trust = Literal["trusted", "declined", "unknown"]
 
@@ -70,7 +70,7 @@ class KnownServers:
             is_trusted=is_trusted,
             at=datetime.now(UTC),
         )
-        self._write(msgspec.structs.replace(self._all, servers=(*others, decision)[-_MOST_SERVERS:]))
+        self._write(msgspec.structs.replace(self._all, servers=(*others, decision)[-_MAX_SERVERS:]))
 
     def note_tools(self, server: str, tools: Iterable[ServerTool]) -> None:
         """Record the tools that were never seen; those that have changed stay as they were."""
@@ -99,14 +99,14 @@ class KnownServers:
     def _all(self) -> _Stored:
         if self._stored is None:
             try:
-                self._stored = msgspec.json.decode(read_regular(self._file, _LARGEST), type=_Stored)
+                self._stored = msgspec.json.decode(read_regular(self._file, _MAX_FILE_BYTES), type=_Stored)
             except (OSError, msgspec.DecodeError):
                 self._stored = _Stored()
         return self._stored
 
     def _set_tools(self, server: str, tools: dict[str, KnownTool]) -> None:
         others = {name: known for name, known in self._all.tools.items() if name != server}
-        kept = dict(list(others.items())[-_MOST_SERVERS:])
+        kept = dict(list(others.items())[-_MAX_SERVERS:])
         self._write(msgspec.structs.replace(self._all, tools={**kept, server: tools}))
 
     def _write(self, stored: _Stored) -> None:
@@ -119,4 +119,4 @@ class KnownServers:
 
 
 def _known(tool: ServerTool) -> KnownTool:
-    return KnownTool(fingerprint=tool.fingerprint, description=tool.description[:_LONGEST_DESCRIPTION])
+    return KnownTool(fingerprint=tool.fingerprint, description=tool.description[:_MAX_DESCRIPTION_LENGTH])

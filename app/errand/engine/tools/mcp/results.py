@@ -14,13 +14,13 @@ from errand.engine.tools.base import ToolResult
 from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.protocol.base import JsonObject, JsonValue
 
-_MOST_TEXT = 60_000
+_MAX_TEXT_LENGTH = 60_000
 _HEAD = 40_000
 _TAIL = 15_000
-_MOST_BLOCKS = 500
-_MOST_IMAGES = 10
-_LARGEST_IMAGE = 5 * 1024 * 1024
-_MOST_IMAGE_BYTES = 12 * 1024 * 1024
+_MAX_BLOCKS = 500
+_MAX_IMAGES = 10
+_MAX_IMAGE_BYTES = 5 * 1024 * 1024
+_MAX_TOTAL_IMAGE_BYTES = 12 * 1024 * 1024
 _PICTURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 _SUFFIXES = {"audio/wav": ".wav", "audio/mpeg": ".mp3", "application/pdf": ".pdf", "image/svg+xml": ".svg"}
 _MAX_STRUCTURED_BYTES = 20_000
@@ -69,7 +69,7 @@ class ContentReader:
 
     def content(self) -> tuple[UserContent, ...]:
         whole = "\n".join(text for text in self.texts if text)
-        shown = whole if len(whole) <= _MOST_TEXT else self._cut(whole)
+        shown = whole if len(whole) <= _MAX_TEXT_LENGTH else self._cut(whole)
         return (*((Text(shown),) if shown or not self.images else ()), *self.images)
 
     def _picture(self, block: JsonObject) -> None:
@@ -78,10 +78,10 @@ class ContentReader:
         if data is not None and data[:4] == b"RIFF" and data[8:12] == b"WEBP":
             kind = "image/webp"
         size = len(data) if data is not None else 0
-        fits = size <= _LARGEST_IMAGE and self._image_bytes + size <= _MOST_IMAGE_BYTES
+        fits = size <= _MAX_IMAGE_BYTES and self._image_bytes + size <= _MAX_TOTAL_IMAGE_BYTES
         if data is None or not kind:
             self.texts.append(f"[a picture that cannot be read: {_word(block.get('mimeType'))}]")
-        elif not fits or len(self.images) >= _MOST_IMAGES:
+        elif not fits or len(self.images) >= _MAX_IMAGES:
             self._file(block.get("data"), kind, "a picture that is too large to show")
         else:
             self._image_bytes += size
@@ -129,10 +129,10 @@ def _private(path: str, flags: int) -> int:
 def result_of(answer: JsonObject, reader: ContentReader) -> ToolResult:
     """The result of a call; works on files. An answer without content shows its structured content."""
     blocks = _blocks(answer.get("content"))
-    for block in blocks[:_MOST_BLOCKS]:
+    for block in blocks[:_MAX_BLOCKS]:
         reader.add(block)
-    if len(blocks) > _MOST_BLOCKS:
-        reader.texts.append(f"[{len(blocks) - _MOST_BLOCKS:,} more parts are left out]")
+    if len(blocks) > _MAX_BLOCKS:
+        reader.texts.append(f"[{len(blocks) - _MAX_BLOCKS:,} more parts are left out]")
     if not any(reader.texts) and not reader.images:
         reader.texts.append(_text_of(_structured(answer)))
     content = reader.content()

@@ -27,7 +27,7 @@ ServerState = Literal["idle", "starting", "ready", "failed", "given_up", "needs_
 
 # The delay before the next start, by the failures in a row.
 _DELAYS_S = (0.0, 1.0, 5.0, 20.0)
-_MOST_FAILURES = len(_DELAYS_S)
+_MAX_FAILURES = len(_DELAYS_S)
 # A shorter delay is waited for.
 _PATIENCE_S = 6.0
 # A server that lived this long failed for the first time.
@@ -36,7 +36,7 @@ _LIVED_S = 60.0
 _REFRESH_PAUSE_S = 0.5
 _LIST_CHANGED = "notifications/tools/list_changed"
 _LOG_MESSAGE = "notifications/message"
-_LONGEST_LOG = 2_000
+_MAX_LOG_LENGTH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class McpServer:
                 self._settled.clear()
                 self._refreshing = self._spawn(self._refresh(), "list of tools")
         elif method == _LOG_MESSAGE:
-            self.log.note(f"says: {str(params.get('data'))[:_LONGEST_LOG]}")
+            self.log.note(f"says: {str(params.get('data'))[:_MAX_LOG_LENGTH]}")
 
     async def _refresh(self) -> None:
         """Read the list of tools until it stays the same; `settled` waits for the first time only."""
@@ -299,9 +299,9 @@ class McpServer:
 
     def _failed(self, problem: str) -> None:
         self._failures += 1
-        self._next_start = time.monotonic() + _DELAYS_S[min(self._failures, _MOST_FAILURES) - 1]
+        self._next_start = time.monotonic() + _DELAYS_S[min(self._failures, _MAX_FAILURES) - 1]
         self.log.note(f"failed: {problem}")
-        self._set("given_up" if self._failures >= _MOST_FAILURES else "failed", problem)
+        self._set("given_up" if self._failures >= _MAX_FAILURES else "failed", problem)
 
     def _set(self, state: ServerState, problem: str) -> None:
         problem = self._parts.redactor(problem)

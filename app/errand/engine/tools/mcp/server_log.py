@@ -7,8 +7,8 @@ from errand.engine.tools.drawn_output import DrawnOutput
 from errand.engine.tools.plain_text import clean_output
 from errand.redaction import RedactedBytes, Redactor
 
-_MOST_BYTES = 128 * 1024
-_LONGEST_LINE = 4_096
+_MAX_LOG_BYTES = 128 * 1024
+_MAX_LINE_LENGTH = 4_096
 
 
 class ServerLog:
@@ -41,11 +41,11 @@ class ServerLog:
     def _add(self, line: str) -> None:
         self._lines.append(line)
         self._size += len(line) + 1
-        while self._size > _MOST_BYTES:
+        while self._size > _MAX_LOG_BYTES:
             self._size -= len(self._lines.popleft()) + 1
 
 
 def _cleaned(drawn: bytes) -> list[str]:
     """The lines as text. Of a flood only the newest can be kept."""
     lines = drawn.removesuffix(b"\n").split(b"\n") if drawn else []
-    return [clean_output(line[:_LONGEST_LINE]) for line in lines[-_MOST_BYTES // 64 :]]
+    return [clean_output(line[:_MAX_LINE_LENGTH]) for line in lines[-_MAX_LOG_BYTES // 64 :]]

@@ -17,7 +17,7 @@ from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphan
 from errand.notice_text import exit_text
 
 # What waits for a server that does not read.
-_MOST_WAITING = 32 * 1024 * 1024
+_MAX_WAITING_BYTES = 32 * 1024 * 1024
 # Time to end by itself once its input is closed, as the protocol asks.
 _ORDERLY_S = 0.2
 # Messages that were read and wait to be decoded; the server waits while there are more.
@@ -77,7 +77,7 @@ class StdioTransport:
     def send(self, data: bytes, request_id: int | None) -> None:
         if self._input is None:
             return
-        if self._waiting_size + len(data) > _MOST_WAITING:
+        if self._waiting_size + len(data) > _MAX_WAITING_BYTES:
             self._break("it does not read what is sent to it")
             return
         self._waiting.append(memoryview(data + b"\n"))

@@ -39,10 +39,10 @@ from errand.protocol.blocks import CallDisplay
 # The operation of every call of a server, for rules.
 CALL = "call"
 RESOURCES = "resources"
-_LONGEST_PREVIEW = 20_000
-_MOST_ARGUMENT_BYTES = 4 * 1024 * 1024
+_MAX_PREVIEW_LENGTH = 20_000
+_MAX_ARGUMENT_BYTES = 4 * 1024 * 1024
 _UPDATE_PAUSE_S = 0.1
-_MOST_RESOURCES = 200
+_MAX_RESOURCES = 200
 
 
 class McpTool:
@@ -66,8 +66,8 @@ class McpTool:
     def access(self, arguments: JsonObject) -> Access:
         tool, server = self._tool, self._server.spec
         encoded = msgspec.json.encode(arguments)
-        if len(encoded) > _MOST_ARGUMENT_BYTES:
-            raise ToolError(f"The arguments have {len(encoded):,} bytes; at most {_MOST_ARGUMENT_BYTES:,} are sent.")
+        if len(encoded) > _MAX_ARGUMENT_BYTES:
+            raise ToolError(f"The arguments have {len(encoded):,} bytes; at most {_MAX_ARGUMENT_BYTES:,} are sent.")
         preview = msgspec.json.format(encoded, indent=2).decode()
         is_changed = self._known.has_tool_changed(server.id, tool)
         if is_changed and (before := self._known.tool(server.id, tool)) is not None:
@@ -75,8 +75,8 @@ class McpTool:
         return Access(
             "run",
             f"Call {tool.own_name} of the server {server.name}",
-            preview=preview[:_LONGEST_PREVIEW],
-            is_partial=len(preview) > _LONGEST_PREVIEW,
+            preview=preview[:_MAX_PREVIEW_LENGTH],
+            is_partial=len(preview) > _MAX_PREVIEW_LENGTH,
             operation=CALL,
             service=f"{server.id}/{tool.own_name}",
             basis=tool.identity,
@@ -191,9 +191,9 @@ class McpResources:
             except EngineError as error:
                 lines.append(f"{server.spec.name}: {self._context.redactor(str(error))}")
                 continue
-            lines += [f"{server.spec.name}: {_resource_line(one)}" for one in resources[:_MOST_RESOURCES]]
-            if len(resources) > _MOST_RESOURCES:
-                lines.append(f"{server.spec.name}: {len(resources) - _MOST_RESOURCES} more")
+            lines += [f"{server.spec.name}: {_resource_line(one)}" for one in resources[:_MAX_RESOURCES]]
+            if len(resources) > _MAX_RESOURCES:
+                lines.append(f"{server.spec.name}: {len(resources) - _MAX_RESOURCES} more")
         return hidden(
             text_result("\n".join(lines) or "No server has resources.", f"{len(lines)} listed"), self._context.redactor
         )

@@ -20,9 +20,9 @@ from errand.engine.tools.base import (
 )
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
-from errand.protocol.memory import LONGEST_FACT, FactScope
+from errand.protocol.memory import MAX_FACT_LENGTH, FactScope
 
-_LONGEST_SHOWN = 1_000
+_MAX_QUOTED_LENGTH = 1_000
 # Other agents' names for the text.
 _OTHER_NAMES = ("fact", "content", "memory")
 
@@ -32,7 +32,7 @@ class ProposeMemoryArguments(Struct, frozen=True):
         str,
         Meta(
             description="One sentence or a short paragraph that is understood by itself, at most "
-            f"{LONGEST_FACT} characters."
+            f"{MAX_FACT_LENGTH} characters."
         ),
     ]
     scope: Annotated[
@@ -74,7 +74,7 @@ class ProposeMemory:
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, ProposeMemoryArguments)
         # Nobody is told before a person has accepted it, so there is nothing to ask about now.
-        return Access("free", f"Propose to remember “{wanted.text[:_LONGEST_SHOWN]}”")
+        return Access("free", f"Propose to remember “{wanted.text[:_MAX_QUOTED_LENGTH]}”")
 
     def allow(self, call_id: str, access: Access) -> None:
         """Does nothing: the call accesses nothing."""

@@ -25,8 +25,8 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, MemoryRole
 from errand.protocol.memory import MemoryFilter, MemoryItem, MemorySearchParams
 
-_LONGEST_QUERY = 1_000
-_LONGEST_TITLE = 120
+_MAX_QUERY_LENGTH = 1_000
+_MAX_TITLE_LENGTH = 120
 _ROLES: dict[str, tuple[MemoryRole, ...]] = {
     "messages": ("user",),
     "replies": ("agent",),
@@ -78,7 +78,7 @@ class SearchMemory:
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, SearchMemoryArguments)
         # It reads the engine's own record, which no rule about paths covers.
-        return Access("free", f"Search all conversations for “{wanted.query[:_LONGEST_QUERY]}”")
+        return Access("free", f"Search all conversations for “{wanted.query[:_MAX_QUERY_LENGTH]}”")
 
     def allow(self, call_id: str, access: Access) -> None:
         """Nothing to keep: a search has no effects."""
@@ -87,7 +87,7 @@ class SearchMemory:
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         wanted = decode(arguments, SearchMemoryArguments)
-        query = clean_output(wanted.query[:_LONGEST_QUERY].encode("utf-8", "replace"))
+        query = clean_output(wanted.query[:_MAX_QUERY_LENGTH].encode("utf-8", "replace"))
         if not any(letter.isalnum() for letter in query):
             raise ToolError("The query has no word. Give a few telling words.")
         where = MemoryFilter(
@@ -125,7 +125,7 @@ def _day(text: str) -> datetime | None:
 
 
 def _hit_text(number: int, hit: MemoryItem) -> str:
-    title = " ".join(hit.conversation_title.split())[:_LONGEST_TITLE] or "without a title"
+    title = " ".join(hit.conversation_title.split())[:_MAX_TITLE_LENGTH] or "without a title"
     cut = f"\n(the beginning of {hit.length:,} characters)" if hit.length > len(hit.text) else ""
     quoted = in_tags(f"(conversation) {title}\n{hit.text}{cut}", "found")
     return f"{number}. {hit.at.astimezone():%Y-%m-%d %H:%M}, {hit.speaker}:\n{quoted}"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # The numbers are the limit in bytes: below the kernel's default of 819,200, which must stay unused.
-_LOWEST, _HIGHEST = 400_000, 800_000
+_LOWEST, _MAX_LIMIT_BYTES = 400_000, 800_000
 
 _DATA = "ERRAND_DATA"
 
@@ -67,9 +67,9 @@ def task_variable(task_id: str) -> str:
 
 
 def new_mark(task_id: str) -> ProcessMark:
-    number = random.randrange(_LOWEST, _HIGHEST)
+    number = random.randrange(_LOWEST, _MAX_LIMIT_BYTES)
     while number in _numbers:
-        number = random.randrange(_LOWEST, _HIGHEST)
+        number = random.randrange(_LOWEST, _MAX_LIMIT_BYTES)
     mark = ProcessMark(task_id, number, ticks_now())
     _numbers.add(number)
     _by_task.setdefault(task_id, []).append(mark)
@@ -142,7 +142,7 @@ if sys.platform == "linux":
 
     _hard = resource.getrlimit(resource.RLIMIT_MSGQUEUE)[1]
     # False if the hard limit is below our numbers; then only the variables remain.
-    STAMPED = _hard == resource.RLIM_INFINITY or _hard >= _HIGHEST
+    STAMPED = _hard == resource.RLIM_INFINITY or _hard >= _MAX_LIMIT_BYTES
 
     @contextmanager
     def stamped(mark: ProcessMark) -> Generator[None]:

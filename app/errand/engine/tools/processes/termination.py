@@ -40,7 +40,7 @@ GRACE_S = 0.1
 # A process that survives SIGKILL this long hangs in the kernel (a dead network disk) and is reported instead.
 PATIENCE_S = 10.0
 
-_SHORTEST_PAUSE_S = 0.001
+_MIN_PAUSE_S = 0.001
 # The time one thread chases forking processes before it yields to others.
 _CHASE_S = 0.1
 # Fifty tasks stopped at once must not compete with the event loop for the interpreter with as many threads.
@@ -231,12 +231,12 @@ class _Termination:
     async def run(self) -> tuple[EndedProcess, ...]:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        empty, shown, pause, left = 0, 0, _SHORTEST_PAUSE_S, list[ProcessEntry]()
+        empty, shown, pause, left = 0, 0, _MIN_PAUSE_S, list[ProcessEntry]()
         forced = False
         while empty < 2:
             age = loop.time() - started
             if age >= GRACE_S and not forced:
-                forced, pause = True, _SHORTEST_PAUSE_S
+                forced, pause = True, _MIN_PAUSE_S
                 self.search.on_found = self._stop
             left = await asyncio.to_thread(self._kill_until_none_new if forced else self._terminate_all)
             count = sum(not entry.zombie and self._is_shown(entry) for entry in left)

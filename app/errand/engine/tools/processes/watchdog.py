@@ -28,7 +28,7 @@ _PIPE_BYTES = 1024 * 1024
 _LINES = 32
 
 _logger = logging.getLogger(__name__)
-_LARGEST = 200_000
+_MAX_REPORT_BYTES = 200_000
 
 
 class _Watchdog:
@@ -175,8 +175,8 @@ def take_report(paths: Paths) -> Condition | None:
     try:
         found = paths.stall.stat()
         with paths.stall.open("rb") as file:
-            file.seek(max(0, found.st_size - _LARGEST))
-            report = file.read(_LARGEST).decode("utf-8", "replace")
+            file.seek(max(0, found.st_size - _MAX_REPORT_BYTES))
+            report = file.read(_MAX_REPORT_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
     if ENDED not in report:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 _EMPTY_SCANS = 2
 _PAUSE_S = 0.02
-_LONGEST_S = 10.0
+_SWEEP_TIMEOUT_S = 10.0
 # This many scans without a new process end the race against fork loops.
 _QUIET_SCANS = 20
 _PF_EXITING = 0x4  # linux/sched.h
@@ -184,7 +184,7 @@ class _Tools:
 
     def sweep(self) -> None:
         """End them all, until two scans in a row find nothing: a fork may evade one scan."""
-        give_up_at = time.monotonic() + _LONGEST_S
+        give_up_at = time.monotonic() + _SWEEP_TIMEOUT_S
         empty = 0
         while empty < _EMPTY_SCANS and time.monotonic() < give_up_at:
             table = _processes()

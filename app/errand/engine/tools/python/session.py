@@ -46,7 +46,7 @@ _TIMEOUT_GRACE_S = 2.0
 _CANCEL_GRACE_S = 0.15
 _EXIT_S = 1.0
 IDLE_S = 30 * 60.0
-_LARGEST_ANSWER = 64 * 1024 * 1024
+_MAX_ANSWER_BYTES = 64 * 1024 * 1024
 # A module of the workspace may have the name of one that the session needs.
 _BOOT = """import sys
 sys.path[:] = [folder for folder in sys.path if folder]
@@ -410,7 +410,7 @@ async def _answer_to(process: _Process, number: int) -> Answer | None:
 
 async def _read_answer(reader: asyncio.StreamReader) -> Answer:
     (size,) = struct.unpack(">I", await reader.readexactly(4))
-    if size > _LARGEST_ANSWER:
+    if size > _MAX_ANSWER_BYTES:
         raise ToolError("The session answered with too much.")
     return msgspec.json.decode(await reader.readexactly(size), type=Answer)
 

@@ -29,16 +29,16 @@ from collections.abc import Sequence
 from types import CodeType, ModuleType, TracebackType
 from typing import NoReturn, Protocol, cast
 
-_LONGEST_VALUE = 20_000
-_LONGEST_TRACE = 12_000
+_MAX_VALUE_LENGTH = 20_000
+_MAX_TRACEBACK_LENGTH = 12_000
 # Progress in the text of an error, of which only the last state counts.
 _OVERWRITTEN = re.compile(r"^[^\n]*(?:\r|\x1b\[2K)(?=[^\r\n])", re.MULTILINE)
 _LIBRARY_FRAMES = 3
-_MOST_FRAMES = 12
-_MOST_PICTURES = 20
+_MAX_FRAMES = 12
+_MAX_PICTURES = 20
 _PICTURE_BYTES = 10 * 1024 * 1024
 _ALL_PICTURE_BYTES = 30 * 1024 * 1024
-_LARGEST_SIDE = 3000
+_MAX_PICTURE_SIDE_PX = 3000
 _SHARPNESS = 144
 # Of the machine's memory, for data of this process.
 _MEMORY_SHARE = 0.75
@@ -149,7 +149,7 @@ def _read(engine: socket.socket, size: int) -> bytes:
 
 
 def _shown(value: object) -> str:
-    return _cut(repr(value), _LONGEST_VALUE)
+    return _cut(repr(value), _MAX_VALUE_LENGTH)
 
 
 def _cut(text: str, longest: int) -> str:
@@ -166,7 +166,7 @@ def _error_texts(error: BaseException, name: str) -> tuple[str, str]:
         lines = _trace(error, name)
     except BaseException:  # noqa: BLE001 -- its own __str__ may raise anything
         return type(error).__name__, type(error).__name__
-    return _OVERWRITTEN.sub("", line)[:500], _cut(_OVERWRITTEN.sub("", lines), _LONGEST_TRACE)
+    return _OVERWRITTEN.sub("", line)[:500], _cut(_OVERWRITTEN.sub("", lines), _MAX_TRACEBACK_LENGTH)
 
 
 def _trace(error: BaseException, name: str, depth: int = 0) -> str:
@@ -180,8 +180,8 @@ def _trace(error: BaseException, name: str, depth: int = 0) -> str:
     frames = [one for one in traceback.extract_tb(_inside(error.__traceback__, name)) if one.filename != here]
     own = [frame for frame in frames if frame.filename.startswith("<cell ")]
     kept = [frame for frame in frames if frame in own or frame in frames[-_LIBRARY_FRAMES:]]
-    if len(kept) > _MOST_FRAMES:
-        kept = kept[: _MOST_FRAMES // 2] + kept[-_MOST_FRAMES // 2 :]
+    if len(kept) > _MAX_FRAMES:
+        kept = kept[: _MAX_FRAMES // 2] + kept[-_MAX_FRAMES // 2 :]
     parts = ["Traceback (most recent call last):\n"] if kept else []
     if len(kept) < len(frames):
         parts.append(f"  [{len(frames) - len(kept)} frames left out]\n")
@@ -211,10 +211,10 @@ def _figures() -> list[tuple[str, bytes]]:
     pyplot = cast(_Pyplot, found)
     drawn: list[tuple[str, bytes]] = []
     try:
-        for number in pyplot.get_fignums()[:_MOST_PICTURES]:
+        for number in pyplot.get_fignums()[:_MAX_PICTURES]:
             figure, data = pyplot.figure(number), io.BytesIO()
             longest = max(1.0, *(float(inches) for inches in figure.get_size_inches()))
-            figure.savefig(data, format="png", dpi=min(_SHARPNESS, _LARGEST_SIDE / longest), bbox_inches="tight")
+            figure.savefig(data, format="png", dpi=min(_SHARPNESS, _MAX_PICTURE_SIDE_PX / longest), bbox_inches="tight")
             drawn.append((f"Figure {len(drawn) + 1}", data.getvalue()))
     finally:
         pyplot.close("all")
@@ -227,7 +227,7 @@ def _bounded(pictures: list[tuple[str, bytes]]) -> tuple[list[dict[str, str]], l
     total = 0
     for name, data in pictures:
         total += len(data)
-        if len(data) > _PICTURE_BYTES or total > _ALL_PICTURE_BYTES or len(kept) == _MOST_PICTURES:
+        if len(data) > _PICTURE_BYTES or total > _ALL_PICTURE_BYTES or len(kept) == _MAX_PICTURES:
             remarks.append(f"{name} is left out: it has {len(data) / 1e6:.1f} MB, or there are too many")
         else:
             kept.append({"name": name, "data": base64.b64encode(data).decode()})

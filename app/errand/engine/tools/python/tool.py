@@ -31,12 +31,12 @@ from errand.protocol.blocks import CallDisplay
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
 _LAST_LINES = 3
-_LONGEST_LINE = 1_000
-_LONGEST_TARGET = 120
+_MAX_LINE_LENGTH = 1_000
+_MAX_TARGET_LENGTH = 120
 # More than the session sends of a value or a traceback.
-_LONGEST_TOLD = 25_000
+_MAX_RESULT_LENGTH = 25_000
 _MAX_CLEANED = 1_000_000
-_MOST_NAMES = 10
+_MAX_NAMES = 10
 _SANDBOXED = (
     "It runs in a sandbox like the commands of `shell`: only the workspace, $TMPDIR and caches can be changed, and it "
     "has the network only if the option network of the conversation is on."
@@ -78,7 +78,7 @@ class Python:
         code = text_argument(arguments, "code")
         lines = [line.strip() for line in code[:10_000].splitlines() if line.strip() and not line.startswith("#")]
         more = " …" if len(lines) > 1 else ""
-        target = f"{lines[0][:_LONGEST_TARGET]}{more}" if lines else ""
+        target = f"{lines[0][:_MAX_TARGET_LENGTH]}{more}" if lines else ""
         if not code:
             return CallDisplay(running="restarting Python", done="restarted Python", icon="command")
         return CallDisplay(
@@ -204,11 +204,11 @@ def _remarks(outcome: CodeOutcome, timeout_s: float) -> list[str]:
         case "done":
             pass
     if outcome.answer is not None:
-        remarks += [f"[{_clean(remark)[:300]}]" for remark in outcome.answer.remarks[:_MOST_NAMES]]
+        remarks += [f"[{_clean(remark)[:300]}]" for remark in outcome.answer.remarks[:_MAX_NAMES]]
     if outcome.limit_remark:
         remarks.append(outcome.limit_remark)
     if outcome.not_kept:
-        names = ", ".join(map(clean_name, outcome.not_kept[:_MOST_NAMES]))
+        names = ", ".join(map(clean_name, outcome.not_kept[:_MAX_NAMES]))
         remarks.append(
             f"[not kept: {names}. Code in the sandbox cannot make files that configure git, editors or agents: use the "
             "file tools, which ask the person]"
@@ -240,9 +240,9 @@ def _summary(outcome: CodeOutcome, timeout_s: float) -> str:
 def _clean(text: str) -> str:
     """What the process says, within bounds: its code can say anything in the name of the session."""
     cleaned = clean_output(text[:_MAX_CLEANED].encode("utf-8", "replace"))
-    if len(cleaned) <= _LONGEST_TOLD:
+    if len(cleaned) <= _MAX_RESULT_LENGTH:
         return cleaned
-    half = _LONGEST_TOLD // 2
+    half = _MAX_RESULT_LENGTH // 2
     return f"{cleaned[:half]}\n[… {len(cleaned) - 2 * half:,} characters left out …]\n{cleaned[-half:]}"
 
 
@@ -253,4 +253,4 @@ def _joined(stdout: str, stderr: str) -> str:
 
 def _last_lines(text: str) -> list[JsonValue]:
     lines = [line for line in text.split("\n") if line.strip()]
-    return [line[-_LONGEST_LINE:] for line in lines[-_LAST_LINES:]]
+    return [line[-_MAX_LINE_LENGTH:] for line in lines[-_LAST_LINES:]]

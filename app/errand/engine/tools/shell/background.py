@@ -26,7 +26,7 @@ from errand.protocol.background import BackgroundCommand
 from errand.protocol.notices import EndedProcess
 from errand.redaction import RedactedBytes, Redactor, redact
 
-MOST = 16
+MAX_RUNNING_COMMANDS = 16
 # Of one answer, to see what a terminal would show of it.
 _MAX_DRAWN_BYTES = 4 * 1024 * 1024
 _PIECE = 256 * 1024
@@ -183,8 +183,8 @@ class BackgroundCommands:
 
         `on_end` is called when its processes have ended.
         """
-        if sum(one.is_running for one in self._all.values()) >= MOST:
-            raise ToolError(f"{MOST} background commands run in this conversation. Stop one first.")
+        if sum(one.is_running for one in self._all.values()) >= MAX_RUNNING_COMMANDS:
+            raise ToolError(f"{MAX_RUNNING_COMMANDS} background commands run in this conversation. Stop one first.")
         adopt_orphans()
         sandbox = await self._sandbox(context)
         self._count += 1
@@ -381,7 +381,7 @@ class BackgroundCommands:
 
     def _drop_old(self) -> None:
         ended = [one for one in self._all.values() if not one.is_running and not one.is_awaited]
-        for one in ended[:-MOST]:
+        for one in ended[:-MAX_RUNNING_COMMANDS]:
             del self._all[one.shown.id]
             one.output.close()
 

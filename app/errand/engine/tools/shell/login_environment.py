@@ -28,7 +28,7 @@ _OWNER = "login-shell"
 _LIMITS_S = (10.0, 5.0)
 # How long the first task of a client waits for the shell.
 _WAIT_S = 2.0
-_MOST_OUTPUT = 1_000_000
+_MAX_OUTPUT_BYTES = 1_000_000
 _NO_SHELLS = frozenset(("nologin", "false", "true", "sync"))
 # Start-up files can look for it, to leave out what is slow.
 _RESOLVING = "ERRAND_RESOLVING_ENVIRONMENT"
@@ -111,7 +111,7 @@ async def _printed(arguments: list[str], environment: dict[str, str], limit_s: f
 
     def take(data: bytes) -> None:
         output.extend(data)
-        if _between(output, sign) is not None or len(output) > _MOST_OUTPUT:
+        if _between(output, sign) is not None or len(output) > _MAX_OUTPUT_BYTES:
             is_complete.set()
 
     mark, sweep = marks.new_mark(_OWNER), ProcessSweep(_OWNER)

@@ -33,7 +33,7 @@ KEYS = {
 }
 # Keys that can only end or interrupt.
 HARMLESS = frozenset(("ctrl-c", "ctrl-d", "ctrl-z"))
-_LONGEST = 64 * 1024
+_MAX_INPUT_BYTES = 64 * 1024
 # Where the kernel waits for input of a terminal; and for events, of which keys are one.
 _READS = ("n_tty_read", "wait_woken")
 _POLLS = ("poll_schedule_timeout", "do_select", "do_sys_poll", "ep_poll", "do_epoll_wait")
@@ -69,8 +69,8 @@ def typed(text: str, keys: tuple[str, ...]) -> bytes:
     data = (text.replace("\r\n", "\n").replace("\n", "\r") + "".join(KEYS[key.lower()] for key in keys)).encode(
         "utf-8", "replace"
     )
-    if len(data) > _LONGEST:
-        raise ToolError(f"This is too much to type: {_LONGEST:,} bytes at most. Write a file and name it.")
+    if len(data) > _MAX_INPUT_BYTES:
+        raise ToolError(f"This is too much to type: {_MAX_INPUT_BYTES:,} bytes at most. Write a file and name it.")
     return data
 
 

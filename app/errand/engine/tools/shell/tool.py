@@ -63,7 +63,7 @@ _SHOWN = {
     "stop": (marked("stopping"), marked("stopped")),
     "list": (marked("listing"), marked("listed")),
 }
-_LONGEST_LINE = 1_000
+_MAX_LINE_LENGTH = 1_000
 _SANDBOXED = (
     "It runs in a sandbox: only the workspace, $TMPDIR and caches of package managers can be changed, files that "
     "configure git, editors or agents can neither be changed nor made, and keys are not there. Only commands that need "
@@ -435,7 +435,7 @@ def _output_so_far(output: str) -> str:
 def _last_lines(text: str) -> list[JsonValue]:
     """The end of what a failed command wrote, where most programs state the cause."""
     lines = [line for line in text.split("\n") if line.strip()]
-    return [line[-_LONGEST_LINE:] for line in lines[-_LAST_LINES:]]
+    return [line[-_MAX_LINE_LENGTH:] for line in lines[-_LAST_LINES:]]
 
 
 def _joined(stdout: str, stderr: str) -> str:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _CHANGES = re.compile(r"\b(?:cd|pushd|popd)\b")
-_LONGEST = 4_096
+_MAX_PATH_BYTES = 4_096
 
 
 class FolderReport:
@@ -32,13 +32,13 @@ class FolderReport:
     def close(self) -> Path | None:
         """Where the shell ended; None if it did not say. `descriptor` belongs to the launch by now."""
         try:
-            data = os.read(self._read, _LONGEST + 2)
+            data = os.read(self._read, _MAX_PATH_BYTES + 2)
         except OSError:
             data = b""
         finally:
             os.close(self._read)
         name = data.removesuffix(b"\n")
         with suppress(UnicodeDecodeError):
-            if name.startswith(b"/") and len(name) <= _LONGEST and b"\0" not in name:
+            if name.startswith(b"/") and len(name) <= _MAX_PATH_BYTES and b"\0" not in name:
                 return Path(name.decode())
         return None

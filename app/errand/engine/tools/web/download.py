@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp.abc import AbstractResolver, ResolveResult
 
-LARGEST = 5_000_000
-_MOST_REDIRECTS = 10
+MAX_BODY_BYTES = 5_000_000
+_MAX_REDIRECTS = 10
 _LIMIT_S, _CONNECT_S = 30.0, 10.0
 _CHUNK = 64 * 1024
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
@@ -33,7 +33,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A response. `body` is decompressed and has `LARGEST` bytes at most; `is_cut` if there were more.
+    """A response. `body` is decompressed and has `MAX_BODY_BYTES` bytes at most; `is_cut` if there were more.
 
     `body` is None if `wants_type` refused the content type. `size` is what the server says, None if it does not.
     """
@@ -107,14 +107,12 @@ class _Fetch:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
         )
         async with session:
-            for _ in range(_MOST_REDIRECTS):
+            for _ in range(_MAX_REDIRECTS):
                 done = await self._get(session, url)
                 if isinstance(done, Download):
                     return done
                 url = self._judged_redirect(url, done)
-        raise ToolError(
-            f"It redirects more than {_MOST_REDIRECTS} times, at last to {url[:500]}.", "too many redirects"
-        )
+        raise ToolError(f"It redirects more than {_MAX_REDIRECTS} times, at last to {url[:500]}.", "too many redirects")
 
     def _judged_redirect(self, url: str, location: str) -> str:
         try:
@@ -222,15 +220,15 @@ async def _body(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
     async for chunk in response.content.iter_chunked(_CHUNK):
         rest = chunk
         while rest:
-            room = LARGEST + 1 - len(body)
+            room = MAX_BODY_BYTES + 1 - len(body)
             if is_plain:
                 body += rest[:room]
                 rest = b""
             else:
                 body += inflate.decompress(rest, room)
                 rest = inflate.unconsumed_tail
-            if len(body) > LARGEST:
-                return bytes(body[:LARGEST]), True
+            if len(body) > MAX_BODY_BYTES:
+                return bytes(body[:MAX_BODY_BYTES]), True
     return bytes(body), False
 
 

@@ -29,14 +29,14 @@ from errand.engine.tools.base import (
 )
 from errand.engine.tools.cancellation import until_cancelled
 from errand.engine.tools.sessions import ConversationSessions
-from errand.engine.tools.web.download import LARGEST, Download, download
+from errand.engine.tools.web.download import MAX_BODY_BYTES, Download, download
 from errand.engine.tools.web.page_text import Page, is_text, read_page
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
 
 # Characters of a result.
 PAGE_LENGTH = 20_000
-_MOST_CONNECTIONS = 8
+_MAX_CONNECTIONS = 8
 _OF_THIS_MACHINE = re.compile(r"(?:localhost|127\.|\[::1\]|0\.0\.0\.0)")
 _OTHER_NAMES = {"uri": "url", "link": "url", "address": "url", "offset": "start"}
 
@@ -92,7 +92,7 @@ class WebFetch:
             yield None
             return
         judge = partial(self._context.addresses.connection_refusal, self.name)
-        proxy = HttpProxy(judge, _MOST_CONNECTIONS, shared_localhost(self._context.sessions))
+        proxy = HttpProxy(judge, _MAX_CONNECTIONS, shared_localhost(self._context.sessions))
         try:
             yield f"http://127.0.0.1:{proxy.open()}"
         finally:
@@ -154,7 +154,7 @@ def _result(wanted: WebFetchArguments, got: Download, page: Page) -> ToolResult:
     failed = got.status >= 400
     head = data_notice(f"{got.url}{f': {got.phrase}' if failed else ''}")
     rest = [f"[characters {wanted.start:,} to {end:,} of {total:,}; for more call with start {end}]"]
-    cut = [f"[only the first {LARGEST:,} bytes were read]"] if got.is_cut else []
+    cut = [f"[only the first {MAX_BODY_BYTES:,} bytes were read]"] if got.is_cut else []
     lines = [head, f"# {page.title}" if page.title and not wanted.start else "", part or "(empty)"]
     lines += (rest if end < total else []) + (cut if end >= total else [])
     details: JsonObject = {"url": got.url, "status": got.status, "type": got.content_type, "characters": total}

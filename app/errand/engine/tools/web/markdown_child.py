@@ -15,9 +15,9 @@ from contextlib import suppress
 
 _MEMORY = 2_000_000_000
 _CPU_S = 10
-_LONGEST = 4_000_000
+_MAX_TEXT_LENGTH = 4_000_000
 # Less than this of the main content means that it was not found.
-_LEAST = 200
+_MIN_MAIN_LENGTH = 200
 
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s{0,20}=\s{0,20}[\"']?\s{0,20}([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 _MARKS = (
@@ -122,9 +122,9 @@ def _markdown(page: str, url: str) -> tuple[str, str]:
         result = convert(page, options)
         title = result.metadata.document.title or ""
         text = _without_front_matter(result.content or "")
-        if len(text) >= _LEAST:
+        if len(text) >= _MIN_MAIN_LENGTH:
             break
-    return title[:500], text[:_LONGEST]
+    return title[:500], text[:_MAX_TEXT_LENGTH]
 
 
 def _without_front_matter(text: str) -> str:

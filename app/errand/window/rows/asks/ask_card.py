@@ -15,7 +15,7 @@ from errand.client.texts.rules import REMEMBERED, offer_text
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.translation import tr
 from errand.window import CLIENT_NAME
-from errand.window.rows.asks.choices import MOST_CHOICES
+from errand.window.rows.asks.choices import MAX_CHOICES
 from errand.window.rows.base import RowActions
 from errand.window.theme.style import Tone
 from errand.window.theme.theme import Theme
@@ -95,7 +95,7 @@ class AskCard(Card):
 
     def choose(self, number: int) -> bool:
         """Press the button of a digit; False if there is none, or if the card has only just appeared."""
-        if not self._can_decide or not 0 < number <= min(len(self.choices), MOST_CHOICES):
+        if not self._can_decide or not 0 < number <= min(len(self.choices), MAX_CHOICES):
             return False
         self.choices[number - 1].click()
         return True
@@ -126,7 +126,7 @@ class AskCard(Card):
         """The visible button of a digit."""
         is_bare = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         number = event.key() - Qt.Key.Key_1
-        if not is_bare or not 0 <= number < min(len(self.choices), MOST_CHOICES) or not self._waiting:
+        if not is_bare or not 0 <= number < min(len(self.choices), MAX_CHOICES) or not self._waiting:
             return None
         return self.choices[number] if self.choices[number].isVisible() else None
 
@@ -138,7 +138,7 @@ class AskCard(Card):
 
 def show_digit(button: QPushButton, number: int) -> None:
     """Show the digit that presses this button; its accessible name stays."""
-    button.setText(f"{number}  {button.accessibleName()}" if number <= MOST_CHOICES else button.accessibleName())
+    button.setText(f"{number}  {button.accessibleName()}" if number <= MAX_CHOICES else button.accessibleName())
 
 
 def settled_words(ask: Ask) -> str:

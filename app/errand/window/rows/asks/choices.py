@@ -4,7 +4,7 @@ from errand.client.safe_text import plain
 from errand.protocol.asks import Ask
 from errand.translation import tr
 
-MOST_CHOICES = 9
+MAX_CHOICES = 9
 
 ALLOW_ONCE, ALWAYS_ALLOW, DENY, DENY_WITH_REASON = (
     tr("Allow once"),
@@ -29,4 +29,4 @@ def choice_names(ask: Ask) -> tuple[str, ...]:
             return (CONTINUE, STOP)
         case "question" | "unknown":
             names = tuple(plain(choice) for choice in ask.choices)
-            return () if any(name.strip()[:1].isdigit() for name in names) else names[:MOST_CHOICES]
+            return () if any(name.strip()[:1].isdigit() for name in names) else names[:MAX_CHOICES]

@@ -14,7 +14,7 @@ from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.highlighting import highlight
 from errand.window.widgets.labels import TextLabel
 
-_MOST_LINES = 24
+_MAX_LINES = 24
 _NAMES = {
     "command": tr("What will run"),
     "code": tr("Code that will run"),
@@ -72,10 +72,10 @@ class EffectView(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._main = CodeExcerptView(theme, tr("What will run"), most_lines=_MOST_LINES)
+        self._main = CodeExcerptView(theme, tr("What will run"), most_lines=_MAX_LINES)
         self._remark = TextLabel(theme, tone="waiting", wrap=True)
         self._name = TextLabel(theme, tone="muted")
-        self._details = CodeExcerptView(theme, tr("Arguments"), most_lines=_MOST_LINES)
+        self._details = CodeExcerptView(theme, tr("Arguments"), most_lines=_MAX_LINES)
         self._colours = SpanHighlighter(theme, self._main.box.document())
         self._colours_of_details = SpanHighlighter(theme, self._details.box.document())
         column = QVBoxLayout(self)

@@ -28,7 +28,7 @@ from errand.window.widgets.labels import TextLabel
 
 _SCOPES: tuple[GrantScope, ...] = ("conversation", "workspace", "user")
 _HOUR_S = 3600.0
-_LEAST_WIDTH = 6  # of a title, in times of its height
+_MIN_TITLE_WIDTH_EM = 6  # of a title, in times of its height
 _PERIODS: dict[str, float | None] = {
     tr("Until revoked"): None,
     tr("For 1 hour"): _HOUR_S,
@@ -56,7 +56,7 @@ class OfferButton(QRadioButton):
 
     def minimumSizeHint(self) -> QSize:
         height = super().minimumSizeHint().height()
-        return QSize(_LEAST_WIDTH * height, height)
+        return QSize(_MIN_TITLE_WIDTH_EM * height, height)
 
     def initStyleOption(self, option: QStyleOptionButton) -> None:
         super().initStyleOption(option)

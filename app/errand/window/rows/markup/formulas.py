@@ -33,7 +33,7 @@ from errand.window.rows.markup.text_objects import (
 from errand.window.theme.theme import Theme
 
 _X_HEIGHT = 0.473  # of the font of formulas, in em
-_MOST_LARGER = 1.25
+_MAX_SCALE = 1.25
 _ROOM_ABOVE = 1.35  # of the baseline in a line of the transcript, in em
 _PADDING = 0.25  # above and below a formula on a line of its own, in em
 _KEPT = 1_000  # shapes of formulas, of a few kilobytes each
@@ -94,7 +94,7 @@ class DocumentFormulas(QPyTextObject):
         self._sized = (0.0, 0)
         metrics = QFontMetricsF(document.defaultFont())
         # Letters of the formula are as high as those of the text.
-        self._em = min(max(1.0, metrics.xHeight() / _X_HEIGHT / theme.tokens.size_reading), _MOST_LARGER)
+        self._em = min(max(1.0, metrics.xHeight() / _X_HEIGHT / theme.tokens.size_reading), _MAX_SCALE)
         self._room_below = metrics.descent() + metrics.lineSpacing() / 5
 
     def attach(self) -> None:

@@ -20,7 +20,7 @@ PictureAction = Literal["load", "load_private", "enlarge"]
 # No text can have a link that begins so.
 _SCHEME = f"errand-{os.urandom(8).hex()}"
 _ACTIONS: dict[str, PictureAction] = {"load": "load", "load_private": "load_private", "enlarge": "enlarge"}
-_LONGEST_HOST = 60
+_MAX_HOST_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def host_of_picture(url: str) -> str:
         host = parts.hostname or ""
     except ValueError:
         return ""
-    return plain(host)[:_LONGEST_HOST] if parts.scheme.lower() in ("http", "https") else ""
+    return plain(host)[:_MAX_HOST_LENGTH] if parts.scheme.lower() in ("http", "https") else ""
 
 
 def picture_link(action: PictureAction, url: str) -> str:

@@ -23,7 +23,7 @@ from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.labels import TextLabel
 from errand.window.widgets.status_dot import dot_state
 
-_DOT, _LONGEST = 14, 24
+_DOT, _MAX_NAME_LENGTH = 14, 24
 _NO_CONVERSATION_YET = tr("Send a message first, then other agents can join.")
 
 TURN_RULES: dict[TurnRule, tuple[str, str]] = {
@@ -62,7 +62,7 @@ class AgentChipView(QPushButton):
         self._waits = task is not None and is_working(task) and dot_state(task) == "waiting"
         self._state = _status_label(task)
         self.setChecked(is_shown)
-        name = agent.name if len(agent.name) <= _LONGEST else f"{agent.name[: _LONGEST - 1]}…"
+        name = agent.name if len(agent.name) <= _MAX_NAME_LENGTH else f"{agent.name[: _MAX_NAME_LENGTH - 1]}…"
         self.setText(f"{name} · {self._state}" if self._state else name)
         parts = (agent.name, self._state, agent.model, tr("looked at") if is_shown else "")
         self.setAccessibleName(", ".join(part for part in parts if part))

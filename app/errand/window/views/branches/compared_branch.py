@@ -25,7 +25,7 @@ from errand.window.widgets.labels import ElidedLabel, TextLabel
 from errand.window.widgets.pulse import PulseTimer
 from errand.window.widgets.status_dot import DotState, StatusDotView, dot_state
 
-LEAST_WIDTH = 300
+MIN_WIDTH_PX = 300
 
 _READ_ONLY = tr("Continue with one of these first. Then you can change it in the conversation.")
 _CONTINUE = tr("Continue with this one")

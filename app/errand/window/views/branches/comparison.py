@@ -12,7 +12,7 @@ from errand.window.stores.conversation.comparison import ComparisonStore
 from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.branches.compared_branch import (
-    LEAST_WIDTH,
+    MIN_WIDTH_PX,
     ComparedBranchView,
     ComparisonActions,
     NoChangeActions,
@@ -70,7 +70,7 @@ class ComparisonColumns(QWidget):
                 row.addWidget(line)
             row.addWidget(view, 1)
             self.tabs.addTab("")
-            view.setMinimumWidth(LEAST_WIDTH)
+            view.setMinimumWidth(MIN_WIDTH_PX)
             view.transcript.installEventFilter(self)
             view.transcript.scrolled.connect(partial(self._on_scrolled, number))
         self._area.setWidget(inside)

@@ -16,11 +16,11 @@ from errand.window.widgets.labels import markdown_line
 from errand.window.widgets.status_dot import STATE_LABELS, DotState, dot_state
 
 LINE = Qt.ItemDataRole.UserRole + 1
-_LONGEST_TITLE = 300  # characters
+_MAX_TITLE_LENGTH = 300  # characters
 
 
 def line_title(line: TreeLine) -> str:
-    text = markdown_line(line.text, _LONGEST_TITLE) if line.role == "assistant" else line.text
+    text = markdown_line(line.text, _MAX_TITLE_LENGTH) if line.role == "assistant" else line.text
     return text or (tr("Writing…") if line.status == "streaming" else tr("(no text)"))
 
 

@@ -17,7 +17,7 @@ from errand.window.widgets.dialogs import resize_on_screen
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _SIZE = QSize(820, 520)
-_LONGEST_TITLE = 80
+_MAX_TITLE_LENGTH = 80
 _SECRET_WORDS = ("password", "passphrase", "passwort", "mot de passe", "pin:")
 
 
@@ -50,7 +50,7 @@ class BackgroundOutputDialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         command = " ".join(escape_hidden_line(one.command).split())
-        self.setWindowTitle(tr("Output of {command}").format(command=command[:_LONGEST_TITLE]))
+        self.setWindowTitle(tr("Output of {command}").format(command=command[:_MAX_TITLE_LENGTH]))
         self._store = store
         self._theme = theme
         self._one = one

@@ -19,7 +19,7 @@ from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.containers import vertical_scroll_area
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
-_MOST_ROWS = 5
+_MAX_ROWS = 5
 _TICK_MS = 1_000
 # Room for this, so that the columns of all rows are aligned.
 _LONG_TIME = "59 min 59 s"
@@ -184,7 +184,7 @@ class BackgroundView(QWidget):
     def _on_toggled(self) -> None:
         is_open = self.header.isChecked() and bool(self._rows)
         heights = [max(row.sizeHint().height(), row.minimumHeight()) for row in self.rows]
-        self._area.setFixedHeight(sum(heights[:_MOST_ROWS]))
+        self._area.setFixedHeight(sum(heights[:_MAX_ROWS]))
         self._area.setVisible(is_open)
         if is_open and not self._clock.isActive():
             self._clock.start()

@@ -21,7 +21,7 @@ from errand.window.widgets.labels import one_line
 _WRITING_EVERY_S = 20.0
 
 _DIGITS = "123456789"
-_LONGEST_CHOICE = 32
+_MAX_CHOICE_LENGTH = 32
 
 ComposerMode = Literal["send", "steer", "reply", "choose", "stop", "stopping"]
 
@@ -184,7 +184,7 @@ class ComposerView(QFrame):
         mode = self.mode
         label = _BUTTON_LABELS[mode]
         choice = self._choice
-        text = one_line(self._state.choices[choice - 1], _LONGEST_CHOICE) if choice else label.text
+        text = one_line(self._state.choices[choice - 1], _MAX_CHOICE_LENGTH) if choice else label.text
         self._edit.setPlaceholderText(self._placeholder())
         if self._edit.isVisible():
             self._edit.viewport().update()  # Qt does not repaint the old placeholder

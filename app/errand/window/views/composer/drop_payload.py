@@ -16,8 +16,8 @@ from errand.window.theme.theme import Theme
 from errand.window.widgets.pictures import picture_format
 
 # Qt lays out the whole line on each key press: 40 ms at this length (measured).
-_LONGEST_LINE = 50_000
-_LONGEST_TEXT = 1_100_000  # longer than the engine accepts as one message
+_MAX_LINE_LENGTH = 50_000
+_MAX_TEXT_LENGTH = 1_100_000  # longer than the engine accepts as one message
 _PICTURE_KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 _OVERLAY_OPACITY = 225  # alpha, of 255
@@ -66,7 +66,9 @@ def _picture_file(mime: QMimeData, kinds: list[str]) -> bytes:
 
 
 def _is_long(text: str) -> bool:
-    return len(text) > _LONGEST_TEXT or (len(text) > _LONGEST_LINE and max(map(len, text.split("\n"))) > _LONGEST_LINE)
+    return len(text) > _MAX_TEXT_LENGTH or (
+        len(text) > _MAX_LINE_LENGTH and max(map(len, text.split("\n"))) > _MAX_LINE_LENGTH
+    )
 
 
 def _paths(mime: QMimeData) -> tuple[str, ...]:

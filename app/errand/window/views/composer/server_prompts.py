@@ -20,9 +20,9 @@ from errand.window.widgets.labels import TextLabel, one_line
 
 _MAX_SHOWN = 8
 _MAX_PROBLEMS = 2
-_LONGEST_LINE = 90
-_LONGEST_NAME = 60
-_LONGEST_VALUE = 10_000
+_MAX_LINE_LENGTH = 90
+_MAX_NAME_LENGTH = 60
+_MAX_VALUE_LENGTH = 10_000
 _ROLE = Qt.ItemDataRole.UserRole
 _START = -1
 
@@ -61,7 +61,9 @@ class ServerPromptListView(CompletionListView):
         if result.idle and not typed:
             names = ", ".join(map(escape_hidden_line, result.idle))
             items.append(
-                self._item(one_line(tr("Start {names} to see more prompts").format(names=names), _LONGEST_LINE), _START)
+                self._item(
+                    one_line(tr("Start {names} to see more prompts").format(names=names), _MAX_LINE_LENGTH), _START
+                )
             )
         if not typed:
             items += [self._note(problem) for problem in result.problems[:_MAX_PROBLEMS]]
@@ -123,7 +125,7 @@ class ServerPromptListView(CompletionListView):
         return item
 
     def _note(self, text: str) -> QListWidgetItem:
-        item = QListWidgetItem(one_line(escape_hidden(text), _LONGEST_LINE))
+        item = QListWidgetItem(one_line(escape_hidden(text), _MAX_LINE_LENGTH))
         item.setFlags(Qt.ItemFlag.NoItemFlags)
         item.setForeground(QColor(self.theme.tokens.muted))
         return item
@@ -138,9 +140,9 @@ def _name(one: McpServerPrompt) -> str:
 
 
 def _line(one: McpServerPrompt) -> str:
-    name = one_line(escape_hidden_line(f"/{_name(one)}"), _LONGEST_NAME)
+    name = one_line(escape_hidden_line(f"/{_name(one)}"), _MAX_NAME_LENGTH)
     about = escape_hidden_line(one.prompt.description)
-    return one_line(f"{name}   {about}" if about else name, _LONGEST_LINE)
+    return one_line(f"{name}   {about}" if about else name, _MAX_LINE_LENGTH)
 
 
 class PromptArgumentsDialog(QDialog):
@@ -153,7 +155,7 @@ class PromptArgumentsDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(one_line(escape_hidden_line(_name(chosen)), _LONGEST_NAME))
+        self.setWindowTitle(one_line(escape_hidden_line(_name(chosen)), _MAX_NAME_LENGTH))
         self._tools = tools
         self._chosen = chosen
         self._workspace = workspace
@@ -173,10 +175,10 @@ class PromptArgumentsDialog(QDialog):
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_close)
         for argument in self._chosen.prompt.arguments:
-            name = one_line(escape_hidden_line(argument.name), _LONGEST_NAME)
+            name = one_line(escape_hidden_line(argument.name), _MAX_NAME_LENGTH)
             field = self._fields[argument.name] = QLineEdit()
             field.setAccessibleName(name)
-            field.setMaxLength(_LONGEST_VALUE)
+            field.setMaxLength(_MAX_VALUE_LENGTH)
             about = escape_hidden_line(argument.description)
             field.setPlaceholderText(
                 about if argument.required else tr("{about} (optional)").format(about=about).strip()

@@ -17,7 +17,7 @@ _ICONS: dict[TodoStatus, tuple[str, str]] = {
     "in_progress": ("chevron-right", "accent"),
     "done": ("check", "done_mark"),
 }
-_MOST_LINES = 7
+_MAX_LINES = 7
 # What comes next matters more than what is done.
 _LINES_BELOW = 3
 # How long a list stays on screen after its task has ended with all of it done.
@@ -141,8 +141,8 @@ class TodoView(QWidget):
     def _fit(self) -> None:
         """As high as the list, up to seven lines; a longer one scrolls, also with the keyboard."""
         height = self._rows[0].sizeHint().height()
-        self.scroll_area.setFixedHeight(height * min(len(self._rows), _MOST_LINES))
-        scrolls = len(self._rows) > _MOST_LINES
+        self.scroll_area.setFixedHeight(height * min(len(self._rows), _MAX_LINES))
+        scrolls = len(self._rows) > _MAX_LINES
         self.scroll_area.setFocusPolicy(Qt.FocusPolicy.StrongFocus if scrolls else Qt.FocusPolicy.NoFocus)
         current = current_item(self._items)
         if scrolls and current is not None:

@@ -16,7 +16,7 @@ from errand.window.widgets.labels import TextLabel
 
 _AGES = {tr("30 days"): 30, tr("90 days"): 90, tr("6 months"): 182, tr("1 year"): 365, tr("2 years"): 730}
 _BY_AGE, _BY_COUNT = tr("Older than"), tr("All but the newest")
-_DEFAULT_KEPT, _MOST_KEPT = 10_000, 10_000_000
+_DEFAULT_KEPT, _MAX_KEPT = 10_000, 10_000_000
 _STAY = tr("The entries stay and can still be found by their words.")
 
 
@@ -36,7 +36,7 @@ class CleanUpView(QWidget):
         self._age.setCurrentText(tr("1 year"))
         self._age.setAccessibleName(tr("Age of the vectors to remove"))
         self._kept = QSpinBox()
-        self._kept.setRange(0, _MOST_KEPT)
+        self._kept.setRange(0, _MAX_KEPT)
         self._kept.setValue(_DEFAULT_KEPT)
         self._kept.setSingleStep(1000)
         self._kept.setGroupSeparatorShown(True)

@@ -26,7 +26,7 @@ _PAGES: tuple[tuple[MemoryPage, str], ...] = (
     ("state", tr("Status")),
 )
 _WIDTH, _HEIGHT = 980, 640
-_MOST_FOLDERS = 50  # conversations whose folders are offered as a filter
+_MAX_FOLDERS = 50  # conversations whose folders are offered as a filter
 
 
 class MemoryDialog(QDialog):
@@ -122,7 +122,7 @@ class MemoryDialog(QDialog):
         page = self._stack.currentWidget()
         if page is self.entries:
             conversations = self._stores.conversations
-            known = map(conversations.at, range(min(conversations.count(), _MOST_FOLDERS)))
+            known = map(conversations.at, range(min(conversations.count(), _MAX_FOLDERS)))
             self.entries.open(self._conversation_id, self._folder, tuple(one.workspace for one in known))
         elif page is self.facts:
             self.facts.open()

@@ -14,7 +14,7 @@ from errand.window.views.memory.texts import origin_line
 from errand.window.views.shared.item_delegate import DETAIL, HINT, ItemDelegate
 from errand.window.widgets.labels import markdown_line, one_line
 
-_LONGEST = 300  # characters of a line in the list
+_MAX_LINE_LENGTH = 300  # characters of a line in the list
 
 _Index = QModelIndex | QPersistentModelIndex
 _ROOT = QModelIndex()
@@ -22,7 +22,7 @@ _ROOT = QModelIndex()
 
 def _line_of(item: MemoryItem) -> str:
     """Agents write Markdown."""
-    return (markdown_line if item.role == "agent" else one_line)(item.text, _LONGEST)
+    return (markdown_line if item.role == "agent" else one_line)(item.text, _MAX_LINE_LENGTH)
 
 
 class EntryModel(QAbstractListModel):

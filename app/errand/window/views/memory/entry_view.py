@@ -19,7 +19,7 @@ from errand.window.widgets.containers import FlowLayout
 from errand.window.widgets.labels import ElidedLabel, TextLabel
 
 _Wrap = QTextOption.WrapMode
-_LONGEST_WORD = 2_000  # Qt takes a second to find places to break a word of 50,000 characters
+_MAX_WORD_LENGTH = 2_000  # Qt takes a second to find places to break a word of 50,000 characters
 
 _NO_VECTOR = tr("Only found by its words: it has no vector.")
 
@@ -95,7 +95,7 @@ class EntryView(QWidget):
         self._note.setHidden(item.has_vector)
         text = plain(item.text)
         if text != self._text.toPlainText():
-            is_endless = max(map(len, text.split()), default=0) > _LONGEST_WORD
+            is_endless = max(map(len, text.split()), default=0) > _MAX_WORD_LENGTH
             self._text.setWordWrapMode(_Wrap.WrapAnywhere if is_endless else _Wrap.WrapAtWordBoundaryOrAnywhere)
             self._text.setPlainText(text)
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
 
 from errand.client.safe_text import plain
-from errand.protocol.memory import LONGEST_FACT, Fact, FactScope, MemoryPinParams
+from errand.protocol.memory import MAX_FACT_LENGTH, Fact, FactScope, MemoryPinParams
 from errand.translation import tr
 from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button
@@ -30,7 +30,7 @@ class FactFormView(InPlaceFormView):
         self._before: Fact | None = None
         self._opening = 0  # an answer to what was sent before may arrive when something else is open
         self._text = QLineEdit()
-        self._text.setMaxLength(LONGEST_FACT)
+        self._text.setMaxLength(MAX_FACT_LENGTH)
         self._text.setAccessibleName(tr("Fact"))
         self._text.setPlaceholderText(tr("For example: Answer in British English."))
         self._scope = ComboBox(tuple(SCOPES.values()))
@@ -75,7 +75,7 @@ class FactFormView(InPlaceFormView):
 
     def _open(self, text: str, scope: FactScope, folder: str, names: tuple[str, str]) -> None:
         self._opening += 1
-        self._text.setText(" ".join(plain(text).split())[:LONGEST_FACT])
+        self._text.setText(" ".join(plain(text).split())[:MAX_FACT_LENGTH])
         self._text.setCursorPosition(0)
         self._folder.setText(folder)
         self._scope.setCurrentIndex(list(SCOPES).index(scope))

@@ -24,7 +24,7 @@ _PERIODS: dict[str, timedelta | None] = {
 }
 _EVERYWHERE = tr("Everywhere")
 _PLACE_CHARACTERS = 18
-_PLACE_PADDING, _WIDEST_PLACE = 40, 480  # pixels, in the open list
+_PLACE_PADDING, _MAX_PLACE_WIDTH_PX = 40, 480  # pixels, in the open list
 
 
 class MemoryFilterView(QWidget):
@@ -80,7 +80,7 @@ class MemoryFilterView(QWidget):
         self._place.setCurrentIndex(self._places.index(chosen) if chosen in places else 0)
         names = self._place.fontMetrics()
         widest = max(map(names.horizontalAdvance, places.values())) + _PLACE_PADDING
-        self._place.view().setMinimumWidth(min(widest, _WIDEST_PLACE))
+        self._place.view().setMinimumWidth(min(widest, _MAX_PLACE_WIDTH_PX))
 
     def clear(self) -> None:
         for box in (self._kind, self._place, self._period):

@@ -12,7 +12,7 @@ from errand.window.views.memory.texts import forget_question, forget_result
 from errand.window.widgets.labels import TextLabel, one_line
 
 _WIDTH = 460
-_LONGEST = 200  # characters of the message
+_MAX_QUOTE_LENGTH = 200  # characters of the message
 
 
 class ForgetDialog(QDialog):
@@ -52,7 +52,7 @@ class ForgetDialog(QDialog):
 
     def _on_previewed(self, node_id: str, found: MemoryPreviewForgetResult) -> None:
         if found.nodes:
-            self._quote.setText(tr("“{title}”").format(title=one_line(found.nodes[0].text, _LONGEST)))
+            self._quote.setText(tr("“{title}”").format(title=one_line(found.nodes[0].text, _MAX_QUOTE_LENGTH)))
             self._quote.show()
         self._say(forget_question(found))
         self._confirm.show()

@@ -24,15 +24,15 @@ KINDS: dict[MemoryRole, tuple[str, str]] = {
 }
 """The name of each kind, and of several."""
 
-_LONGEST_TITLE = 300  # characters
-_MOST_OTHERS = 6
+_MAX_TITLE_LENGTH = 300  # characters
+_MAX_LISTED_NODES = 6
 _MISSING = tr("The embedding model isn't downloaded yet. Entries are only found by their words.")
 _FAILED = tr("The model can't be used. Entries are only found by their words.")
 _READY = tr("Ready. Entries are also found by their meaning.")
 
 
 def title_text(item: MemoryItem) -> str:
-    title = one_line(item.conversation_title, _LONGEST_TITLE)
+    title = one_line(item.conversation_title, _MAX_TITLE_LENGTH)
     return tr("“{title}”").format(title=title) if title else tr("an untitled conversation")
 
 
@@ -66,7 +66,7 @@ def forget_question(found: MemoryPreviewForgetResult) -> str:
     lines = [tr("This permanently removes {what}, also from memory and search.").format(what=parts)]
     if len(found.nodes) > 1:
         lines.append(tr("These are removed with it:"))
-        lines += [one_line(node.text, _LONGEST_TITLE) for node in found.nodes[1:_MOST_OTHERS]]
+        lines += [one_line(node.text, _MAX_TITLE_LENGTH) for node in found.nodes[1:_MAX_LISTED_NODES]]
     return "\n".join((*lines, tr("You can't undo this.")))
 
 

@@ -14,7 +14,7 @@ from errand.window.views.review.diff_edit import DiffEdit, link_scrolling
 from errand.window.widgets.diff.lines import DiffLine, diff_lines, side_by_side
 
 # Nobody reads further, and Qt lays out a line as a whole.
-_LONGEST_LINE = 2_000
+_MAX_LINE_LENGTH = 2_000
 _EDGE = 4
 
 
@@ -86,7 +86,7 @@ class DiffPane(QWidget):
         self._can_undo = can_undo
         if (path, tuple(hunks)) != (self._path, self._hunks):
             self._path, self._hunks = path, tuple(hunks)
-            self._lines = diff_lines("".join(f"{hunk.header}\n{hunk.text}" for hunk in hunks), _LONGEST_LINE)
+            self._lines = diff_lines("".join(f"{hunk.header}\n{hunk.text}" for hunk in hunks), _MAX_LINE_LENGTH)
             self._hovered = -1
             self._fill(keeps_place=keeps_place)
         elif not keeps_place:

@@ -14,8 +14,8 @@ from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 
 FILE = Qt.ItemDataRole.UserRole + 1
-_LEAST_HEIGHT = 28
-_LEAST_NAME = 6  # characters of the name that the rest of its line leaves
+_MIN_HEIGHT_PX = 28
+_MIN_NAME_LENGTH = 6  # characters of the name that the rest of its line leaves
 
 _Index = QModelIndex | QPersistentModelIndex
 
@@ -32,7 +32,7 @@ class ChangedFileListView(QListWidget):
         self.setFrameShape(QListWidget.Shape.NoFrame)
         self.setMouseTracking(True)
         self.setUniformItemSizes(True)
-        self.setMinimumHeight(theme.pixels(_LEAST_HEIGHT))
+        self.setMinimumHeight(theme.pixels(_MIN_HEIGHT_PX))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.currentItemChanged.connect(self.chosen)
         theme.changed.connect(self.viewport().update)
@@ -123,7 +123,7 @@ class _FileDelegate(QStyledItemDelegate):
                 self._paint_right(painter, line, f"{sign}{number:,}", colour)
         state = file_state_text(file)
         metrics = QFontMetrics(self._theme.font(tokens.size_small))
-        room = line.width() - _LEAST_NAME * metrics.averageCharWidth() - tokens.space_close
+        room = line.width() - _MIN_NAME_LENGTH * metrics.averageCharWidth() - tokens.space_close
         if state and room > 0:
             self._paint_right(
                 painter, line, metrics.elidedText(state, Qt.TextElideMode.ElideRight, min(room, line.width() // 2)),
@@ -151,7 +151,7 @@ class _FileDelegate(QStyledItemDelegate):
         sides = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         painter.drawText(line, sides, shown)
         line.setLeft(line.left() + metrics.horizontalAdvance(shown) + tokens.space_close)
-        if folder and line.width() > _LEAST_NAME * metrics.averageCharWidth():
+        if folder and line.width() > _MIN_NAME_LENGTH * metrics.averageCharWidth():
             painter.setFont(small)
             painter.setPen(QColor(tokens.muted))
             fitting = QFontMetrics(small).elidedText(

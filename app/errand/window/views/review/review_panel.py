@@ -22,9 +22,9 @@ from errand.window.widgets.banner import BannerView
 from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
-_LEAST_WIDTH, _WIDE, _LIST_WIDTH = 380, 860, 260
-_MOST_NAMES = 3
-_MOST_ROWS = 0.3  # of the height, for the list above the diff
+_MIN_WIDTH_PX, _WIDE, _LIST_WIDTH = 380, 860, 260
+_MAX_NAMES = 3
+_MAX_LIST_SHARE = 0.3  # of the height, for the list above the diff
 _EMPTY = tr("When the agent changes files, they are listed here, line by line. You can undo any of it.")
 _NOTHING_LEFT = tr("Nothing of this change is left in the file.")
 
@@ -105,7 +105,7 @@ class ReviewPanelView(QWidget):
 
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
-        self.setMinimumWidth(self._theme.pixels(_LEAST_WIDTH))
+        self.setMinimumWidth(self._theme.pixels(_MIN_WIDTH_PX))
         self._no_diff.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._no_diff.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_far)
         for layer in (self.diff, self._no_diff):
@@ -218,7 +218,7 @@ class ReviewPanelView(QWidget):
             width = self._theme.pixels(_LIST_WIDTH)
             self._split.setSizes([width, max(self.width() - width, width)])
             return
-        height = min(self.files.wanted_height, round(self.height() * _MOST_ROWS))
+        height = min(self.files.wanted_height, round(self.height() * _MAX_LIST_SHARE))
         self._split.setSizes([height, max(self.height() - height, height)])
 
     def _on_file_chosen(self) -> None:
@@ -300,8 +300,8 @@ class ReviewPanelView(QWidget):
         if names:
             did = tr("Copied, but not all: these are not text, or too large: {names}.") if patch else ""
             did = did or tr("Nothing was copied: these are not text, or too large: {names}.")
-            more = trn("{n} more", "{n} more", len(names) - _MOST_NAMES) if len(names) > _MOST_NAMES else ""
-            shown = ", ".join((*names[:_MOST_NAMES], *((more,) if more else ())))
+            more = trn("{n} more", "{n} more", len(names) - _MAX_NAMES) if len(names) > _MAX_NAMES else ""
+            shown = ", ".join((*names[:_MAX_NAMES], *((more,) if more else ())))
             self.banner.show_message(did.format(names=shown), "waiting")
         elif patch:
             self.banner.show_message(tr("The patch was copied."), "done")

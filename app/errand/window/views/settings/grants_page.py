@@ -23,7 +23,7 @@ from errand.window.widgets.empty_state import EmptyStateView
 from errand.window.widgets.labels import TextLabel
 
 _LINES = 6
-_MOST_CALLS = 10
+_MAX_CALLS = 10
 
 _TEXT = tr("What agents may do without asking, and what they may never do. Read-only actions need no permission.")
 _NOTHING = tr("Permissions you grant with “Always allow…” appear here. You can also add your own rules.")
@@ -54,7 +54,7 @@ class GrantRowView(QWidget):
         self._check = push_button(tr("Check…"), "quiet")
         self._check.setAccessibleName(tr("Check recent calls: {rule}").format(rule=escape_hidden(grant.exact)))
         self._check.clicked.connect(self.check_requested)
-        self._covered = CodeExcerptView(theme, tr("Matching calls"), most_lines=_MOST_CALLS)
+        self._covered = CodeExcerptView(theme, tr("Matching calls"), most_lines=_MAX_CALLS)
         self._covered.hide()
         self._revoke = push_button(tr("Revoke…"))
         self._revoke.setAccessibleName(tr("Revoke {rule}").format(rule=escape_hidden(grant.exact)))

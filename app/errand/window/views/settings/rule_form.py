@@ -26,7 +26,7 @@ from errand.window.widgets.combo_box import ComboBox
 from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
-_MOST_LINES = 10
+_MAX_LINES = 10
 _About = Literal["words", "folder", "host", "service", "code"]
 
 
@@ -79,7 +79,7 @@ class RuleFormView(InPlaceFormView):
         self._check = push_button(tr("Check the last 100 calls"))
         self._cancel = push_button(tr("Cancel"), "quiet")
         self._result = TextLabel(theme, wrap=True)
-        self._covered = CodeExcerptView(theme, tr("Matching calls"), most_lines=_MOST_LINES)
+        self._covered = CodeExcerptView(theme, tr("Matching calls"), most_lines=_MAX_LINES)
         self._lay_out()
         self._kind.currentIndexChanged.connect(self._on_kind_chosen)
         self._text.textChanged.connect(self._on_edited)

@@ -23,7 +23,7 @@ from errand.window.widgets.containers import clear_layout
 from errand.window.widgets.in_place_form import InPlaceFormView
 from errand.window.widgets.labels import TextLabel
 
-_MOST_LINES = 12
+_MAX_LINES = 12
 _INSTALL_TEXT = tr("Agents can use it once it's installed. Its scripts only run if you allow them.")
 
 
@@ -42,7 +42,7 @@ class SkillPreviewView(QWidget):
             column.addSpacing(theme.tokens.space_tight)
             column.addWidget(TextLabel(theme, name, tone="muted", wrap=True))
             if text:
-                excerpt = CodeExcerptView(theme, name, most_lines=_MOST_LINES)
+                excerpt = CodeExcerptView(theme, name, most_lines=_MAX_LINES)
                 excerpt.set_text(text)
                 column.addWidget(excerpt)
 

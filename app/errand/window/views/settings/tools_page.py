@@ -27,7 +27,7 @@ _TEXT = tr("What agents can use. MCP servers add tools from other programs.")
 _NO_SERVERS = tr("A server is a program or web address that offers tools. It starts when a task needs it.")
 _DESCRIPTION = 160
 # Each row costs about two milliseconds, and a server may offer thousands of tools.
-_MOST_ROWS = 50
+_MAX_ROWS = 50
 _TIERS: dict[ToolTier, str] = {
     "free": tr("needs no approval"),
     "read": tr("reads"),
@@ -207,7 +207,7 @@ class ToolsPageView(SettingsPageView):
     def _show_tools(self) -> None:
         words = self._search.text().casefold().split()
         found = [tool for tool in self._tools.tools or () if _matches(tool, words)]
-        shown = found[:_MOST_ROWS]
+        shown = found[:_MAX_ROWS]
         while len(self._rows) > len(shown):
             row = self._rows.pop()
             self._tool_list.removeWidget(row)

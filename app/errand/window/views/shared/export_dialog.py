@@ -15,7 +15,7 @@ _READING: dict[str, ExportFormat] = {
 _KEEPING_ALL = tr("Complete export with all branches (*.jsonl)")
 _KEEPING_ONE = tr("Complete export (*.jsonl)")
 _ENDINGS: dict[ExportFormat, str] = {"html": "html", "markdown": "md", "json": "jsonl"}
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 
 
 class ExportDialog(QFileDialog):
@@ -48,4 +48,4 @@ class ExportDialog(QFileDialog):
 def file_name(title: str) -> str:
     """The title reduced to characters that every system allows in file names."""
     words = "-".join("".join(letter if letter.isalnum() else " " for letter in title).split())
-    return words[:_LONGEST_NAME].strip("-") or "conversation"
+    return words[:_MAX_NAME_LENGTH].strip("-") or "conversation"

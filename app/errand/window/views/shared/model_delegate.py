@@ -16,7 +16,7 @@ LINE = Qt.ItemDataRole.UserRole + 1
 MARKS = Qt.ItemDataRole.UserRole + 2
 
 _Index = QModelIndex | QPersistentModelIndex
-_WIDEST_PRICE, _WIDEST_CONTEXT = "$0.15 / $0.60", "1.05M"
+_WIDE_PRICE, _WIDE_CONTEXT = "$0.15 / $0.60", "1.05M"
 _RIGHT = Qt.AlignmentFlag.AlignRight
 
 
@@ -45,8 +45,8 @@ class ModelDelegate(QStyledItemDelegate):
         self._base, self._small = theme.font(tokens.size_base), theme.font(tokens.size_small)
         self._strong = theme.font(tokens.size_small, bold=True)
         small = QFontMetrics(self._small)
-        self._price_width = small.horizontalAdvance(_WIDEST_PRICE)
-        self._context_width = small.horizontalAdvance(_WIDEST_CONTEXT)
+        self._price_width = small.horizontalAdvance(_WIDE_PRICE)
+        self._context_width = small.horizontalAdvance(_WIDE_CONTEXT)
         self.line_height = QFontMetrics(self._base).height() + 2 * tokens.space_tight + 2
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:

@@ -15,7 +15,7 @@ from errand.window.views.shell.tabs import TabsView
 from errand.window.widgets.accessibility import step_focus
 from errand.window.widgets.dialogs import resize_on_screen
 
-_MOST_PLACES = 50
+_MAX_STORED_WINDOWS = 50
 
 
 class ConversationWindow(QMainWindow):
@@ -268,7 +268,7 @@ class OpenConversations(QObject):
         places.pop(conversation_id, None)
         if conversation_id:
             places[conversation_id] = bytes(window.saveGeometry().data())
-            for old in tuple(places)[:-_MOST_PLACES]:
+            for old in tuple(places)[:-_MAX_STORED_WINDOWS]:
                 del places[old]
 
     def _show_main(self) -> None:

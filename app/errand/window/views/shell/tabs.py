@@ -18,7 +18,7 @@ from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.pulse import PulseTimer
 
 # Tabs whose views are kept, those shown last. A view takes 1.5 MB, and more with its rows.
-_MOST_LOADED = 8
+_MAX_LOADED_TABS = 8
 
 
 class TabsView(QWidget):
@@ -190,7 +190,7 @@ class TabsView(QWidget):
 
     def _unload_old(self, shown: str) -> None:
         self._recent = [shown, *(key for key in self._recent if key != shown and key in self.pages)]
-        for key in self._recent[_MOST_LOADED:]:
+        for key in self._recent[_MAX_LOADED_TABS:]:
             page = self.pages[key]
             if page.can_unload:
                 self._recent.remove(key)

@@ -18,7 +18,7 @@ PINNED = tr("Pinned")
 NO_FOLDER = tr("No folder")
 
 # Finished conversations that a group shows until it is unfolded.
-_MOST_FINISHED = 5
+_MAX_FINISHED_CONVERSATIONS = 5
 # Conversations that are grouped by folder at first, and how many "Show older" adds: each change groups all of them.
 GROUPED = 1_000
 _OLDER = "older"
@@ -141,7 +141,7 @@ def _folded(
 ) -> list[ListRow]:
     """The rows of one group; a line for a single hidden one would save nothing."""
     finished = [one.id for one in members if one.id != current and not marks.is_active(one.id)]
-    hidden = frozenset(finished[_MOST_FINISHED:])
+    hidden = frozenset(finished[_MAX_FINISHED_CONVERSATIONS:])
     folds = group != PINNED and len(hidden) > 1
     if not folds or group in unfolded:
         rows = [ListRow("conversation", one.id, group, heading) for one in members]

@@ -17,8 +17,8 @@ LineKind = Literal["context", "added", "removed", "fold", "end", "note"]
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 # Word by word only lines are compared that are short and mostly the same.
-_LONGEST_COMPARED = 600
-_LEAST_ALIKE = 0.4
+_MAX_COMPARED_LENGTH = 600
+_MIN_SIMILARITY = 0.4
 _NEAR = 8
 
 
@@ -128,16 +128,16 @@ def paired(lines: Sequence[DiffLine | None], index: int) -> DiffLine | None:
     place = next(at for at, one in enumerate(same) if one is line)
     if len(same) == len(others):
         return others[place]
-    words = set(_WORD.findall(line.text[1 : _LONGEST_COMPARED + 1]))
+    words = set(_WORD.findall(line.text[1 : _MAX_COMPARED_LENGTH + 1]))
     near = others[max(0, place - _NEAR) : place + _NEAR]
     return max(
-        near, key=lambda one: len(words.intersection(_WORD.findall(one.text[1:_LONGEST_COMPARED]))), default=None
+        near, key=lambda one: len(words.intersection(_WORD.findall(one.text[1:_MAX_COMPARED_LENGTH]))), default=None
     )
 
 
 def _edge(lines: Sequence[DiffLine | None], index: int, by: int) -> int:
     """The first or the last line of a change. One of very many lines is a rewrite, in which no line became another."""
-    for _ in range(_LONGEST_COMPARED):
+    for _ in range(_MAX_COMPARED_LENGTH):
         following = lines[index + by] if 0 <= index + by < len(lines) else None
         if following is None or following.kind not in ("added", "removed"):
             break
@@ -151,12 +151,12 @@ def changed_words(text: str, other: str) -> tuple[tuple[int, int], ...]:
 
     Both are lines with their signs, which are not compared.
     """
-    if max(len(text), len(other)) > _LONGEST_COMPARED:
+    if max(len(text), len(other)) > _MAX_COMPARED_LENGTH:
         return ()
     mine, theirs = _WORD.findall(text[1:]), _WORD.findall(other[1:])
     matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
     same = sum(len(mine[at]) for block in matcher.get_matching_blocks() for at in range(block.a, block.a + block.size))
-    if 2 * same < _LEAST_ALIKE * (len(text) + len(other) - 2) or not same:
+    if 2 * same < _MIN_SIMILARITY * (len(text) + len(other) - 2) or not same:
         return ()
     starts = [1]
     for word in mine:

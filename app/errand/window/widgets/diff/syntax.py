@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTex
 
 from errand.window.theme.theme import Theme
 from errand.window.widgets.diff.lines import DiffLine
-from errand.window.widgets.highlighting import LONGEST_LINE, HighlightedRun, TokenKind, highlight_once
+from errand.window.widgets.highlighting import MAX_LINE_LENGTH, HighlightedRun, TokenKind, highlight_once
 
 _CODE = ("context", "added", "removed")
 _SLICE_S = 0.008
@@ -100,7 +100,7 @@ class DiffSyntax(QObject):
     def _code(self, number: int, kinds: Sequence[str] = _CODE) -> str | None:
         """The text of a line without its sign; None if it is no code, or too long."""
         line = self._line(number)
-        if line is None or line.kind not in kinds or len(line.text) > LONGEST_LINE:
+        if line is None or line.kind not in kinds or len(line.text) > MAX_LINE_LENGTH:
             return None
         return line.text[1:]
 

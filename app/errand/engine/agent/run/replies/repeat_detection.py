@@ -28,7 +28,7 @@ from errand.redaction import redact
 _HINT_AT = 3
 _ASK_EVERY = 5
 _END_AT = 2 * _ASK_EVERY
-_LONGEST_CALL = 160
+_MAX_CALL_LENGTH = 160
 _MAX_READ = 2_000
 _CUT = "(cut at the limit of the reply)"
 _PERIODS = (1, 2, 3)
@@ -273,7 +273,7 @@ class RepeatDetector(Feature):
 def _shown(call: str) -> str:
     """The beginning of a call in one line, without keys."""
     call = redact(call[:_MAX_READ])
-    return call if len(call) <= _LONGEST_CALL else f"{call[: _LONGEST_CALL - 1]}…"
+    return call if len(call) <= _MAX_CALL_LENGTH else f"{call[: _MAX_CALL_LENGTH - 1]}…"
 
 
 def _question(due: _Repetition, *, can_be_made: bool) -> str:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 PATH = "/callback"
-_LONGEST_CODE = 8_192
-_LONGEST_ERROR = 500
+_MAX_CODE_LENGTH = 8_192
+_MAX_ERROR_LENGTH = 500
 # The page tells how it ended, once the code was exchanged for tokens.
 _PATIENCE_S = 40.0
 _LAST_S = 1.0
@@ -121,10 +121,10 @@ def code_of(answer: Mapping[str, str], issuer: str, *, names_issuer: bool) -> st
         raise McpError("The answer is not one of the server that was asked, so it was not used. Sign in again.")
     if error := answer.get("error"):
         problem = ": ".join(filter(None, (error, answer.get("error_description", ""))))
-        text = redact("".join(filter(str.isprintable, problem)))[:_LONGEST_ERROR]
+        text = redact("".join(filter(str.isprintable, problem)))[:_MAX_ERROR_LENGTH]
         raise McpError("You declined it." if error == "access_denied" else f"The server refused: {text}.")
     code = answer.get("code", "")
-    if not 0 < len(code) <= _LONGEST_CODE:
+    if not 0 < len(code) <= _MAX_CODE_LENGTH:
         raise McpError("The answer has no code that can be used. Sign in again.")
     return code
 

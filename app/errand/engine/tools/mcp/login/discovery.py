@@ -11,11 +11,11 @@ import msgspec
 from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.login.named_addresses import NamedAddresses, shown
 
-_LONGEST_HEADER = 8_192
-_LONGEST_SCOPE = 4_096
-_LONGEST_ADDRESS = 8_192
+_MAX_HEADER_LENGTH = 8_192
+_MAX_SCOPE_LENGTH = 4_096
+_MAX_ADDRESS_LENGTH = 8_192
 # More authorization servers than this are not looked at.
-_MOST_SERVERS = 3
+_MAX_SERVERS = 3
 _WORD = re.compile(r'(?<![\w-])([\w-]++)(?:\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s,"]++)))?')
 _OFFLINE = "offline_access"
 
@@ -69,7 +69,7 @@ def parse_challenge(headers: Iterable[str]) -> Challenge:
     found: dict[str, str] = {}
     for header in headers:
         scheme = ""
-        for match in _WORD.finditer(header[:_LONGEST_HEADER]):
+        for match in _WORD.finditer(header[:_MAX_HEADER_LENGTH]):
             name, quoted, plain = match[1].lower(), match[2], match[3]
             if quoted is None and plain is None:
                 scheme = name
@@ -82,14 +82,14 @@ def parse_challenge(headers: Iterable[str]) -> Challenge:
 def checked_scope(scopes: Iterable[str]) -> str:
     """Scopes as one text, without those that cannot be any."""
     usable = [one for one in scopes if one and one.isascii() and one.isprintable() and not set(one) & set(' "\\')]
-    return " ".join(dict.fromkeys(usable))[:_LONGEST_SCOPE].strip()
+    return " ".join(dict.fromkeys(usable))[:_MAX_SCOPE_LENGTH].strip()
 
 
 async def discover(addresses: NamedAddresses, server: str, challenge: Challenge) -> Authorization:
     """Find out where to sign in for `server`. Raises `McpError`."""
     resource = await _resource_metadata(addresses, server, challenge)
     issuers = (resource.authorization_servers if resource is not None else None) or (_origin(server),)
-    metadata = await _first_server(addresses, issuers[:_MOST_SERVERS])
+    metadata = await _first_server(addresses, issuers[:_MAX_SERVERS])
     if "S256" not in (metadata.code_challenge_methods_supported or ()):
         raise McpError(
             f"The authorization server {shown(metadata.issuer)} does not offer PKCE with S256. Without it somebody "
@@ -206,7 +206,7 @@ def _covers(resource: str, server: str) -> bool:
     except ValueError:
         return False
     return (
-        len(resource) <= _LONGEST_ADDRESS
+        len(resource) <= _MAX_ADDRESS_LENGTH
         and _origin(resource) == _origin(server)
         and f"{other.path.rstrip('/')}/".startswith(f"{one.path.rstrip('/')}/")
     )

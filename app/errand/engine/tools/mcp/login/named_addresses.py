@@ -16,11 +16,11 @@ from errand.protocol.base import JsonObject
 if TYPE_CHECKING:
     import aiohttp
 
-_LARGEST = 256 * 1024
+_MAX_ANSWER_BYTES = 256 * 1024
 _LIMIT_S = 15.0
-_MOST_REDIRECTS = 3
+_MAX_REDIRECTS = 3
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
-_LONGEST_SHOWN = 300
+_MAX_ADDRESS_LENGTH = 300
 _HEADERS = {"User-Agent": "errand", "Accept": "application/json", "Accept-Encoding": "identity"}
 
 # The reason why a named address with these IP addresses may not be opened, None if it may; then the server's own.
@@ -47,7 +47,7 @@ class NamedAddresses:
 
     async def get(self, url: str) -> Answer:
         """Redirects are followed where they may lead."""
-        for _ in range(_MOST_REDIRECTS):
+        for _ in range(_MAX_REDIRECTS):
             done = await self._bounded("GET", url, {}, None)
             if isinstance(done, Answer):
                 return done
@@ -160,11 +160,11 @@ async def _body(response: "aiohttp.ClientResponse", url: str) -> bytes:
     body = bytearray()
     while piece := await response.content.readany():
         body += piece
-        if len(body) > _LARGEST:
-            raise McpError(f"{shown(url)} sent more than {_LARGEST // 1024} KB.")
+        if len(body) > _MAX_ANSWER_BYTES:
+            raise McpError(f"{shown(url)} sent more than {_MAX_ANSWER_BYTES // 1024} KB.")
     return bytes(body)
 
 
 def shown(url: str) -> str:
     """An address as texts name it: without query, bounded, printable."""
-    return "".join(letter for letter in display_address(url[:4_096]) if letter.isprintable())[:_LONGEST_SHOWN]
+    return "".join(letter for letter in display_address(url[:4_096]) if letter.isprintable())[:_MAX_ADDRESS_LENGTH]

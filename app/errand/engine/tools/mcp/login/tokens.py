@@ -16,9 +16,9 @@ from errand.redaction import redact
 
 AuthMethod = Literal["none", "client_secret_post", "client_secret_basic"]
 
-_LONGEST_TOKEN = 16_384
-_LONGEST_ERROR = 500
-_LONGEST_LIFE_S = 10 * 365 * 86_400
+_MAX_TOKEN_LENGTH = 16_384
+_MAX_ERROR_LENGTH = 500
+_MAX_LIFETIME_S = 10 * 365 * 86_400
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 # By these the authorization server says that a token or client is of no use any more.
 _OVER = frozenset(("invalid_grant", "invalid_client", "unauthorized_client"))
@@ -217,7 +217,7 @@ async def _post(addresses: NamedAddresses, url: str, client: Client, fields: Map
 
 def _check_text(text: str, name: str, place: str) -> None:
     """Tokens become headers: letters that end one must not be in them."""
-    if not 0 < len(text) <= _LONGEST_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
+    if not 0 < len(text) <= _MAX_TOKEN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
         raise McpError(f"{shown(place)} sent a {name} that cannot be used.")
 
 
@@ -226,7 +226,7 @@ def _seconds(life: float | str | None) -> float | None:
         seconds = float(life) if life is not None else None
     except ValueError:
         return None
-    return min(max(seconds, 0.0), _LONGEST_LIFE_S) if seconds is not None and seconds == seconds else None
+    return min(max(seconds, 0.0), _MAX_LIFETIME_S) if seconds is not None and seconds == seconds else None
 
 
 def _reason(answer: Answer) -> str:
@@ -235,4 +235,4 @@ def _reason(answer: Answer) -> str:
         return f"it answered with {answer.status} and {answer.what}."
     texts = [answer.content.get("error"), answer.content.get("error_description")]
     text = ": ".join("".join(filter(str.isprintable, one)) for one in texts if isinstance(one, str) and one)
-    return redact(text)[:_LONGEST_ERROR] or f"it answered with {answer.status}."
+    return redact(text)[:_MAX_ERROR_LENGTH] or f"it answered with {answer.status}."
