@@ -9,6 +9,7 @@ import asyncio
 import gc
 import itertools
 import os
+import signal
 import threading
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Generator
@@ -51,6 +52,8 @@ _SERVERS: list[PostgresServer] = []
 
 def pytest_sessionstart() -> None:
     gc.disable()
+    # A shell starts what runs in its background with Ctrl+C ignored, and all processes of the tests would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     processes.adopt_orphans()
     fork_engines()
     _forget_this_machine()

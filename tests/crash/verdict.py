@@ -60,7 +60,7 @@ def judge(lives: Lives) -> Counts:
     ended = {row.execution_id for row in finished}
     for task in tasks.values():
         own = [ask for ask in asks if ask.task_id == task.id and ask.unknown is not None]
-        ran = [row for row in started if row.task_id == task.id]
+        ran = [row for row in started if row.task_id == task.id and row.tool == "shell"]
         _judge_task(task, own, lives.file_of(task.id), ran, ended, counts)
     return counts
 

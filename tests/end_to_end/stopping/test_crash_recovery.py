@@ -90,20 +90,21 @@ async def test_what_conversations_kept_is_ended_by_the_next_engine_if_the_watchd
     replies = [
         Reply(calls=(Call("shell", {"command": background, "background": True}),)),
         Reply(calls=(Call("python", {"code": session}),)),
-        Reply(text="They run."),
+        Reply(text="They run.", stall_after=0),  # what Python started ends with the task
     ]
     async with ModelServer(replies=replies) as server:
-        done = await own_errand.run("run", "--approve", "all", *MODEL, server.url, "start them")
-    assert done.code == 0, done.err
-    await file_appears(workspace / "ready")
-    await file_appears(workspace / "ran")
-    assert len(running(marker)) >= 2
-    engine = psutil.Process(own_errand.engine_pid())
-    engine.suspend()  # it would start another watchdog
-    for child in engine.children():
-        if "watchdog_child" in " ".join(child.cmdline()):
-            child.kill()
-    own_errand.kill_engine()
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "start them")
+        await file_appears(workspace / "ready")
+        await file_appears(workspace / "ran")
+        assert len(running(marker)) >= 2
+        engine = psutil.Process(own_errand.engine_pid())
+        engine.suspend()  # it would start another watchdog
+        for child in engine.children():
+            if "watchdog_child" in " ".join(child.cmdline()):
+                child.kill()
+        process.kill()
+        own_errand.kill_engine()
+        await rest(process)
     await own_errand.run("tasks")
     await until(lambda: not running(marker))
 
