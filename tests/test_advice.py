@@ -18,7 +18,7 @@ from errand.window.views.settings.dialog import PAGE_TITLES
 _CHECKOUT = Path(__file__).parents[1]
 _SOURCES = sorted((_CHECKOUT / "app" / "errand").rglob("*.py"))
 # Without the changelog, which also tells of what is no more.
-_PAGES = sorted({*(_CHECKOUT / "docs").glob("*.md"), _CHECKOUT / "README.md"} - {_CHECKOUT / "docs" / "changelog.md"})
+_PAGES = sorted({*(_CHECKOUT / "docs").glob("*.md"), *_CHECKOUT.glob("*.md")} - {_CHECKOUT / "docs" / "changelog.md"})
 _ENTRIES = {entry.name: entry for entry in TABLE.entries}
 # Programs of ours that no person starts, and words after "errand" that are no command.
 _OTHERS = {"complete", "itself", "alone"}
