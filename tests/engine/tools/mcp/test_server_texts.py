@@ -5,7 +5,9 @@ import subprocess
 
 import pytest
 
-from errand.engine.tools.mcp.configuration import ServerSpec, started_text
+from errand.engine.core.errors import InvalidParams
+from errand.engine.core.settings import McpServer
+from errand.engine.tools.mcp.configuration import ServerSpec, check_server, started_text
 from errand.visible_text import argument_text, command_text
 
 HIDDEN = ("\n", "\r", "\t", "\0", "\x1b[2K", "\u202e", "\u2066", "\u200b", "\u2028", "\x85", "\u00a0", "\U000e0041")
@@ -39,3 +41,9 @@ def test_what_is_displayed_is_what_a_shell_would_run(argument: str) -> None:
 def test_an_ordinary_command_is_quoted_as_usual() -> None:
     words = ("npx", "-y", "@scope/server", "two words", "$HOME", "")
     assert command_text(words) == shlex.join(words)
+
+
+def test_a_wrong_name_of_a_variable_is_spelled_out_in_the_error() -> None:
+    server = McpServer(name="a", command=("run",), env={"N\u3164M\n": "x"})
+    with pytest.raises(InvalidParams, match=r"^env: \$'N\\u3164M\\n' is not the name of a variable\.$"):
+        check_server(server)

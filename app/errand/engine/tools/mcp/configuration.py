@@ -85,8 +85,8 @@ def check_name(name: str) -> None:
     """Raises `InvalidParams` for a name that cannot be part of a tool's name."""
     if not _NAME.fullmatch(name) or name.endswith("_"):
         raise InvalidParams(
-            f"name: {name[:80]!r}; a server's name has 1 to 32 letters, digits, - and single _, and begins with a "
-            "letter or digit."
+            f"name: {argument_text(name[:80])}; a server's name has 1 to 32 letters, digits, - and single _, "
+            "and begins with a letter or digit."
         )
 
 
@@ -105,9 +105,9 @@ def check_server(server: McpServer) -> None:
     if server.command and server.headers:
         raise InvalidParams("headers: a server that is started has variables (env), not headers.")
     if wrong := next((name for name in server.env if not _VARIABLE_NAME.fullmatch(name)), None):
-        raise InvalidParams(f"env: {wrong[:80]!r} is not the name of a variable.")
+        raise InvalidParams(f"env: {argument_text(wrong[:80])} is not the name of a variable.")
     if wrong := next((name for name in server.headers if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", name)), None):
-        raise InvalidParams(f"headers: {wrong[:80]!r} is not the name of a header.")
+        raise InvalidParams(f"headers: {argument_text(wrong[:80])} is not the name of a header.")
     _check_client(server)
     if not 0 < server.timeout_s <= _MAX_TIMEOUT_S:
         raise InvalidParams(f"timeout_s: {server.timeout_s:g}; a number of seconds up to {_MAX_TIMEOUT_S:g}.")
