@@ -163,8 +163,13 @@ def bare_commands(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
-    """A data directory for all tests that do not need a separate one: its engine is started by the first command."""
+    """A data directory for all tests that do not need a separate one: its engine is started by the first command.
+
+    Nothing is recalled there: what earlier tests said would stand in the conversations of later ones.
+    """
     folder = tmp_path_factory.mktemp("shared")
+    (folder / "home").mkdir(mode=0o700)
+    (folder / "home" / "settings.json").write_text('{"recall_tokens": 0}')
     _KEPT_HOMES.append(folder / "home")
     yield folder / "home"
     asyncio.run(Errand(folder / "home", folder).close())
