@@ -138,7 +138,7 @@ def read_endpoint(paths: Paths) -> Endpoint:
         endpoint = msgspec.json.decode(data, type=Endpoint)
     except msgspec.DecodeError as error:
         raise NoEngine(f"The endpoint file {paths.endpoint} cannot be read: {error}.") from error
-    if not has_engine(paths) or process_start(endpoint.pid) not in (0, endpoint.process_start):
+    if not has_engine(paths) or process_start(endpoint.pid) != endpoint.process_start:
         raise EngineDied(f"The engine that ran on {paths.home} ended unexpectedly.")
     if listener_user(endpoint.port) not in (None, own_user()):
         raise NotOurs(f"Another user of this machine listens on port {endpoint.port}, which was the engine's.")
