@@ -19,9 +19,9 @@ _CODE = _ROOT / "app" / "errand"
 _LOCALE = _ROOT / "resources" / "locale"
 _WIDTH = 110
 _HEADER = "# Translations of Errand. The texts come from the code: `make catalogues` brings them up to date."
-# Modules with texts: calls of errand/translation.py, how tools are shown, and the declarations of the command line.
+# Modules with texts: calls of errand.text.translation, how tools are shown, and the declarations of the command line.
 _IMPORTS = (
-    "from errand.translation import",
+    "from errand.text.translation import",
     "from errand.cli.options import",
     "from errand.cli.command import",
     "CallDisplay(",

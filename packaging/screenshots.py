@@ -19,7 +19,7 @@ from pathlib import Path
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from errand.translation import chosen, tr, use_language
+from errand.text.translation import chosen, tr, use_language
 
 use_language(sys.argv[1] if len(sys.argv) > 1 else "en")  # before anything is imported that has texts
 

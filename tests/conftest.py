@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.support import processes
 from tests.support.command_line import Errand
 from tests.support.databases import make_tables

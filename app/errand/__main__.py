@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from errand.printable import printable
+from errand.text.printable import printable
 
 if TYPE_CHECKING:
     from errand.cli.commands.explain import ExplainOptions
-    from errand.file_lock import FileLock
-    from errand.paths import Paths
+    from errand.system.file_lock import FileLock
+    from errand.system.paths import Paths
 
 
 _WINDOWS: tuple[list[str], ...] = ([], ["window"], ["window", "--new"], ["quick"])
@@ -107,8 +107,9 @@ def main() -> int:
 
 def _choose_language() -> None:
     """Choose it before anything is imported that has texts. The processes above speak English (decision 69)."""
-    from errand.paths import default_paths
-    from errand.translation import chosen_language, use_language
+    from errand.system.language import chosen_language
+    from errand.system.paths import default_paths
+    from errand.text.translation import use_language
 
     use_language(chosen_language(default_paths().settings))
 
@@ -119,7 +120,7 @@ def _print_error(kind: type[BaseException], error: BaseException, trace: Traceba
         return
     import traceback
 
-    from errand.redaction import redact
+    from errand.text.redaction import redact
 
     sys.stderr.write(printable(redact("".join(traceback.format_exception(kind, error, trace)))))
 
@@ -159,7 +160,7 @@ def _explain(arguments: list[str]) -> int:
 
 def _answer(options: "ExplainOptions") -> None:
     from errand.engine.permissions import explain
-    from errand.paths import default_paths
+    from errand.system.paths import default_paths
 
     folder, private = os.path.realpath(options.workspace or "."), default_paths().home
     if options.json:
@@ -186,8 +187,8 @@ def _share_models(arguments: list[str]) -> int:
 
 def _window(arguments: list[str]) -> int:
     """Activate the window that is already open, or open one."""
-    from errand.file_lock import FileLock
-    from errand.paths import default_paths
+    from errand.system.file_lock import FileLock
+    from errand.system.paths import default_paths
 
     paths = default_paths()
     quick = arguments == ["quick"]
@@ -199,7 +200,7 @@ def _window(arguments: list[str]) -> int:
         sys.stderr.write("Make it writable, or set ERRAND_HOME to another folder.\n")
         return 1
     if lock is None and "--new" not in arguments:
-        from errand.environment import terminal_folder
+        from errand.system.environment import terminal_folder
         from errand.window.desktop.single_instance import wake_running_window
 
         token = os.environ.get("XDG_ACTIVATION_TOKEN", "")

@@ -14,23 +14,23 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from errand import log as logs
 from errand.engine.core.errors import EngineError, InvalidParams
 from errand.engine.core.secrets import KeyStore
 from errand.engine.core.settings import SettingValues
 from errand.engine.data.json_export import export_json
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
-from errand.paths import Paths
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.data import DataExportParams
 from errand.protocol.tasks import TaskStartParams
-from errand.redaction import Redactor
+from errand.system import log as logs
+from errand.system.paths import Paths
+from errand.text.redaction import Redactor
 from tests.attacks.campaign import Campaign
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import collect, request_for
 from tests.support.model_server import ModelServer
-from tests.test_redaction import FORMS
+from tests.text.test_redaction import FORMS
 
 KEY = "planted/Key+0123456789=abcdefgh"
 ONCE = RetryPolicy(attempts=1)

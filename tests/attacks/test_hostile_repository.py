@@ -7,11 +7,11 @@ from pathlib import Path
 from errand.engine.core.errors import InvalidParams
 from errand.engine.data.importer import Importer
 from errand.engine.data.json_export import export_json
-from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.data import DataExportParams
 from errand.protocol.tasks import Task, TaskStartParams
-from errand.redaction import Redactor
+from errand.text.notice_text import notice_text
+from errand.text.redaction import Redactor
 from tests.attacks.campaign import Campaign
 from tests.support.disks import hanging_folder
 from tests.support.engine_parts import EngineParts, crash, engine_parts

@@ -15,10 +15,10 @@ from websockets.asyncio.server import ServerConnection, serve
 from errand.client.connection import Connection
 from errand.client.errors import SocketFailed
 from errand.client.launch import read_endpoint
-from errand.file_lock import FileLock
-from errand.local_trust import process_start
-from errand.paths import Paths
 from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
+from errand.system.file_lock import FileLock
+from errand.system.local_trust import process_start
+from errand.system.paths import Paths
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.processes import NOBODY, is_alive, nobody, until

@@ -11,9 +11,9 @@ import pytest
 
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams
+from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until

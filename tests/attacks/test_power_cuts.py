@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from errand import database_file
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
 from errand.client.subscription import ConnectionMessage
@@ -22,10 +21,11 @@ from errand.engine.data import pictures
 from errand.engine.storage.records.executions import ExecutionStart
 from errand.engine.storage.sql.statements import from_json
 from errand.engine.storage.sqlite.opening import prepare_file
-from errand.paths import Paths
 from errand.protocol.events import EventRecord, TaskUpdate
 from errand.protocol.tasks import TASK_START, Task, TaskStartParams
-from errand.regular_file import write_atomically
+from errand.system import database_file
+from errand.system.paths import Paths
+from errand.system.regular_file import write_atomically
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import CHECKOUT, Errand
 from tests.support.disks import PoweredDisk, powered_disk

@@ -16,9 +16,9 @@ import pytest
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.server.acceptor import AcceptLimits, Acceptor
 from errand.engine.server.websocket_server import bind_loopback
-from errand.log import RepeatLimit
-from errand.paths import Paths
 from errand.protocol.engine import Endpoint
+from errand.system.log import RepeatLimit
+from errand.system.paths import Paths
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.connections import raw_client

@@ -16,7 +16,6 @@ from typing import TypeVar, get_args
 import msgspec
 import pytest
 
-from errand import log as logs
 from errand.cli.main import main
 from errand.cli.rendering.screen import JsonScreen, TextScreen
 from errand.cli.terminal.terminal import Terminal
@@ -26,13 +25,14 @@ from errand.engine.server.endpoint_file import take_engine_lock, write_endpoint
 from errand.engine.server.route import ServedMethod
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
-from errand.local_trust import process_start
-from errand.paths import Paths
 from errand.protocol.base import Wire
 from errand.protocol.engine import Condition
 from errand.protocol.events import Delta, Event, EventRecord, TextDelta, ToolOutput
 from errand.protocol.methods import METHODS
-from errand.redaction import Redactor
+from errand.system import log as logs
+from errand.system.local_trust import process_start
+from errand.system.paths import Paths
+from errand.text.redaction import Redactor
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.engine_server import engine_server

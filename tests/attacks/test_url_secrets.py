@@ -8,7 +8,7 @@ import pytest
 
 from errand.client.errors import CallError
 from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, SettingsGetParams, SettingsSetParams
-from errand.url_secrets import without_url_secrets
+from errand.text.url_secrets import without_url_secrets
 from tests.attacks.test_planted_secrets import holders
 from tests.support.command_line import Errand, connected
 

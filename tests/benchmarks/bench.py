@@ -19,11 +19,11 @@ from errand.client.connection import Connection
 from errand.client.errors import ConnectionLost
 from errand.client.launch import connect
 from errand.client.subscription import Detail
-from errand.paths import Paths
 from errand.protocol.base import JsonValue
 from errand.protocol.engine import ENGINE_SHUTDOWN, EngineShutdownParams
 from errand.protocol.events import EventRecord, TaskUpdate
 from errand.protocol.tasks import TASK_START, Task, TaskStartParams
+from errand.system.paths import Paths
 
 P = ParamSpec("P")
 T = TypeVar("T")

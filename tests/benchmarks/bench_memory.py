@@ -26,9 +26,9 @@ from errand.engine.memory.vectors.embedded import EmbeddedVectors
 from errand.engine.memory.word_hits import word_hits
 from errand.engine.storage.records import conversations, nodes
 from errand.engine.tools.base import Vector
-from errand.paths import Paths
 from errand.protocol.conversations import Node
 from errand.protocol.memory import MemoryListParams
+from errand.system.paths import Paths
 from tests.benchmarks.bench import in_new_process
 from tests.benchmarks.memory.histories import FOLDER, load
 from tests.benchmarks.row import Row

@@ -14,7 +14,6 @@ from errand.client.connection import Connection
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, conversations, nodes
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams, Role
 from errand.protocol.data import (
     CONVERSATION_DELETE,
@@ -25,6 +24,7 @@ from errand.protocol.data import (
     DataImportParams,
 )
 from errand.protocol.tasks import TASK_GET, TASK_START, TaskIdParams, TaskStartParams
+from errand.system.paths import Paths
 from tests.benchmarks.bench import engine, home
 from tests.benchmarks.row import Row
 from tests.benchmarks.strain import Strain, at_rest, strain

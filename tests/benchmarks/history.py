@@ -24,11 +24,11 @@ from errand.engine.storage.sql import schema, tables
 from errand.engine.storage.sql.statements import Write
 from errand.engine.storage.sqlite import search_index
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.paths import Paths
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node, Role
 from errand.protocol.memory import MEMORY_STATS, MemoryStatsParams
+from errand.system.paths import Paths
 from tests.benchmarks.bench import engine
 from tests.support.records import agent, conversation, node, task
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from errand.client.launch import connect
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.benchmarks.bench import ModelProcess, end_engine, home, median, model, workspace_in
 from tests.benchmarks.row import Row
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from errand.client.connection import Connection
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import SandboxProfile
-from errand.paths import Paths
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult, SandboxMode
+from errand.system.paths import Paths
 from tests.benchmarks.bench import engine, home, median, model, run_tasks, workspace_in
 from tests.benchmarks.process_memory import PeakMemory
 from tests.benchmarks.row import Row

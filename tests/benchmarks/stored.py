@@ -5,7 +5,6 @@ import time
 from collections.abc import Awaitable, Callable
 
 from errand.client.connection import Connection
-from errand.paths import Paths
 from errand.protocol.conversations import (
     CONVERSATION_LIST,
     CONVERSATION_NODES,
@@ -14,6 +13,7 @@ from errand.protocol.conversations import (
     ConversationNodesParams,
     ConversationSearchParams,
 )
+from errand.system.paths import Paths
 from tests.benchmarks.bench import engine, home, median
 from tests.benchmarks.history import CONVERSATIONS, LONG_NODES, RARE, stored_history
 from tests.benchmarks.row import Row

@@ -20,7 +20,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog
 
 from errand.client.launch import read_endpoint
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.protocol.settings import Model
 from errand.protocol.tasks import TASK_START, ApproveMode, TaskStartParams
 from errand.window.event_loop import run_event_loop

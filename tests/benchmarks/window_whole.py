@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.benchmarks.bench import engine, home, median, model, workspace_in
 from tests.benchmarks.cold_copy import cold_copy, evict, read_mb
 from tests.benchmarks.history import LONG_NODES, WORKED, stored_history, worked_id

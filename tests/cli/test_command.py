@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from errand.arguments import Parser
 from errand.cli.command import Command, Entry
 from errand.cli.options import Argument, CommandOptions, Flag, Option, declare, option_names, read
 from errand.cli.parser import parse
 from errand.cli.table import TABLE
+from errand.text.argument_parser import Parser
 
 # Commands whose result is not for programs, or is no object of the protocol.
 _WITHOUT_JSON = {

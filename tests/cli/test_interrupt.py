@@ -7,14 +7,14 @@ import sys
 _INTERRUPTED = """
 import sys
 import errand.__main__
-import errand.translation
+import errand.text.translation
 
 
 def interrupt(language):
     raise KeyboardInterrupt
 
 
-errand.translation.use_language = interrupt
+errand.text.translation.use_language = interrupt
 sys.argv = ["errand", "tasks"]
 sys.exit(errand.__main__.main())
 """

@@ -13,9 +13,9 @@ import pytest
 
 from errand.client.errors import ConnectionLost, LaunchError, NoEngine
 from errand.client.launch import connect, read_endpoint
-from errand.paths import Paths
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
+from errand.system.paths import Paths
 from tests.support.command_line import engine_home
 from tests.support.disks import filled, small_disk
 from tests.support.limits import WAIT_LIMIT_S
@@ -66,7 +66,7 @@ async def test_the_engine_outlives_the_client_that_started_it(paths: Paths) -> N
     script = (
         "import asyncio, pathlib, sys\n"
         "from errand.client.launch import connect\n"
-        "from errand.paths import Paths\n"
+        "from errand.system.paths import Paths\n"
         "async def main():\n"
         "    connection = await connect(Paths(pathlib.Path(sys.argv[1])), 'short')\n"
         "    sys.stdout.write(connection.instance_id)\n"

@@ -13,11 +13,11 @@ from websockets.exceptions import WebSocketException
 
 from errand.client.subscription import Detail, FollowedScope, FollowedScopes
 from errand.engine.server.session import ALL
-from errand.local_trust import new_nonce, proof
 from errand.protocol.base import JsonObject
 from errand.protocol.engine import Endpoint, SubscribeResult
 from errand.protocol.events import Delta, EventRecord
 from errand.protocol.methods import Response
+from errand.system.local_trust import new_nonce, proof
 from tests.clients.picture import Picture
 
 # So little that a client which does not read falls behind after some ten kilobytes.

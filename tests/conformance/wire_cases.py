@@ -17,8 +17,8 @@ import msgspec
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from errand.engine.permissions.verdict import Verdict
-from errand.local_trust import proof
 from errand.protocol.base import JsonObject, JsonValue
+from errand.system.local_trust import proof
 from tests.conformance.wire_engine import WireEngine, wire_engine
 from tests.support.connections import RawClient
 from tests.support.engine_server import TOKEN

@@ -12,7 +12,6 @@ from pathlib import Path
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
 from errand.client.launch import read_endpoint
-from errand.paths import Paths
 from errand.protocol.asks import ASK_ANSWER, ASK_LIST, RUN_AGAIN, SKIP, STOP, Ask, AskAnswerParams, AskListParams
 from errand.protocol.tasks import (
     TASK_LIST,
@@ -24,6 +23,7 @@ from errand.protocol.tasks import (
     TaskListParams,
     TaskStartParams,
 )
+from errand.system.paths import Paths
 from tests.crash.work import KINDS, prompt
 from tests.support.command_line import Errand
 from tests.support.forked_process import start_program

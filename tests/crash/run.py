@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from errand.engine.core.settings import Settings
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.crash.doomed import SIDES, SIDES_ON_SERVER
 from tests.crash.lives import Lives
 from tests.crash.verdict import Counts, judge

@@ -13,7 +13,6 @@ import pytest
 from errand.client.connection import Connection
 from errand.client.errors import ConnectionLost
 from errand.client.launch import read_endpoint
-from errand.paths import Paths
 from errand.protocol.changes import (
     CHANGE_LIST,
     CHANGE_REDO,
@@ -23,6 +22,7 @@ from errand.protocol.changes import (
     TaskChanges,
 )
 from errand.protocol.tasks import TASK_START, TaskStartParams
+from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.forked_process import start_program
 from tests.support.model_server import Call, ModelServer, Reply

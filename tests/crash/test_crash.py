@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.crash.run import crash, data_directory
 from tests.support.postgres_server import PostgresServer
 from tests.support.stored_records import PostgresRecords, SqliteRecords

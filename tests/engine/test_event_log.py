@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.event_log import DeltaStream
-from errand.listeners import Listeners
 from errand.protocol.blocks import ToolResultBlock
 from errand.protocol.conversations import Conversation
 from errand.protocol.events import ConversationUpdate, Delta, TextDelta, ToolOutput
 from errand.protocol.methods import Notice
+from errand.system.listeners import Listeners
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer
 from tests.support.records import node

@@ -13,7 +13,6 @@ from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from errand.client.launch import connect, read_endpoint
 from errand.engine.core.settings import Settings
-from errand.paths import Paths
 from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS
@@ -28,6 +27,7 @@ from errand.protocol.tasks import (
     TaskListParams,
     TaskStartParams,
 )
+from errand.system.paths import Paths
 from tests.benchmarks.bench import end_engine
 from tests.clients.restless import Gone, RestlessClient
 from tests.soak.sample import Meter, Sample

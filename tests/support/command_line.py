@@ -19,9 +19,9 @@ import errand
 from errand.client.connection import Connection
 from errand.client.errors import NoEngine
 from errand.client.launch import read_endpoint
-from errand.paths import Paths
 from errand.protocol.base import JsonObject
 from errand.protocol.tasks import TASK_GET, TASK_LIST, Task, TaskIdParams, TaskListParams, TaskStatus
+from errand.system.paths import Paths
 from tests.support.forked_process import start_program
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.processes import is_alive, until

@@ -10,10 +10,10 @@ from websockets.asyncio.client import ClientConnection, connect
 from errand.client.connection import Connection
 from errand.client.errors import NoEngine
 from errand.client.subscription import ConnectionMessage
-from errand.local_trust import is_valid_proof, proof
 from errand.protocol.base import JsonObject
 from errand.protocol.engine import Endpoint
 from errand.protocol.events import EventRecord
+from errand.system.local_trust import is_valid_proof, proof
 from tests.support.engine_server import TOKEN, EngineServer
 from tests.support.limits import WAIT_LIMIT_S
 

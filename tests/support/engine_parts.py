@@ -12,7 +12,6 @@ from errand.engine.event_log import Frame
 from errand.engine.main import open_services
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.server.services import Services
-from errand.paths import Paths
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, Delta, Event, EventRecord, TaskMessage, TaskUpdate
@@ -25,6 +24,7 @@ from errand.protocol.tasks import (
     TaskMode,
     TaskStartParams,
 )
+from errand.system.paths import Paths
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import ModelServer
 from tests.support.provider_servers import NO_LOCAL_SERVERS

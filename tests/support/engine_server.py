@@ -47,7 +47,6 @@ from errand.engine.tools.mcp.pool import McpPool
 from errand.engine.tools.mcp.server import McpServer
 from errand.engine.tools.sessions import ToolSessions
 from errand.engine.tools.shell.login_environment import LoginEnvironment
-from errand.paths import Paths
 from errand.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.conversations import Conversation
@@ -64,6 +63,7 @@ from errand.protocol.tasks import (
     TaskSetModeParams,
     TaskStartParams,
 )
+from errand.system.paths import Paths
 from tests.support.mcp_servers import judge_here, no_sandbox
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 from tests.support.stored_records import prepare_records

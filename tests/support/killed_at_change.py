@@ -11,14 +11,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from errand import regular_file
 from errand.engine import main as engine
 from errand.engine.checkpoints import undo
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.disk import restore
 from errand.engine.checkpoints.history import Version
 from errand.engine.tools.code import workspace_files
-from errand.regular_file import check_replaceable, replace_file
+from errand.system import regular_file
+from errand.system.regular_file import check_replaceable, replace_file
 
 
 class KilledStore(ContentStore):

@@ -18,7 +18,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from errand.client.launch import connect
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.window import CLIENT_NAME
 from errand.window.main import build_window
 from errand.window.rows.row import Row

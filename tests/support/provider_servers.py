@@ -25,7 +25,7 @@ from errand.engine.server.websocket_server import bind_loopback
 from errand.engine.sharing.server import SharedModelFilter, SharingLimits, SharingServer
 from errand.engine.sharing.tokens import Tokens
 from errand.protocol.base import JsonObject, JsonValue
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 
 TOKEN = "a-token-of-the-test-0123456789"
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, Protocol
 import pytest
 
 from errand.engine.core.settings import Settings
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.support.databases import new_file
 from tests.support.postgres_server import PostgresServer, find_programs
 

@@ -26,8 +26,8 @@ from runpy import run_module
 
 import errand
 from errand.client import launch
-from errand.environment import without_secrets
-from errand.paths import Paths
+from errand.system.environment import without_secrets
+from errand.system.paths import Paths
 from tests.support.processes import adopts_orphans, is_alive
 
 CHECKOUT = Path(__file__).parents[2]

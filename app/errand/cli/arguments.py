@@ -14,7 +14,7 @@ from typing import Annotated
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
-from errand.translation import marked, tr
+from errand.text.translation import marked, tr
 
 _MAX_PROMPT_LENGTH = 1_000_000  # a message to the engine has at most 1 MiB
 

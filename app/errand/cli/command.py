@@ -7,7 +7,7 @@ from typing import Generic
 
 from errand.cli.options import Action, CommandOptions, OptionsT, read
 from errand.cli.terminal.terminal import Terminal
-from errand.paths import Paths
+from errand.system.paths import Paths
 
 
 @dataclass(frozen=True, slots=True)

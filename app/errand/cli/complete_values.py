@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import cast
 
 from errand.client.quick_call import QuickCall, quick_calls
-from errand.paths import default_paths
-from errand.printable import printable
+from errand.system.paths import default_paths
+from errand.text.printable import printable
 
 _MAX_VALUES = 200
 _MAX_TEXT_LENGTH = 60

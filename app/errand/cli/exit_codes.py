@@ -5,7 +5,7 @@ import msgspec
 from errand.client.texts.tasks import is_unfinished
 from errand.protocol.base import JsonObject
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.text.translation import tr
 
 EXIT_CODES_TEXT = tr(
     "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 4 ended without being done, 130 stopped."

@@ -18,7 +18,7 @@ from errand.protocol.conversations import (
 )
 from errand.protocol.memory import Fact
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
-from errand.translation import tr
+from errand.text.translation import tr
 
 Found = TypeVar("Found", Agent, Ask, Conversation, Fact, FoundNode, Grant, Task)
 

@@ -12,9 +12,9 @@ from errand.cli.table import TABLE
 from errand.cli.terminal.terminal import OutputClosed, Terminal, close_output, standard_terminal
 from errand.cli.terminal.text import plain
 from errand.client.errors import CallError, ConnectionLost, LaunchError
-from errand.paths import default_paths
-from errand.printable import printable
-from errand.translation import tr
+from errand.system.paths import default_paths
+from errand.text.printable import printable
+from errand.text.translation import tr
 
 # Error codes of the engine that the user can fix by changing the command.
 _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found", "unconfirmed_workspace"})

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias, TypeVar, Union, ge
 
 import msgspec
 
-from errand.translation import tr
+from errand.text.translation import tr
 
 
 class CommandOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

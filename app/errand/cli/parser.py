@@ -7,11 +7,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import NoReturn, cast
 
-from errand.arguments import Parser
 from errand.cli.command import Command, Entry, Invocation, Table
 from errand.cli.exit_codes import EXIT_CODES_TEXT
 from errand.cli.options import Action, CommandOptions, declare, option_names, rest_of
-from errand.translation import marked, tr
+from errand.text.argument_parser import Parser
+from errand.text.translation import marked, tr
 
 ABOUT = tr("Errand hands work to AI agents that use real tools on your machine.")
 _USAGE = "errand [-h] [--version] COMMAND …"

@@ -1,7 +1,7 @@
 """The table of commands, in groups; the help, the completion and the manual page are made from it."""
 
 from errand.cli.command import Entry, Group, Table
-from errand.translation import tr
+from errand.text.translation import tr
 
 # In the order of `errand --help`. explain, replay, share-models, window and quick are started by `errand.__main__`;
 # here they are for their help and for wrong usage.

@@ -21,8 +21,6 @@ from errand.client.subscription import (
     Detail,
     FollowedScopes,
 )
-from errand.environment import for_commands, keys_in
-from errand.listeners import Listeners
 from errand.protocol.base import Method, Wire
 from errand.protocol.engine import (
     SUBSCRIBE,
@@ -37,6 +35,8 @@ from errand.protocol.engine import (
 )
 from errand.protocol.events import Delta, EventRecord, Resync
 from errand.protocol.methods import FailureObject, Request
+from errand.system.environment import for_commands, keys_in
+from errand.system.listeners import Listeners
 
 if TYPE_CHECKING:
     from errand.client.socket import Socket

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from errand.client.errors import CallError, SocketFailed
-from errand.local_trust import is_valid_proof, new_nonce, proof
 from errand.protocol.base import Method, Wire
 from errand.protocol.engine import (
     CHALLENGE,
@@ -17,6 +16,7 @@ from errand.protocol.engine import (
     InitializeResult,
 )
 from errand.protocol.methods import FailureObject, Request, Response
+from errand.system.local_trust import is_valid_proof, new_nonce, proof
 
 if TYPE_CHECKING:
     from errand.client.socket import Socket

@@ -16,11 +16,11 @@ import errand
 from errand.client.connection import Connection
 from errand.client.dial import DIAL_ERRORS
 from errand.client.errors import CallError, ConnectionLost, EngineDied, LaunchError, NoEngine, NotOurs
-from errand.environment import without_secrets
-from errand.file_lock import FileLock
-from errand.local_trust import listener_user, own_user, process_start, read_private
-from errand.paths import Paths
 from errand.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
+from errand.system.environment import without_secrets
+from errand.system.file_lock import FileLock
+from errand.system.local_trust import listener_user, own_user, process_start, read_private
+from errand.system.paths import Paths
 
 _MAX_OUTPUT_LENGTH = 2_000
 _MIN_FREE_BYTES = 1_000_000  # with less, an engine cannot even say what it lacks

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
-from errand.translation import decimal, grouped, marked, tr, trn
+from errand.text.translation import decimal, grouped, marked, tr, trn
 
 _WEEKDAYS = (
     marked("Monday"),

@@ -8,10 +8,10 @@ from uuid import uuid4
 import msgspec
 
 from errand.client.safe_text import plain
-from errand.paths import default_paths
 from errand.protocol.agents import Personality
-from errand.regular_file import atomic_writer, check_write_path, read_regular
-from errand.translation import tr
+from errand.system.paths import default_paths
+from errand.system.regular_file import atomic_writer, check_write_path, read_regular
+from errand.text.translation import tr
 
 _MAX_FILE_BYTES = 1_000_000
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias, cast
 
-from errand.local_trust import is_valid_proof, new_nonce, proof, read_private
-from errand.paths import Paths
+from errand.system.local_trust import is_valid_proof, new_nonce, proof, read_private
+from errand.system.paths import Paths
 
 _PATIENCE_S = 1.0
 _MAX_HEAD_BYTES = 8_192

@@ -2,7 +2,7 @@
 
 import re
 
-from errand.visible_text import escape_hidden
+from errand.text.visible_text import escape_hidden
 
 # Escape sequences and control characters could move the cursor, hide a command or change the window's title. Marks of
 # writing direction could display a command in another order than it runs.

@@ -11,9 +11,9 @@ from typing import Literal
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost, NoEngine
 from errand.client.launch import has_engine, read_endpoint
-from errand.local_trust import process_start
-from errand.paths import Paths
 from errand.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
+from errand.system.local_trust import process_start
+from errand.system.paths import Paths
 
 # `killed` is an engine that did not answer; its running tasks are interrupted as well.
 ShutdownResult = Literal["none", "ended", "killed", "left"]

@@ -7,7 +7,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from errand.protocol.tasks import ApproveMode, TaskStartParams
-from errand.translation import tr
+from errand.text.translation import tr
 
 LABEL = tr("scripted replies, real tools")
 

@@ -15,11 +15,11 @@ from errand.engine.storage.records import events
 from errand.engine.storage.sql.journal import Journal, JournalChange
 from errand.engine.storage.sql.statements import Write
 from errand.engine.tools.call_display import event_with_displays
-from errand.listeners import Listeners
 from errand.protocol.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import Delta, Event, EventRecord, TaskMessage, TextDelta, ToolOutput
 from errand.protocol.methods import Notice
+from errand.system.listeners import Listeners
 
 # Only the end of a running call's output is sent; the result has all of it.
 _MAX_OUTPUT_LENGTH = 64 * 1024

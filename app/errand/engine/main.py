@@ -18,9 +18,6 @@ from pathlib import Path
 
 import msgspec
 
-from errand import log as logs
-from errand.arguments import Parser
-from errand.database_file import NewestEventNote
 from errand.engine.agent.history.attachments import Attachments
 from errand.engine.agent.run.limits import DailyBudget
 from errand.engine.agent.run.pending_asks import PendingAsks
@@ -77,11 +74,14 @@ from errand.engine.tools.processes.termination import end_marked, reap_orphans
 from errand.engine.tools.processes.watchdog import take_report, write_on_signal
 from errand.engine.tools.sessions import ToolSessions
 from errand.engine.tools.shell.login_environment import LoginEnvironment
-from errand.local_trust import process_start
-from errand.paths import Paths, default_paths
-from errand.printable import printable
 from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
 from errand.protocol.events import McpUpdate
+from errand.system import log as logs
+from errand.system.database_file import NewestEventNote
+from errand.system.local_trust import process_start
+from errand.system.paths import Paths, default_paths
+from errand.text.argument_parser import Parser
+from errand.text.printable import printable
 
 _logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Notices as data: what happened during a task. Clients and exports write the sentences (`errand/notice_text.py`)."""
+"""Notices as data: what happened during a task. `errand.text.notice_text` has the sentences of clients and exports."""
 
 from typing import Literal, TypeAlias
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QEventLoop, QLibraryInfo, QObject, QTimer, QTranslator, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from errand import log
-from errand.environment import is_from_terminal, keys_in, terminal_folder
-from errand.file_lock import FileLock
-from errand.paths import Paths
-from errand.redaction import Redactor
-from errand.translation import chosen, tr
+from errand.system import log
+from errand.system.environment import is_from_terminal, keys_in, terminal_folder
+from errand.system.file_lock import FileLock
+from errand.system.paths import Paths
+from errand.text.redaction import Redactor
+from errand.text.translation import chosen, tr
 from errand.window import CLIENT_NAME
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores, make_stores

@@ -13,7 +13,6 @@ from errand.client.connection import Connection
 from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.engine.data.export_format import ConversationLine, EndLine, Header, NodeLine
-from errand.paths import Paths
 from errand.protocol.conversations import (
     CONVERSATION_CHANGE,
     CONVERSATION_LIST,
@@ -21,6 +20,7 @@ from errand.protocol.conversations import (
     ConversationListParams,
 )
 from errand.protocol.data import DATA_IMPORT, DataImportParams
+from errand.system.paths import Paths
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.limits import WAIT_LIMIT_S

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from errand.cli.recovery.backup import write_backup
-from errand.database_file import copy_database
 from errand.engine.storage.records import agents, asks, conversations, nodes, tasks
-from errand.paths import Paths
 from errand.protocol.asks import ASK_LIST, AskListParams
 from errand.protocol.tasks import TASK_GET, TASK_RESUME, TASK_STOP, TaskIdParams
+from errand.system.database_file import copy_database
+from errand.system.paths import Paths
 from tests.engine.data.test_round_trip import home
 from tests.support.command_line import Errand, connected, ended
 from tests.support.hostile_file import HostileFile

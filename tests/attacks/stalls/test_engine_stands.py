@@ -12,7 +12,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.support.command_line import Errand, rest
 from tests.support.forked_process import start_program
 from tests.support.limits import WAIT_LIMIT_S

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from errand.cli.recovery.backup import BackupContents, unpack_database, unpack_rest, write_backup
-from errand.paths import Paths
+from errand.system.paths import Paths
 
 
 def home(folder: Path) -> Paths:

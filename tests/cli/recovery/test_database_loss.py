@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from errand import database_file
 from errand.cli.recovery.database_check import check_database
 from errand.cli.recovery.repair import RepairOptions, repair
 from errand.cli.terminal.terminal import Terminal
@@ -20,7 +19,8 @@ from errand.engine.storage.database import Database
 from errand.engine.storage.records import conversations
 from errand.engine.storage.sqlite.backups import DailyBackups
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.paths import Paths
+from errand.system import database_file
+from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer, Reply

@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from errand import database_file
 from errand.cli.recovery.database_check import check_database
 from errand.cli.recovery.repair import RepairOptions, repair
 from errand.cli.terminal.terminal import Terminal
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, asks, conversations, nodes, tasks, turns
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.paths import Paths
 from errand.protocol.context import PromptPart
+from errand.system import database_file
+from errand.system.paths import Paths
 from tests.support.records import agent, ask, conversation, node, task
 
 _PAGE = 4096

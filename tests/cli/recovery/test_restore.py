@@ -5,12 +5,12 @@ from pathlib import Path
 import msgspec
 
 from errand.cli.recovery.restore import adapt_database
-from errand.database_file import copy_database
 from errand.engine.storage.records import conversations, nodes, tasks
-from errand.paths import Paths
 from errand.protocol.blocks import ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import Queued
+from errand.system.database_file import copy_database
+from errand.system.paths import Paths
 from tests.engine.data.test_round_trip import Home, home
 from tests.support.records import NOW, conversation, node, task
 

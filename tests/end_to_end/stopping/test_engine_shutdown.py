@@ -12,8 +12,8 @@ import pytest
 import errand
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
+from errand.system.paths import Paths
 from tests.support.command_line import Errand, rest
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from errand.engine.tools.registry import CONTROL_TOOLS, TOOLS
-from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.notices import TaskStopped
+from errand.text.notice_text import notice_text
 from tests.support.command_line import Errand, rest
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import results

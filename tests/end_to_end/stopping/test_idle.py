@@ -8,8 +8,8 @@ import pytest
 
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
-from errand.paths import Paths
 from errand.protocol.tasks import TASK_START, TASK_STOP, TaskIdParams, TaskStartParams
+from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_server import Call, ModelServer, Reply

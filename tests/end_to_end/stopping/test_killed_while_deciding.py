@@ -10,9 +10,9 @@ import pytest
 
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
 from errand.protocol.tasks import TASK_GET, TASK_RESUME, TASK_START, Task, TaskIdParams, TaskStartParams
+from errand.system.paths import Paths
 from tests.support.command_line import Errand, ended
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import DONE, shell

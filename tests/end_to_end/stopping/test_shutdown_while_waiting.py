@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from errand.engine.core.settings import Settings
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.end_to_end.models.test_sharing import shared
 from tests.end_to_end.stopping.test_engine_shutdown import MODEL, restarted
 from tests.engine.agent.compaction.test_context_window import SUMMARY, WINDOW, is_summary, reader, until_done

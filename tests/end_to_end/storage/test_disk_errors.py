@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.engine import HealthUpdate
 from errand.protocol.tasks import TASK_LIST, TaskListParams
+from errand.system.paths import Paths
 from tests.support.command_line import Errand, rest
 from tests.support.disks import filled, read_only, small_disk
 from tests.support.limits import WAIT_LIMIT_S

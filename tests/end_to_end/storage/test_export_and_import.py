@@ -6,7 +6,6 @@ import msgspec
 
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
-from errand.paths import Paths
 from errand.protocol.conversations import (
     CONVERSATION_CHANGE,
     CONVERSATION_LIST,
@@ -14,6 +13,7 @@ from errand.protocol.conversations import (
     ConversationChangeParams,
     ConversationListParams,
 )
+from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.model_server import ModelServer, Reply
 

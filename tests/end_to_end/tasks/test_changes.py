@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 

@@ -7,9 +7,9 @@ import msgspec
 
 from errand.client.connection import Connection
 from errand.client.launch import read_endpoint
-from errand.paths import Paths
 from errand.protocol.base import JsonObject
 from errand.protocol.tasks import TASK_FOLLOW_UP, TASK_STEER, Task, TaskMessageParams
+from errand.system.paths import Paths
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import ModelServer, Reply
 

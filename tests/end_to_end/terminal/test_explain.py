@@ -7,7 +7,7 @@ from asyncio.subprocess import PIPE
 
 import msgspec
 
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.support.command_line import Errand
 
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.window.desktop.integration import DesktopIntegration, desktop_integration
 from errand.window.desktop.quit_dialog import QuitDialog
 from errand.window.desktop.single_instance import wake_running_window

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, conversations, nodes
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.window.rows.row import ReplyRow
 from tests.support.command_line import Errand
 from tests.support.open_window import OpenWindow, open_window

@@ -17,7 +17,7 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QPoint
 from PySide6.QtWidgets import QApplication
 from errand.client.launch import connect
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.window.main import build_window, prepare
 
 home, size, names = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]

@@ -7,7 +7,7 @@ import msgspec
 from errand.engine.data.json_export import export_json
 from errand.engine.storage.records import nodes
 from errand.protocol.data import DataExportParams, DataImportResult
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 from tests.engine.data.test_round_trip import fill, home
 
 

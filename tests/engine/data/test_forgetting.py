@@ -15,8 +15,6 @@ from errand.engine.core.messages import ToolResultMessage, text_of
 from errand.engine.storage.records import commands
 from errand.engine.storage.sql.statements import to_json
 from errand.engine.tools.shell.background import BackgroundCommands
-from errand.notice_text import FORGOTTEN
-from errand.paths import Paths
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.blocks import (
     NoticeBlock,
@@ -33,6 +31,8 @@ from errand.protocol.events import AskUpdate, FactRemoved, TaskMessage, TaskUpda
 from errand.protocol.memory import MemoryForgetResult, MemoryListParams, MemorySearchParams
 from errand.protocol.notices import SummaryForgotten
 from errand.protocol.tasks import TASK_START, Task, TaskStartResult
+from errand.system.paths import Paths
+from errand.text.notice_text import FORGOTTEN
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts, remembered
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.records import NOW

@@ -26,13 +26,13 @@ from errand.engine.storage.records.turns import TurnRow
 from errand.engine.storage.sql import tables
 from errand.engine.storage.sql.async_engine import AsyncConnection
 from errand.engine.storage.sqlite.engines import sqlite_url
-from errand.paths import Paths
 from errand.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ToolCallBlock
 from errand.protocol.conversations import Conversation, Node, TurnTaking
 from errand.protocol.data import DataExportParams, DataExportResult, DataImportResult
 from errand.protocol.tasks import AgentPlan, Queued
 from errand.protocol.usage import Usage
-from errand.redaction import Redactor
+from errand.system.paths import Paths
+from errand.text.redaction import Redactor
 from tests.engine.storage.test_audit import finished, started
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 from tests.support.stored_records import place_records

@@ -18,7 +18,7 @@ from errand.protocol.conversations import Node
 from errand.protocol.data import DataExportParams, ExportFormat
 from errand.protocol.events import ConversationUpdate
 from errand.protocol.tasks import Task
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 from tests.engine.data.test_removal import remover
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE

@@ -21,7 +21,7 @@ from errand.protocol.blocks import (
     ToolResultBlock,
 )
 from errand.protocol.data import DataExportParams, DataExportResult
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 from tests.engine.data.test_round_trip import PICTURE, Home, home
 from tests.support.records import agent, conversation, node
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from errand.engine.memory.model_download import ModelDownload, ModelFile, ModelSource, ModelState
 from errand.engine.models.http_pool import HttpPool
-from errand.paths import Paths
+from errand.system.paths import Paths
 from tests.support.disks import filled, small_disk
 from tests.support.processes import until
 from tests.support.web_site import Handler, WebSite, web_site

@@ -8,7 +8,7 @@ from errand.engine.core.messages import AssistantContent, Text, Thinking, ToolCa
 from errand.engine.models.base import BlockDelta, ModelEvent, ReplyEnd
 from errand.engine.models.reply.builder import ReplyBuilder, ThinkTagSplitter
 from errand.engine.models.reply.content import ReplyLimits
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 
 
 def content(assembly: ReplyBuilder) -> tuple[AssistantContent, ...]:

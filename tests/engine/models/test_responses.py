@@ -33,7 +33,7 @@ from errand.engine.models.recovery.request_adaptation import LearnedLimits
 from errand.engine.models.recovery.source import ModelSource
 from errand.engine.models.reply.builder import ReplyBuilder
 from errand.protocol.base import JsonObject, JsonValue
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 from tests.engine.models.providers import ONCE, stored_key
 from tests.support.model_replies import final, request_for
 from tests.support.model_server import ModelServer, Reply

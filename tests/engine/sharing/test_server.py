@@ -20,9 +20,9 @@ from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter
 from errand.engine.sharing.server import SharedModelFilter, SharingLimits
 from errand.engine.sharing.tokens import Tokens
-from errand.notice_text import data_text
 from errand.protocol.base import JsonObject
-from errand.redaction import Redactor
+from errand.text.notice_text import data_text
+from errand.text.redaction import Redactor
 from tests.support.limits import WAIT_LIMIT_S
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import ModelServer, Reply

@@ -11,9 +11,9 @@ from aiohttp import web
 
 from errand.engine.core.errors import InvalidParams
 from errand.engine.skills.skills import Skills
-from errand.paths import Paths
 from errand.protocol.skills import SkillInstallParams, SkillPreviewParams
-from errand.regular_file import make_folder
+from errand.system.paths import Paths
+from errand.system.regular_file import make_folder
 from tests.engine.skills.test_skills import repository, written
 from tests.support.provider_servers import self_signed
 

@@ -13,9 +13,9 @@ import pytest
 from errand.engine.core.errors import Conflict, EngineError, InvalidParams, NotFound
 from errand.engine.core.skill_state import SkillState
 from errand.engine.skills.skills import Skills
-from errand.paths import Paths
 from errand.protocol.skills import SkillInstallParams, SkillPreview, SkillPreviewParams, SkillTrustParams
-from errand.regular_file import make_folder
+from errand.system.paths import Paths
+from errand.system.regular_file import make_folder
 
 HEAD = "---\nname: report\ndescription: Makes reports.\n---\nRun `scripts/make.py`.\n"
 

@@ -7,13 +7,13 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from errand import database_file
 from errand.engine.core.resources import Health
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import conversations, events
 from errand.engine.storage.sqlite.backups import DailyBackups
 from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.protocol.events import ConversationUpdate, EventRecord
+from errand.system import database_file
 from tests.support.databases import of_sqlite
 from tests.support.records import conversation
 

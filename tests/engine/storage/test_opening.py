@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from errand.database_file import replacement_path
 from errand.engine.core.errors import ConfigurationError, StorageError
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import conversations
 from errand.engine.storage.records.agents import ASSISTANT
 from errand.engine.storage.sqlite.engines import sqlite_url
+from errand.system.database_file import replacement_path
 from tests.support.records import conversation
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from errand.regular_file import write_atomically
+from errand.system.regular_file import write_atomically
 
 WRITER = """
 import sys
 from pathlib import Path
-from errand.regular_file import write_atomically
+from errand.system.regular_file import write_atomically
 path = Path(sys.argv[1])
 print("ready", flush=True)
 while True:

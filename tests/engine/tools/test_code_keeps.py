@@ -12,13 +12,13 @@ import pytest
 
 from errand.engine.tools.base import Tool, ToolContext
 from errand.protocol.base import JsonObject
-from errand.regular_file import replace_file
+from errand.system.regular_file import replace_file
 from tests.support.loop_parts import failure, make_tool_context, run, tool_of
 
 WRITES_IN_LITTLE_ROOM = """
 import resource, signal, sys
 from pathlib import Path
-from errand.regular_file import replace_file
+from errand.system.regular_file import replace_file
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
 try:

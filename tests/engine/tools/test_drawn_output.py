@@ -10,7 +10,7 @@ from errand.engine.tools.drawn_output import DrawnOutput, drawn
 from errand.engine.tools.mcp.server_log import ServerLog
 from errand.engine.tools.output_capture import LIMIT, OutputCapture
 from errand.engine.tools.python.session import PythonSession
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 from tests.support.loop_parts import detail, make_tool_context, run, text_of, tool_of
 
 # Each draws 9,000 states around an error, with what stays of it.

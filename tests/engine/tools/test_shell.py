@@ -8,8 +8,8 @@ import pytest
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.tools.base import ToolResult
 from errand.engine.tools.shell.tool import Shell
-from errand.environment import SYSTEM_PATH
 from errand.protocol.base import JsonObject
+from errand.system.environment import SYSTEM_PATH
 from tests.support.loop_parts import detail, failure, make_tool_context, run, task_of, text_of, tool_of
 
 

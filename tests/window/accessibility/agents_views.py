@@ -5,7 +5,7 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QWidget
 
 from errand.protocol.settings import Model
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.views.agents.dialogs import RemoveAgentDialog

@@ -9,9 +9,9 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
 from errand.protocol.tasks import TaskRetryParams
+from errand.system.paths import Paths
 from errand.window.main import build_window
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.stores.window_state import WindowStateStore

@@ -11,7 +11,7 @@ from pathlib import Path
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["HOME"] = sys.argv[1]  # where skills are installed
 
-from errand.translation import use_language
+from errand.text.translation import use_language
 
 use_language("de")
 

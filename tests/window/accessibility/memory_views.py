@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from errand.engine.memory.facts import FactDraft
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.row import UserRow
 from errand.window.views.memory.dialog import MemoryDialog, MemoryPage
 from errand.window.views.memory.forget_dialog import ForgetDialog

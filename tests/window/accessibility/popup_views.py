@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.protocol.settings import Model
 from errand.protocol.tasks import Task, TodoItem
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation.commands import WorkspaceQuestion
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.style import push_button

@@ -6,7 +6,7 @@ from errand.protocol.asks import GRANT_ADD, GrantAddParams, GrantDraft, GrantedC
 from errand.protocol.servers import MCP_SAVE, McpSaveParams
 from errand.protocol.settings import MODEL_SERVER_SAVE, ModelServerSaveParams
 from errand.protocol.skills import SkillInstallParams, SkillPreviewParams
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.views.settings.dialog import PageName, SettingsDialog
 from errand.window.views.settings.grants_page import GrantRowView
 from errand.window.views.settings.licences_dialog import LicencesDialog

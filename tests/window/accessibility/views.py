@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QListView, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.desktop.quick_task import QuickTaskDialog
 from errand.window.desktop.quit_dialog import QuitDialog
 from errand.window.desktop.tray import TrayMenu

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from errand.local_trust import is_valid_proof, proof
+from errand.system.local_trust import is_valid_proof, proof
 from errand.window.desktop.instance_server import InstanceServer
 from errand.window.desktop.single_instance import InstanceAddress, InstanceProof, WakeRequest, wake_running_window
 from tests.support.window import until

@@ -9,7 +9,7 @@ _LOADED = f"""
 import sys
 from pathlib import Path
 from PySide6.QtWidgets import QApplication
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.window import main
 from errand.window.main import wait_for_first_paint
 application, paths = QApplication([]), Paths(Path(sys.argv[1]))

@@ -11,7 +11,7 @@ import pytest
 from errand.client.connection import Connection
 from errand.client.errors import LaunchError
 from errand.client.launch import connect, read_endpoint
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.window.stores.stores import make_stores
 from errand.window.stores.task_commands import TaskControlStore
 from tests.support.command_line import engine_home

@@ -14,7 +14,6 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.agents import (
     AGENT_CREATE,
     AGENT_DELETE,
@@ -34,7 +33,8 @@ from errand.protocol.conversations import (
     TurnTaking,
 )
 from errand.protocol.tasks import TASK_LIST, TaskListParams
-from errand.translation import tr, trn
+from errand.system.paths import Paths
+from errand.text.translation import tr, trn
 
 _MAX_TASKS = 500
 _SHIPPED = "assistant"  # the personality of an agent that nobody chose

@@ -16,8 +16,6 @@ from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.number_format import duration
 from errand.client.safe_text import escape_hidden, escape_hidden_line
-from errand.notice_text import short_exit_text
-from errand.paths import Paths
 from errand.protocol.background import (
     BACKGROUND_INPUT,
     BACKGROUND_LIST,
@@ -29,7 +27,9 @@ from errand.protocol.background import (
     BackgroundOutputParams,
     BackgroundStopParams,
 )
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.notice_text import short_exit_text
+from errand.text.translation import tr
 
 _ACTIONS = (
     Action("list", "list those of all conversations (the default)"),

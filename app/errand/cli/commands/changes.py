@@ -16,7 +16,6 @@ from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.patch import patch_of
 from errand.client.texts.changes import CHANGES_NOT_SEEN, REDO_PREVIEW, file_state_text
-from errand.paths import Paths
 from errand.protocol.changes import (
     CHANGE_DIFF,
     CHANGE_LIST,
@@ -30,7 +29,8 @@ from errand.protocol.changes import (
     FileDiff,
     TaskChanges,
 )
-from errand.translation import marked, tr, trn
+from errand.system.paths import Paths
+from errand.text.translation import marked, tr, trn
 
 _STEP_HELP, _FILE_HELP = marked("only the changes of this step"), marked("only this file, as named in the list")
 

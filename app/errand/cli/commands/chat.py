@@ -22,7 +22,6 @@ from errand.client.connection import Connection
 from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.client.texts.tasks import unread_messages
-from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_SEARCH, ConversationSearchParams
 from errand.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
 from errand.protocol.settings import MODEL_LIST, MODEL_WARM_UP, ModelListParams, ModelWarmUpParams
@@ -33,7 +32,8 @@ from errand.protocol.tasks import (
     TaskListParams,
     TaskStartParams,
 )
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 if TYPE_CHECKING:
     from errand.cli.terminal.prompt import LivePrompt, SendMode  # prompt_toolkit takes 90 ms

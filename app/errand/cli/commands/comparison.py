@@ -23,7 +23,6 @@ from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.number_format import duration, money, tokens
 from errand.client.texts.tasks import is_unfinished, unfinished_text
-from errand.paths import Paths
 from errand.protocol.blocks import TextBlock, ToolCallBlock
 from errand.protocol.comparisons import (
     CONVERSATION_COMPARE,
@@ -35,7 +34,8 @@ from errand.protocol.comparisons import (
 from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, EventRecord, TaskUpdate
 from errand.protocol.tasks import Task
-from errand.translation import tr, trn
+from errand.system.paths import Paths
+from errand.text.translation import tr, trn
 
 
 class CompareOptions(CommandOptions, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_USAGE
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.terminal.terminal import Terminal
-from errand.paths import Paths
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 
 class ExplainOptions(CommandOptions, frozen=True, kw_only=True):

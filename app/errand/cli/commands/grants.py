@@ -18,7 +18,6 @@ from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.safe_text import escape_hidden
 from errand.client.texts.rules import covered_line, covered_summary, grant_text, rule_words
-from errand.paths import Paths
 from errand.protocol.asks import (
     GRANT_ADD,
     GRANT_COVERED,
@@ -33,8 +32,9 @@ from errand.protocol.asks import (
     GrantListResult,
     GrantRevokeParams,
 )
-from errand.regular_file import FileTooLarge, read_regular
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.system.regular_file import FileTooLarge, read_regular
+from errand.text.translation import tr
 
 _ACTIONS = (
     Action("list", "list the rules (the default)"),

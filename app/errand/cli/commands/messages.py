@@ -16,7 +16,6 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.asks import ASK_ANSWER, ASK_LIST, Ask, AskAnswerParams, AskListParams
 from errand.protocol.tasks import (
     TASK_FOLLOW_UP,
@@ -26,7 +25,8 @@ from errand.protocol.tasks import (
     TaskIdParams,
     TaskMessageParams,
 )
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _EXAMPLES = tr(
     "examples:\n  errand answer                  list open questions and approvals of all "

@@ -15,7 +15,6 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain, wrapped
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.settings import (
     MODEL_LIST,
     MODEL_SERVER_REMOVE,
@@ -30,7 +29,8 @@ from errand.protocol.settings import (
     ModelTestResult,
     Provider,
 )
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 # Prefix of a model id whose tool calls are written as text; the provider is the same.
 _AS_TEXT = "react/"

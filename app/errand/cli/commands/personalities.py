@@ -32,7 +32,6 @@ from errand.client.connection import Connection
 from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.client.personality_file import NewPersonality, NotAPersonality, new_personality
-from errand.paths import Paths
 from errand.protocol.agents import (
     PERSONALITY_DELETE,
     PERSONALITY_LIST,
@@ -44,8 +43,9 @@ from errand.protocol.agents import (
     ThinkingLevel,
 )
 from errand.protocol.base import EmptyParams
-from errand.regular_file import read_regular
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.system.regular_file import read_regular
+from errand.text.translation import tr
 
 _ACTIONS = (
     Action("list", "list all of them (the default)"),

@@ -12,7 +12,7 @@ import msgspec
 from errand.cli.arguments import UsageError
 from errand.protocol.agents import Personality
 from errand.protocol.base import JsonObject
-from errand.translation import tr
+from errand.text.translation import tr
 
 _RULE = "---"
 _HELP = tr(

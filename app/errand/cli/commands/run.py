@@ -27,7 +27,6 @@ from errand.cli.terminal.text import short_path
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.safe_text import escape_hidden
-from errand.paths import Paths
 from errand.protocol.agents import AGENT_LIST, PERSONALITY_LIST, Agent, AgentListParams, Personality
 from errand.protocol.base import EmptyParams, JsonObject
 from errand.protocol.conversations import (
@@ -39,8 +38,9 @@ from errand.protocol.conversations import (
     ConversationListParams,
 )
 from errand.protocol.tasks import TASK_START, Task, TaskStartParams
-from errand.regular_file import read_regular
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.system.regular_file import read_regular
+from errand.text.translation import tr
 
 _MAX_SCHEMA_BYTES = 1_000_000
 _NOBODY_TO_ASK = tr(

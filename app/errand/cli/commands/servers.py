@@ -18,8 +18,6 @@ from errand.cli.terminal.text import one_line, plain
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.safe_text import escape_hidden, escape_hidden_line
-from errand.environment import is_secret
-from errand.paths import Paths
 from errand.protocol.servers import (
     MCP_ACCEPT_TOOL,
     MCP_LIST,
@@ -46,8 +44,10 @@ from errand.protocol.servers import (
     McpTrustParams,
     ToolInfo,
 )
-from errand.translation import tr, trn
-from errand.visible_text import command_text
+from errand.system.environment import is_secret
+from errand.system.paths import Paths
+from errand.text.translation import tr, trn
+from errand.text.visible_text import command_text
 
 _ACTIONS = (
     Action("list", "list servers, including those of this workspace (the default)"),

@@ -15,7 +15,6 @@ from errand.client.connection import Connection
 from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.client.texts.skills import file_lines, origin_text, source_text, text_parts
-from errand.paths import Paths
 from errand.protocol.skills import (
     SKILL_ENABLE,
     SKILL_INSTALL,
@@ -34,7 +33,8 @@ from errand.protocol.skills import (
     SkillRestoreParams,
     SkillTrustParams,
 )
-from errand.translation import tr, trn
+from errand.system.paths import Paths
+from errand.text.translation import tr, trn
 
 _ACTIONS = (
     Action("list", "list the skills of this folder (the default)"),

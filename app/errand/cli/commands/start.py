@@ -12,7 +12,6 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.settings import (
     MODEL_LIST,
     SETTINGS_GET,
@@ -23,7 +22,8 @@ from errand.protocol.settings import (
     SettingsSetParams,
 )
 from errand.protocol.tasks import TASK_LIST, TaskListParams
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _MAX_SUGGESTIONS = 9
 

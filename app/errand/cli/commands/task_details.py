@@ -21,8 +21,6 @@ from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.number_format import file_size
 from errand.client.texts.context import CONTEXT_PARTS, PROMPT_PARTS, part_items_text
-from errand.notice_text import prompt_remark_text
-from errand.paths import Paths
 from errand.protocol.context import (
     CONTEXT_EXPLAIN,
     PROMPT_GET,
@@ -43,8 +41,10 @@ from errand.protocol.executions import (
     OutputName,
 )
 from errand.protocol.tasks import TASK_RECORD, TaskIdParams, TaskMode
-from errand.regular_file import atomic_writer, check_write_path
-from errand.translation import marked, tr, trn
+from errand.system.paths import Paths
+from errand.system.regular_file import atomic_writer, check_write_path
+from errand.text.notice_text import prompt_remark_text
+from errand.text.translation import marked, tr, trn
 
 _MAX_ENTRIES = 10
 

@@ -22,7 +22,6 @@ from errand.cli.terminal.text import columns, indent, one_line, padded, plain, s
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.texts.tasks import is_unfinished
-from errand.paths import Paths
 from errand.protocol.tasks import (
     TASK_LIST,
     TASK_PAUSE,
@@ -37,7 +36,8 @@ from errand.protocol.tasks import (
     TaskSetModeParams,
     TaskStatus,
 )
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _NO_ANSWER = tr(
     "errand: the engine does not respond. If it hangs, its watchdog ends it within "

@@ -14,10 +14,10 @@ from errand.cli.terminal.text import plain, short_path
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.tour import LABEL, TOUR_TASKS, TourTask, make_workspace
-from errand.paths import Paths
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.tasks import TASK_START, Task
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _COLOURS = {"fix": "36", "note": "35", "clean": "34"}
 

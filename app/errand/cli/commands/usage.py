@@ -12,9 +12,9 @@ from errand.cli.terminal.text import columns, one_line
 from errand.client.launch import connect
 from errand.client.number_format import money, token_count
 from errand.client.texts.usage import period_of, unpriced_text
-from errand.paths import Paths
 from errand.protocol.usage import USAGE_REPORT, UsageKey, UsageReportResult, UsageRow
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _HEADS = ("money", tr("tokens in"), "out", "cached", "turns", "tasks")
 _MAX_NAME_LENGTH = 44

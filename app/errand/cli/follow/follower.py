@@ -19,7 +19,7 @@ from errand.client.agent_events import AgentView
 from errand.client.connection import Connection
 from errand.client.thought_events import ThoughtView
 from errand.protocol.tasks import TASK_NEXT, Task, TaskIdParams
-from errand.translation import tr
+from errand.text.translation import tr
 
 if TYPE_CHECKING:
     from errand.cli.terminal.prompt import LivePrompt  # prompt_toolkit takes 90 ms

@@ -10,7 +10,7 @@ from errand.cli.terminal.terminal import Terminal
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost
 from errand.protocol.tasks import TASK_STOP, TaskIdParams
-from errand.translation import tr
+from errand.text.translation import tr
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -29,8 +29,8 @@ from errand.protocol.servers import (
     McpServer,
     McpServerParams,
 )
-from errand.translation import tr
-from errand.visible_text import argument_text
+from errand.text.translation import tr
+from errand.text.visible_text import argument_text
 
 _CANCEL_S = 3.0
 

@@ -28,7 +28,7 @@ from errand.protocol.tasks import (
     TaskMessageParams,
     TaskSetModeParams,
 )
-from errand.translation import tr
+from errand.text.translation import tr
 
 if TYPE_CHECKING:
     from errand.cli.terminal.prompt import LivePrompt, SendMode  # prompt_toolkit takes 90 ms

@@ -16,7 +16,7 @@ from errand.protocol.asks import ASK_ANSWER, Ask
 from errand.protocol.engine import Condition, HealthUpdate, Snapshot
 from errand.protocol.events import AgentUpdate, AskUpdate, EventRecord, Resync, TaskUpdate
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.text.translation import tr
 
 # The engine limits its queue per client; this limits messages that wait for a blocked terminal.
 MAX_WAITING_MESSAGES = 10_000

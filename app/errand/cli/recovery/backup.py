@@ -23,13 +23,13 @@ from errand.cli.options import CommandOptions, Option
 from errand.cli.recovery.database_server import refuse_server
 from errand.cli.terminal.terminal import Terminal
 from errand.client.number_format import file_size
-from errand.database_file import copy_database, find_fault, open_to_read
-from errand.paths import Paths
 from errand.protocol.base import JsonObject
-from errand.redaction import redact, redact_json
-from errand.regular_file import atomic_writer, check_replaceable, open_regular, read_regular
-from errand.translation import tr, trn
-from errand.url_secrets import without_url_secrets
+from errand.system.database_file import copy_database, find_fault, open_to_read
+from errand.system.paths import Paths
+from errand.system.regular_file import atomic_writer, check_replaceable, open_regular, read_regular
+from errand.text.redaction import redact, redact_json
+from errand.text.translation import tr, trn
+from errand.text.url_secrets import without_url_secrets
 
 _DATABASE, _SETTINGS = "errand.db", "settings.json"
 _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")

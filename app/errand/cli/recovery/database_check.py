@@ -5,8 +5,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-from errand.database_file import find_fault, find_loss, open_to_read
-from errand.translation import tr, trn
+from errand.system.database_file import find_fault, find_loss, open_to_read
+from errand.text.translation import tr, trn
 
 _ADVICE = (
     "Nothing was changed. To repair it as far as possible and see what is missing: errand doctor --repair\n"

@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 import msgspec
 
 from errand.cli.arguments import UsageError
-from errand.paths import Paths
-from errand.printable import reason
-from errand.regular_file import read_regular
-from errand.translation import tr
-from errand.url_secrets import MASK, without_url_secrets
+from errand.system.paths import Paths
+from errand.system.regular_file import read_regular
+from errand.text.printable import reason
+from errand.text.translation import tr
+from errand.text.url_secrets import MASK, without_url_secrets
 
 _MAX_SETTINGS_BYTES = 1024 * 1024
 _PORT = 5432

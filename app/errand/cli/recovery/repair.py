@@ -14,7 +14,7 @@ from errand.cli.recovery.restore import RestoreOptions, engine_lock, replace_dat
 from errand.cli.recovery.salvage import SalvagedTable, fill_search, salvage
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain
-from errand.database_file import (
+from errand.system.database_file import (
     Loss,
     accept_missing_database,
     copy_database,
@@ -27,8 +27,8 @@ from errand.database_file import (
     open_to_read,
     revision,
 )
-from errand.paths import Paths
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _MAX_LISTED_LINES = 20
 _WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks"}

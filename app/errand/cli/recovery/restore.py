@@ -25,7 +25,9 @@ from errand.cli.recovery.database_server import refuse_server
 from errand.cli.terminal.terminal import Terminal
 from errand.client.errors import ConnectionLost, NoEngine
 from errand.client.launch import connect
-from errand.database_file import (
+from errand.protocol.base import EmptyParams, JsonObject, JsonValue
+from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
+from errand.system.database_file import (
     copy_database,
     find_fault,
     finish_replacement,
@@ -34,12 +36,10 @@ from errand.database_file import (
     replacement_path,
     revision,
 )
-from errand.file_lock import FileLock
-from errand.paths import Paths
-from errand.protocol.base import EmptyParams, JsonObject, JsonValue
-from errand.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
-from errand.regular_file import NotRegularFile, flush_folder
-from errand.translation import tr, trn
+from errand.system.file_lock import FileLock
+from errand.system.paths import Paths
+from errand.system.regular_file import NotRegularFile, flush_folder
+from errand.text.translation import tr, trn
 
 # SQL filters for rows that may contain such paths; all tasks.
 _ROWS = {"nodes": """body LIKE '%"type":"image"%'""", "conversations": "body LIKE '%/workspaces/%'", "tasks": "true"}

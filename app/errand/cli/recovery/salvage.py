@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from errand.database_file import open_to_read
+from errand.system.database_file import open_to_read
 
 # Maximum number of rows read one by one between the readable ends of a table.
 _MAX_PROBED_ROWS = 1_000_000

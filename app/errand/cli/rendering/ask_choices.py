@@ -8,7 +8,7 @@ from errand.client.texts.asks import choice_text
 from errand.client.texts.limits import limit_unit, more_text
 from errand.client.texts.rules import REMEMBERED
 from errand.protocol.asks import Approval, Ask, ReachedLimit, Remember
-from errand.translation import tr, uncapitalised
+from errand.text.translation import tr, uncapitalised
 
 # How long and where an approval holds, by the letter that allows more than one call.
 SCOPES: dict[str, Remember] = {"c": "conversation", "w": "workspace", "p": "workspace", "u": "user"}

@@ -11,7 +11,7 @@ from errand.client.texts.effects import EffectKind, effect_of
 from errand.client.texts.limits import limit_amount_text
 from errand.client.texts.rules import REMEMBERED
 from errand.protocol.asks import Approval, Ask, GrantOffer, Risk, UnknownCall
-from errand.translation import tr, trn, uncapitalised
+from errand.text.translation import tr, trn, uncapitalised
 
 _RISKS: dict[Risk, str] = {"low": tr("low risk"), "medium": tr("medium risk"), "high": tr("high risk, look closely")}
 _MAX_PATHS = 10

@@ -35,7 +35,7 @@ from errand.protocol.events import (
 )
 from errand.protocol.methods import Notice
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.text.translation import tr
 
 ShownMessage: TypeAlias = EventRecord | Delta
 

@@ -5,7 +5,7 @@ from errand.cli.terminal.text import cut, indent, one_line, usage_line
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.tasks import is_unfinished, refused_text, unfinished_text
 from errand.protocol.tasks import Task, TaskStopReason
-from errand.translation import tr
+from errand.text.translation import tr
 
 _LIMITS: dict[TaskStopReason, str] = {
     "iteration_limit": tr("turn limit reached"),

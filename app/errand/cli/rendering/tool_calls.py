@@ -10,7 +10,7 @@ from errand.client.texts.tasks import todo_text
 from errand.client.texts.tool_calls import without_file_names
 from errand.protocol.blocks import CallDisplay, ImageBlock, ResultFacts, ToolCallBlock, ToolResultBlock
 from errand.protocol.tasks import TodoItem
-from errand.translation import tr
+from errand.text.translation import tr
 
 MAX_LINES = 40
 

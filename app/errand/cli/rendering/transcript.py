@@ -15,7 +15,6 @@ from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.context import summary_text
 from errand.client.texts.messages import engine_message_text
 from errand.client.texts.tool_calls import content_of
-from errand.notice_text import leftovers_text, notice_text, recall_title
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import (
     Block,
@@ -52,7 +51,8 @@ from errand.protocol.events import (
 )
 from errand.protocol.notices import LimitReached, TaskFailed
 from errand.protocol.tasks import Task, TodoItem
-from errand.translation import tr, trn
+from errand.text.notice_text import leftovers_text, notice_text, recall_title
+from errand.text.translation import tr, trn
 
 
 class TranscriptRenderer:

@@ -7,7 +7,7 @@ import msgspec
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import columns, escape_hidden_line, one_line, short_id
 from errand.protocol.conversations import ConversationTreeResult, TreeNode
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 
 _MAX_LANES = 12
 _COMPLETES = "task_complete"  # the text of a reply that is nothing but this call

@@ -17,7 +17,7 @@ from errand.cli.rendering.asks import full_text, unknown_command_text
 from errand.cli.terminal.text import plain
 from errand.client.texts.limits import limit_after, limit_amount_text, limit_unit, new_limit
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, ReachedLimit
-from errand.translation import tr
+from errand.text.translation import tr
 
 _RAISE_LABEL = "3"  # below the two choices of a limit that can be raised
 _MAX_LABEL_LENGTH = 9

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from errand.printable import printable
+from errand.text.printable import printable
 
 _UNICODE = {
     "dot": "●",

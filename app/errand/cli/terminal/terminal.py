@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from errand.cli.terminal.style import style_for
 from errand.cli.terminal.text import cut, wrapped
-from errand.printable import printable
-from errand.translation import tr
+from errand.text.printable import printable
+from errand.text.translation import tr
 
 if TYPE_CHECKING:
     from errand.cli.terminal.prompt import OutputAbovePrompt

@@ -12,8 +12,8 @@ from errand.client.safe_text import escape_hidden as escape_hidden
 from errand.client.safe_text import escape_hidden_line as escape_hidden_line
 from errand.client.safe_text import plain as plain
 from errand.protocol.tasks import Task
-from errand.redaction import redact
-from errand.translation import tr
+from errand.text.redaction import redact
+from errand.text.translation import tr
 
 _COUNTED = re.compile(r"(?<=[0-9a-f]{8})_\d{1,2}$")  # the id of a task beside the first of a comparison
 _NARROWEST = 48

@@ -5,7 +5,7 @@ import unicodedata
 from functools import cache
 
 from errand.client.safe_text import escape_hidden_line
-from errand.translation import tr
+from errand.text.translation import tr
 
 _MAX_WORDS, _MAX_LETTERS, _MAX_WORD_SHOWN = 3, 3, 40
 _MAX_CHARACTERS = 100_000

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 from errand.client.number_format import clock_time, short_day
 from errand.client.safe_text import escape_hidden, escape_hidden_line, plain
-from errand.notice_text import limit_text
 from errand.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, AskKind, UnknownCall
-from errand.translation import tr
+from errand.text.notice_text import limit_text
+from errand.text.translation import tr
 
 _UNKNOWN = tr(
     "The engine was killed while this was under way. It may have taken effect in part, in whole, or not at all: "

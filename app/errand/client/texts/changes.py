@@ -2,7 +2,7 @@
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.changes import ChangedFile
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 
 CHANGES_NOT_SEEN = tr(
     "Changes that commands make to files they do not name, and changes by Python code, are not listed."

@@ -2,7 +2,7 @@
 
 from errand.protocol.blocks import SummaryBlock
 from errand.protocol.context import ContextPart, PromptPartName
-from errand.translation import decimal, tr, trn
+from errand.text.translation import decimal, tr, trn
 
 CONTEXT_PARTS: dict[ContextPart, str] = {
     "system": tr("Instructions"),

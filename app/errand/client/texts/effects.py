@@ -6,7 +6,7 @@ from typing import Literal
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.client.texts.alphabets import alphabet_remark
 from errand.protocol.asks import TYPED, Approval
-from errand.translation import tr
+from errand.text.translation import tr
 
 EffectKind = Literal["command", "address", "code", "service", "text"]
 _ENDS = "/?#\\"

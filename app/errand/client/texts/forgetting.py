@@ -2,7 +2,7 @@
 
 from errand.client.safe_text import escape_hidden
 from errand.protocol.memory import MemoryForgetResult
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 
 # What nothing on this machine can tell Errand to remove.
 _LIMITS = tr(

@@ -1,7 +1,7 @@
 """The outcome of an import, and the sessions of other programs that can be imported."""
 
 from errand.protocol.data import DataImportResult, FoundSessions
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 
 
 def import_text(done: DataImportResult) -> tuple[str, ...]:

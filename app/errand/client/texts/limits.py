@@ -5,7 +5,7 @@ import re
 from errand.client.number_format import dollars
 from errand.protocol.asks import ReachedLimit
 from errand.protocol.tasks import LimitKind
-from errand.translation import decimal, tr, trn
+from errand.text.translation import decimal, tr, trn
 
 _MAX_AMOUNT = 1e12
 _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)

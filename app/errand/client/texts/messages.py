@@ -3,7 +3,7 @@
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.blocks import MemoryRole, TextBlock
 from errand.protocol.conversations import Node
-from errand.translation import tr
+from errand.text.translation import tr
 
 
 def engine_message_text(node: Node) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantOffer, Remember
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 
 # How long and where an approval holds, as the end of a sentence.
 REMEMBERED: dict[Remember, str] = {

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from errand.client.number_format import day_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.skills import Skill, SkillPreview, SkillScript
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 
 _COMMIT = 10
 

@@ -3,7 +3,7 @@
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.engine import SandboxStatus
 from errand.protocol.tasks import ApproveMode
-from errand.translation import tr
+from errand.text.translation import tr
 
 THINKING_LEVELS: dict[ThinkingLevel, str] = {
     "off": tr("Off"),

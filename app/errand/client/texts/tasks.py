@@ -2,7 +2,7 @@
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.tasks import Queued, Task, TodoItem, TodoStatus
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 
 TODO_STATES: dict[TodoStatus, str] = {"pending": tr("To do"), "in_progress": tr("In progress"), "done": tr("Done")}
 

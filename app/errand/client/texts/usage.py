@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from errand.protocol.usage import UsageReportParams, UsageRow
-from errand.translation import trn
+from errand.text.translation import trn
 
 
 def period_of(days: int | None, now: datetime | None = None) -> UsageReportParams:

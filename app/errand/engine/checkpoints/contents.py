@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from errand.regular_file import make_folder
+from errand.system.regular_file import make_folder
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import ToolError
 from errand.engine.tools.files.real_path import name_in, opened_folder
 from errand.protocol.changes import FOLDER, NOTHING, Change
-from errand.regular_file import NotRegularFile, is_unfinished_name, open_regular, read_at_most, replace_file
+from errand.system.regular_file import NotRegularFile, is_unfinished_name, open_regular, read_at_most, replace_file
 
 # Of a path where there is something else than a file or a folder, or a file that is too large to be kept.
 OTHER = "other"

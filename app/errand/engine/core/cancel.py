@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from errand.listeners import Listeners
+from errand.system.listeners import Listeners
 
 
 @dataclass(frozen=True, slots=True)

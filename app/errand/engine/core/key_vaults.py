@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from errand.engine.core.errors import ConfigurationError
-from errand.regular_file import atomic_writer, make_folder, read_regular
+from errand.system.regular_file import atomic_writer, make_folder, read_regular
 
 _NONCE_BYTES = 12
 _MAX_FILE_BYTES = 1_000_000

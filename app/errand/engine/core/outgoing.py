@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from errand.regular_file import read_regular
+from errand.system.regular_file import read_regular
 
 # After the reason why a certificate was not accepted.
 CERTIFICATE_HELP = "If an authority of your own has signed the certificate, name its PEM file in the setting ca_file."

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from errand.environment import keys_in, without_secrets
+from errand.system.environment import keys_in, without_secrets
 
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 # Tells a restarted process which file descriptor has its keys.

@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from errand.listeners import Listeners
 from errand.protocol.engine import Condition, ConditionKind
+from errand.system.listeners import Listeners
 
 HealthListener = Callable[[], None]
 

@@ -14,8 +14,8 @@ from errand.engine.core.key_vaults import KeyFile, Vault, system_vault
 from errand.engine.core.workspace_threads import in_workspace
 from errand.protocol.engine import is_key
 from errand.protocol.settings import KeySource
-from errand.redaction import Redactor
-from errand.regular_file import read_regular
+from errand.system.regular_file import read_regular
+from errand.text.redaction import Redactor
 
 # Name and value of a variable; the value is empty if unset.
 Variable: TypeAlias = tuple[str, str]

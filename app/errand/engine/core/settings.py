@@ -16,8 +16,8 @@ from errand.engine.core.setting_lists import folders_of, parse_own_models, writa
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.engine import SandboxMode
 from errand.protocol.settings import Setting
-from errand.regular_file import atomic_writer, read_regular
-from errand.url_secrets import MASK, with_url_secrets, without_url_secrets
+from errand.system.regular_file import atomic_writer, read_regular
+from errand.text.url_secrets import MASK, with_url_secrets, without_url_secrets
 
 # What people change in the first days; clients show the rest on request.
 _EVERYDAY = frozenset(

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from errand.engine.core.errors import ConfigurationError
-from errand.printable import reason
-from errand.regular_file import read_regular, write_atomically
+from errand.system.regular_file import read_regular, write_atomically
+from errand.text.printable import reason
 
 _log = logging.getLogger(__name__)
 

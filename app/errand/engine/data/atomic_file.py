@@ -6,8 +6,8 @@ from typing import Self
 
 from errand.engine.core.errors import Conflict, InvalidParams
 from errand.engine.core.workspace_threads import in_workspace
-from errand.paths import Paths
-from errand.regular_file import NotRegularFile, atomic_writer, check_write_path
+from errand.system.paths import Paths
+from errand.system.regular_file import NotRegularFile, atomic_writer, check_write_path
 
 _PIECE = 1_000_000
 # Time for a slow disk to flush a large file.

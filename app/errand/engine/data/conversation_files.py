@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from errand.engine.storage.database import Database, ServerDatabase
-from errand.paths import Paths
 from errand.protocol.conversations import Conversation
 from errand.protocol.data import DataPart, DataSummaryResult, Orphan, OrphansResult
-from errand.translation import marked
+from errand.system.paths import Paths
+from errand.text.translation import marked
 
 _log = logging.getLogger(__name__)
 

@@ -30,9 +30,9 @@ from errand.engine.data.importers.registry import (
 )
 from errand.engine.storage.database import Database
 from errand.engine.tools.files.file_walk import is_file, is_folder
-from errand.paths import Paths
 from errand.protocol.data import DataFindResult, FoundSessions
-from errand.regular_file import open_regular
+from errand.system.paths import Paths
+from errand.system.regular_file import open_regular
 
 _CODEX, _CLAUDE_CODE, _GEMINI, _PI = "Codex", "Claude Code", "gemini-cli", "pi"
 _MAX_DEPTH = 5  # Codex has a folder for each year, month and day

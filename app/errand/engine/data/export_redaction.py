@@ -6,7 +6,7 @@ import msgspec
 
 from errand.engine.storage.sql.statements import to_json
 from errand.protocol.base import JsonValue
-from errand.redaction import REMOVED, Redactor
+from errand.text.redaction import REMOVED, Redactor
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
 

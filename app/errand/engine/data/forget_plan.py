@@ -14,13 +14,13 @@ from errand.engine.storage.records.executions import StoredExecution
 from errand.engine.storage.records.forgetting import NodeTree
 from errand.engine.storage.records.storage_stats import pictures_of
 from errand.engine.storage.sql.statements import to_json
-from errand.paths import Paths
 from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import SummaryBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.memory import Fact
 from errand.protocol.tasks import Task
+from errand.system.paths import Paths
 
 _MAX_NODES = 1_000
 # The tool that gives work to a sub-agent.

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import msgspec
 
-from errand.database_file import list_copies
 from errand.engine.agent.run.recall import RunningRecalls
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.core.errors import AgentBusy, EngineError, NotFound
@@ -31,7 +30,6 @@ from errand.engine.storage.records.forgetting import Forget, StoredResult
 from errand.engine.storage.sql.statements import Write, from_json, to_json
 from errand.engine.tools.sessions import ToolSessions
 from errand.engine.tools.shell.background import Background, BackgroundCommands
-from errand.paths import Paths
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.conversations import Node, Role
 from errand.protocol.events import (
@@ -44,6 +42,8 @@ from errand.protocol.events import (
 )
 from errand.protocol.memory import ForgettableNode, MemoryForgetResult, MemoryPreviewForgetResult
 from errand.protocol.methods import METHODS
+from errand.system.database_file import list_copies
+from errand.system.paths import Paths
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,6 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from errand.engine.tools.call_display import summary_with_time
-from errand.notice_text import notice_text, recall_title, recalled_text
 from errand.protocol.blocks import (
     Block,
     FileBlock,
@@ -33,6 +32,7 @@ from errand.protocol.blocks import (
     ToolResultBlock,
 )
 from errand.protocol.conversations import Conversation, Node
+from errand.text.notice_text import notice_text, recall_title, recalled_text
 
 # Longer texts are logs rather than prose, and parsing one takes seconds.
 _MAX_MARKDOWN_LENGTH = 200_000

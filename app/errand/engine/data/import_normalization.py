@@ -18,13 +18,13 @@ from errand.engine.storage.records.transfer import Bundle
 from errand.engine.storage.records.turns import TurnRow
 from errand.engine.tools.task import MAX_DEPTH, one_line_title
 from errand.engine.tools.todo import MAX_ITEM_LENGTH, MAX_ITEMS
-from errand.paths import Paths
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node, TurnTaking
 from errand.protocol.tasks import ApproveMode, Task
 from errand.protocol.usage import Usage
-from errand.redaction import redact
+from errand.system.paths import Paths
+from errand.text.redaction import redact
 
 # Ids name folders, so this excludes `..`.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")

@@ -39,12 +39,12 @@ from errand.engine.storage.sql.async_engine import AsyncConnection
 from errand.engine.storage.sql.slices import in_slices
 from errand.engine.tools.files.file_walk import WALK_TIMEOUT_S, TooLong, walk
 from errand.engine.tools.plain_text import clean_name
-from errand.paths import Paths
 from errand.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.data import DataImportResult, LeftOut
 from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
-from errand.regular_file import open_regular, read_regular
+from errand.system.paths import Paths
+from errand.system.regular_file import open_regular, read_regular
 
 ERRAND = "Errand"
 _DATABASE_NAMES = tuple(one.file_name for one in DATABASES)

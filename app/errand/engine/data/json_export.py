@@ -17,12 +17,12 @@ from errand.engine.storage.database import Database
 from errand.engine.storage.records.storage_stats import names_pictures, pictures_of
 from errand.engine.storage.records.transfer import Record
 from errand.engine.storage.sql.statements import from_json, to_json
-from errand.paths import Paths
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import Node
 from errand.protocol.data import DataExportParams, DataExportResult
 from errand.protocol.tasks import Task
-from errand.redaction import Redactor
+from errand.system.paths import Paths
+from errand.text.redaction import Redactor
 
 
 class _TaskReference(msgspec.Struct):

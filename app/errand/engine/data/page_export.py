@@ -19,8 +19,6 @@ from errand.engine.data.json_export import check_leaf, selected_ids
 from errand.engine.data.pictures import picture_of
 from errand.engine.storage.database import Database
 from errand.engine.tools.call_display import summary_with_time
-from errand.notice_text import notice_text, recall_title, recalled_text
-from errand.paths import Paths
 from errand.protocol.agents import first_agent
 from errand.protocol.blocks import (
     Block,
@@ -36,8 +34,10 @@ from errand.protocol.blocks import (
 )
 from errand.protocol.conversations import Conversation, Node
 from errand.protocol.data import DataExportParams, DataExportResult
-from errand.redaction import Redactor
-from errand.regular_file import check_write_path
+from errand.system.paths import Paths
+from errand.system.regular_file import check_write_path
+from errand.text.notice_text import notice_text, recall_title, recalled_text
+from errand.text.redaction import Redactor
 
 _MAX_NAME_LENGTH = 60
 _MAX_NAME_BYTES = 200  # a file name has 255 at most

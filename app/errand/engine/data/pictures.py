@@ -7,7 +7,7 @@ from pathlib import Path
 
 from errand.engine.agent.history.attachments import media_type
 from errand.protocol.blocks import ImageBlock
-from errand.regular_file import make_folder, read_regular, write_atomically
+from errand.system.regular_file import make_folder, read_regular, write_atomically
 
 _MAX_PICTURE_BYTES = 20 * 1024 * 1024  # also the maximum for a picture of an export
 

@@ -20,9 +20,9 @@ from errand.engine.permissions.grants import Grants
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import removal
 from errand.engine.storage.records.removal import Removal
-from errand.paths import Paths
 from errand.protocol.data import DataPruneResult
 from errand.protocol.events import ConversationDeleted, GrantUpdate
+from errand.system.paths import Paths
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ import msgspec
 
 from errand.engine.agent.tasks.task_target import NO_TITLE, title_of
 from errand.engine.storage.records.executions import ExecutionEnd, ExecutionStart
-from errand.notice_text import FORGOTTEN
 from errand.protocol.agents import Agent
 from errand.protocol.asks import Approval, Ask, UnknownCall
 from errand.protocol.background import BackgroundCommand
@@ -43,6 +42,7 @@ from errand.protocol.notices import (
     TaskStuck,
 )
 from errand.protocol.tasks import AgentPlan, Task
+from errand.text.notice_text import FORGOTTEN
 
 # A text that is no whole field is replaced inside another from this length on: shorter ones stand everywhere.
 _TELLING = 16

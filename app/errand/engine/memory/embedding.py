@@ -22,9 +22,9 @@ from errand.engine.sandbox.launch import prepare_launch
 from errand.engine.tools.base import ToolError, Vector
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
-from errand.environment import without_secrets
-from errand.paths import Paths
-from errand.printable import reason
+from errand.system.environment import without_secrets
+from errand.system.paths import Paths
+from errand.text.printable import reason
 
 DIMENSIONS = 384
 IDLE_S = 60.0

@@ -20,7 +20,7 @@ from errand.protocol.conversations import Position
 from errand.protocol.events import FactRemoved, FactUpdate
 from errand.protocol.memory import MAX_FACT_LENGTH, Fact, FactScope, FactStatus, MemoryAction
 from errand.protocol.tasks import Task
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 
 MAX_PINNED = 100
 # Proposals have a limit of their own, so that agents cannot use up what people may pin.

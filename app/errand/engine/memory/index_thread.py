@@ -13,7 +13,7 @@ from typing import TypeVar
 from errand.engine.core.errors import EngineError, InvalidParams
 from errand.engine.core.fair_share import short_switches
 from errand.engine.memory.index import IndexOutdated, WordIndex
-from errand.printable import reason
+from errand.text.printable import reason
 
 T = TypeVar("T")
 

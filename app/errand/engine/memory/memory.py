@@ -32,8 +32,8 @@ from errand.engine.memory.vectors.server import ServerVectors
 from errand.engine.models.http_pool import HttpPool
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import memory_log
-from errand.paths import Paths
 from errand.protocol.memory import MemoryPruneParams, MemoryStatsResult
+from errand.system.paths import Paths
 
 _RESTART_S = 60.0
 _PRUNE_EVERY_S = 3_600.0

@@ -19,8 +19,8 @@ import msgspec
 from errand.engine.core.outgoing import UnusableRoute, proxy_of
 from errand.engine.memory.embedding import MODEL_FILES, MODEL_SOURCE, folder_of_model, is_installed
 from errand.engine.models.http_pool import HttpPool
-from errand.paths import Paths
 from errand.protocol.memory import EmbeddingModel
+from errand.system.paths import Paths
 
 if TYPE_CHECKING:
     import aiohttp

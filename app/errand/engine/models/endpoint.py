@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.models.catalog.providers import Provider
 from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderError
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 
 # What may carry a key in place of ours.
 _KEY_HEADERS = frozenset(("authorization", "x-api-key", "api-key"))

@@ -14,7 +14,7 @@ from errand.engine.core.messages import AssistantMessage
 from errand.engine.models.rate_limit_reset import asked_wait, seconds_to_reset
 from errand.engine.models.refusal_text import has_no_quota, is_too_long, refusal_text, refused_fields, required_fields
 from errand.protocol.base import JsonValue
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 ABORTED = "Request was aborted"
 

@@ -16,9 +16,9 @@ from errand.engine.models.deadline import Aborted, Deadline
 from errand.engine.models.reply.builder import ReplyBuilder
 from errand.engine.models.reply.content import ReplyTooLong
 from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
-from errand.printable import reason
 from errand.protocol.base import JsonObject, JsonValue
-from errand.regular_file import read_regular
+from errand.system.regular_file import read_regular
+from errand.text.printable import reason
 
 _MAX_SCRIPT_BYTES = 5_000_000
 

@@ -11,8 +11,8 @@ from errand.engine.permissions.call_rules import allows_call, bound_call, denies
 from errand.engine.permissions.network import own_port
 from errand.engine.permissions.verdict import Finding, ask, deny
 from errand.engine.tools.base import Access
-from errand.paths import Paths
 from errand.protocol.asks import TYPED, GrantedCall
+from errand.system.paths import Paths
 
 
 def is_of_call(access: Access) -> bool:

@@ -14,7 +14,7 @@ from errand.engine.permissions.command_policy import CommandContext, CommandDeci
 from errand.engine.permissions.command_rules import CommandRule
 from errand.engine.permissions.paths import PathOperation, Places, closed_by_default, judge_path
 from errand.engine.permissions.verdict import Finding, Verdict
-from errand.regular_file import real_path
+from errand.system.regular_file import real_path
 
 _OF_SESSION = ("session", "conversation")
 # Names for a person as the source of a decision.

@@ -32,7 +32,7 @@ from errand.engine.permissions.shell.grammar import Loop, NotPlain, PlainCommand
 from errand.engine.permissions.shell.nested_code import FoundCommands, find_commands, is_interpreter
 from errand.engine.permissions.shell.scanner import program_name
 from errand.engine.permissions.verdict import Finding, ask, deny, strictest
-from errand.regular_file import real_path
+from errand.system.regular_file import real_path
 
 _NULL = "/dev/null"
 _MAX_FOLDERS = 4

@@ -14,8 +14,8 @@ from typing import Literal
 from errand.engine.permissions.programs.git import subcommand
 from errand.engine.permissions.shell.nested_code import SHELLS, WRAPPERS, FoundCommand, is_interpreter, runs_code
 from errand.engine.permissions.shell.scanner import program_name
-from errand.regular_file import real_path
-from errand.visible_text import command_text
+from errand.system.regular_file import real_path
+from errand.text.visible_text import command_text
 
 SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 # Programs that need a subcommand in a rule.

@@ -17,10 +17,10 @@ from errand.engine.permissions.policy import Decision, decide
 from errand.engine.permissions.shell.grammar import PlainCommand
 from errand.engine.sandbox.form import status_of
 from errand.engine.tools.base import Access
-from errand.paths import Paths
-from errand.printable import printable
 from errand.protocol.asks import Grant
-from errand.regular_file import real_path
+from errand.system.paths import Paths
+from errand.system.regular_file import real_path
+from errand.text.printable import printable
 
 _WITHOUT_RULES = "grants  not looked at here; `errand grants` lists what you allowed and denied\n"
 _MAX_LINE_LENGTH = 10_000_000

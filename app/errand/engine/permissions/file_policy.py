@@ -7,7 +7,7 @@ from errand.engine.permissions.paths import OPEN_FILES, Places, judge_path
 from errand.engine.permissions.verdict import Finding, ask, deny, strictest
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall, Risk
-from errand.visible_text import argument_text, escape_hidden
+from errand.text.visible_text import argument_text, escape_hidden
 
 _RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 

@@ -16,7 +16,7 @@ from errand.engine.permissions.call_rules import (
 from errand.engine.permissions.command_rules import can_be_prefix, is_one_command, prefix_problem
 from errand.engine.tools.base import Access
 from errand.protocol.asks import Grant, GrantDecision, GrantDraft, GrantedCall
-from errand.visible_text import command_text
+from errand.text.visible_text import command_text
 
 # The operations of file tools that `edit` covers: on one file, and in a folder.
 _FILE_EDITS = ("write", "patch")

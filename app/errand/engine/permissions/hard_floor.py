@@ -17,7 +17,7 @@ from errand.engine.permissions.shell.nested_code import (
     find_commands,
     is_interpreter,
 )
-from errand.regular_file import real_path
+from errand.system.regular_file import real_path
 
 _ROOTS = frozenset(
     {"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/sbin", "/srv", "/sys"}

@@ -15,9 +15,9 @@ from errand.engine.permissions.addresses import (
     parse_address,
 )
 from errand.engine.permissions.shell.scanner import program_name, scan
-from errand.paths import Paths
 from errand.protocol.asks import GrantedCall
 from errand.protocol.engine import Endpoint
+from errand.system.paths import Paths
 
 # They work through an HTTP proxy.
 _PROGRAMS = frozenset(

@@ -18,8 +18,8 @@ from errand.engine.permissions.programs.prefixes import other_call, other_comman
 from errand.engine.permissions.programs.risky_flags import risky_flags_of
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall, GrantOffer, GrantScope
-from errand.regular_file import real_path
-from errand.visible_text import command_text
+from errand.system.regular_file import real_path
+from errand.text.visible_text import command_text
 
 # The policy's verdict on a call if these were granted.
 Judge: TypeAlias = Callable[[Access, frozenset[GrantedCall]], Decision]

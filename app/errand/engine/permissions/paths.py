@@ -9,8 +9,8 @@ from typing import Literal
 from errand.engine.core.file_names import is_protected, is_secret
 from errand.engine.permissions import windows_paths
 from errand.engine.permissions.verdict import Finding, ask, deny
-from errand.paths import USER_SKILLS
-from errand.regular_file import real_path
+from errand.system.paths import USER_SKILLS
+from errand.system.regular_file import real_path
 
 PathOperation = Literal["read", "list", "search", "write", "patch", "create_dir", "delete"]
 CLOSED_SYSTEM = ("/etc", "/sys", "/proc", "/boot")

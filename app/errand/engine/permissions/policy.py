@@ -25,9 +25,9 @@ from errand.engine.permissions.run_time.hidden_commands import unfinished_comman
 from errand.engine.permissions.shell.nested_code import FoundCommand, find_commands
 from errand.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny
 from errand.engine.tools.base import Access
-from errand.paths import Paths
 from errand.protocol.asks import TYPED, GrantedCall, Risk
 from errand.protocol.tasks import ApproveMode
+from errand.system.paths import Paths
 
 PLAN_MODE = "plan mode: only reading is allowed; describe the change instead"
 # Builtins of bash that the policy allows.

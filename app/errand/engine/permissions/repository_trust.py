@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from errand.regular_file import real_path
+from errand.system.regular_file import real_path
 
 _MAX_CONFIGURATION_BYTES, _MAX_INDEX_BYTES = 65_536, 20_000_000
 _GITLINK = b"\x00\x00\xe0\x00"

@@ -7,7 +7,6 @@ from typing import assert_never
 import msgspec
 
 from errand.engine.record.format import TaskRecord
-from errand.notice_text import data_text, notice_text
 from errand.protocol.asks import Ask
 from errand.protocol.blocks import (
     Block,
@@ -32,6 +31,7 @@ from errand.protocol.notices import (
     TaskStuck,
 )
 from errand.protocol.tasks import LimitKind, Task, TaskStopReason
+from errand.text.notice_text import data_text, notice_text
 
 # Notices about engine restarts, leftovers of a task, and other agents in its conversation.
 _NOT_COMPARED: frozenset[NoticeKind] = frozenset({"interrupted", "resumed", "info"})

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from errand.arguments import Parser
 from errand.engine.agent.history.attachments import Attachments
 from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.history.conversion import user_message
@@ -43,8 +42,6 @@ from errand.engine.tools.base import GuardedTool
 from errand.engine.tools.mcp.definitions import SEPARATOR
 from errand.engine.tools.registry import CONTROL_TOOLS, SERVICES
 from errand.engine.tools.sessions import ToolSessions
-from errand.paths import Paths
-from errand.printable import printable
 from errand.protocol.agents import Agent, Personality
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.context import PromptPart
@@ -52,8 +49,11 @@ from errand.protocol.conversations import Conversation, Node
 from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
-from errand.redaction import Redactor
-from errand.regular_file import read_regular
+from errand.system.paths import Paths
+from errand.system.regular_file import read_regular
+from errand.text.argument_parser import Parser
+from errand.text.printable import printable
+from errand.text.redaction import Redactor
 
 # A replay has no waiting times: exceeding this means it is stuck.
 _REPLAY_TIMEOUT_S = 60.0

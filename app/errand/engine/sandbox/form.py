@@ -9,8 +9,8 @@ from functools import cache
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.sandbox import bubblewrap, landlock, seccomp
-from errand.paths import Paths
 from errand.protocol.engine import Condition, SandboxForm, SandboxMode, SandboxStatus
+from errand.system.paths import Paths
 
 _INSTALL = "Install bubblewrap (on Debian and Ubuntu: sudo apt-get install bubblewrap)."
 _OTHER_SYSTEMS = {

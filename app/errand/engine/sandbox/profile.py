@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errand.engine.core.file_names import SECRETS_AT_HOME, is_secret_name
-from errand.paths import USER_SKILLS
 from errand.protocol.engine import SandboxMode
+from errand.system.paths import USER_SKILLS
 
 # Keys of the system, what runs (sockets of services, their secrets), and boot files.
 _RUN = Path("/run")

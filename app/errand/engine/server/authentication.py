@@ -5,8 +5,8 @@ import secrets
 from collections.abc import Callable, Mapping
 
 from errand.engine.core.errors import Conflict, InvalidParams
-from errand.listeners import Listeners
-from errand.local_trust import is_valid_proof, new_nonce, proof
+from errand.system.listeners import Listeners
+from errand.system.local_trust import is_valid_proof, new_nonce, proof
 
 _MIN_NONCE_LENGTH, _MAX_NONCE_LENGTH = 16, 200
 _MAX_FAILURES = 5

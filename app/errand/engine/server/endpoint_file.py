@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.core.errors import EngineRunning
-from errand.file_lock import FileLock
-from errand.paths import Paths
 from errand.protocol.engine import Endpoint
-from errand.regular_file import read_regular
+from errand.system.file_lock import FileLock
+from errand.system.paths import Paths
+from errand.system.regular_file import read_regular
 
 _MAX_FILE_BYTES = 64_000
 _PATIENCE_S = 0.1

@@ -15,8 +15,8 @@ from errand.engine.storage.sql.journal import begin_ownership
 from errand.engine.storage.sql.statements import to_json
 from errand.protocol.engine import ENGINE_SHUTDOWN
 from errand.protocol.tasks import TASK_STOP
-from errand.redaction import redact_json
-from errand.url_secrets import without_url_secrets
+from errand.text.redaction import redact_json
+from errand.text.url_secrets import without_url_secrets
 
 _MAX_RUNNING_COMMANDS = 1_000
 # Longer answers are searched for keys in a thread.

@@ -30,7 +30,6 @@ from errand.engine.storage.database import Database
 from errand.engine.tools.mcp.administration import ServerAdministration
 from errand.engine.tools.sessions import ToolSessions
 from errand.engine.tools.shell.login_environment import LoginEnvironment
-from errand.paths import Paths
 from errand.protocol.asks import AskAnswerParams, AskAnswerResult
 from errand.protocol.context import ConversationSummariseParams
 from errand.protocol.notices import NoticeData
@@ -44,6 +43,7 @@ from errand.protocol.tasks import (
     TaskSetModeParams,
     TaskStartParams,
 )
+from errand.system.paths import Paths
 
 
 class TaskRunner(Protocol):

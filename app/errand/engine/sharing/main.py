@@ -11,8 +11,6 @@ from contextlib import AsyncExitStack
 from importlib.resources import files
 from pathlib import Path
 
-from errand import log as logs
-from errand.arguments import Parser
 from errand.engine.core import resources
 from errand.engine.core.addresses import is_loopback
 from errand.engine.core.errors import ConfigurationError, EngineError
@@ -23,8 +21,10 @@ from errand.engine.models.catalog.configured import ProviderDirectory
 from errand.engine.models.router import ModelRouter
 from errand.engine.sharing.server import SharedModelFilter, SharingServer
 from errand.engine.sharing.tokens import Tokens
-from errand.paths import Paths, default_paths
-from errand.printable import printable, reason
+from errand.system import log as logs
+from errand.system.paths import Paths, default_paths
+from errand.text.argument_parser import Parser
+from errand.text.printable import printable, reason
 
 _PORT = 4777
 

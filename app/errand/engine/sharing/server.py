@@ -23,7 +23,7 @@ from errand.engine.models.proxy.wire import SharedModels, StreamRequest, request
 from errand.engine.models.router import ModelRouter
 from errand.engine.server.acceptor import Acceptor, TokenBucket
 from errand.engine.sharing.tokens import Tokens
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 # Providers with a fixed endpoint: no scripted models, no models of a third machine. Those that the person added too.
 _CATALOG_MODELS = tuple(f"{row.name}/*" for row in PROVIDERS if row.kind == "litellm" or row.base_url)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errand.engine.core.errors import ConfigurationError
-from errand.printable import reason
-from errand.redaction import Redactor
-from errand.regular_file import read_regular
+from errand.system.regular_file import read_regular
+from errand.text.printable import reason
+from errand.text.redaction import Redactor
 
 _MIN_TOKEN_LENGTH = 16
 _TO_OTHERS = stat.S_IRWXO | stat.S_IWGRP

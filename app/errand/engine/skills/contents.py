@@ -11,7 +11,7 @@ from pathlib import Path
 
 from errand.engine.agent.prompt.skills import NAME, front_matter
 from errand.engine.core.errors import InvalidParams
-from errand.regular_file import FileTooLarge, read_regular
+from errand.system.regular_file import FileTooLarge, read_regular
 
 MAX_FILES, MAX_TOTAL_BYTES, MAX_FILE_BYTES = 300, 10_000_000, 5_000_000
 _MAX_DEPTH, _MAX_PATH_LENGTH, _MAX_TEXT_LENGTH = 8, 200, 200_000

@@ -32,7 +32,7 @@ from errand.engine.skills.contents import (
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.shell.environment import environment_of_commands
-from errand.printable import printable
+from errand.text.printable import printable
 
 _REF = re.compile(r"[A-Za-z0-9_][\w./+-]{0,199}")
 _ON_GITHUB = re.compile(r"(https://github\.com/[^/]+/[^/]+)/tree/([^/]+)(?:/(.+?))?/?")

@@ -18,8 +18,6 @@ from errand.engine.core.skill_state import InstalledSkill, RemovedSkill, SkillSt
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.skills.contents import SkillContent, SkillContents, check_path, choices_in, files_below, read_folder
 from errand.engine.skills.git_source import GitCopy, git_source
-from errand.paths import USER_SKILLS, Paths
-from errand.printable import reason
 from errand.protocol.skills import (
     Skill,
     SkillFile,
@@ -31,7 +29,9 @@ from errand.protocol.skills import (
     SkillScript,
     SkillTrustParams,
 )
-from errand.regular_file import flush_folder, make_folder
+from errand.system.paths import USER_SKILLS, Paths
+from errand.system.regular_file import flush_folder, make_folder
+from errand.text.printable import reason
 
 _MAX_SCRIPT_LENGTH, _MAX_SCRIPTS_LENGTH = 60_000, 400_000
 _PATIENCE_S = 30.0

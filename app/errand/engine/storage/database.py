@@ -43,7 +43,7 @@ from errand.engine.storage.sql.tables import meta
 from errand.engine.storage.sql.writer import Writer
 from errand.engine.storage.sqlite.engines import open_engine, path_of
 from errand.engine.storage.sqlite.remains import clear_remains, mark_secure
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 _ADD_META = upsert(meta, ["name"])
 _SIZE_ON_SERVER = text("SELECT pg_database_size(current_database()) AS size")

@@ -7,8 +7,8 @@ import msgspec
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.core.settings import Settings
-from errand.paths import Paths
 from errand.protocol.asks import Grant
+from errand.system.paths import Paths
 
 _VALID = (
     "SELECT body FROM grants WHERE number IN (SELECT max(number) FROM grants GROUP BY grant_id) AND action != 'revoked'"

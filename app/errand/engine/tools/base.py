@@ -20,7 +20,7 @@ from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay, ResultMark
 from errand.protocol.memory import FactScope, MemorySearchParams, MemorySearchResult
 from errand.protocol.tasks import Task
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 
 ExecutionMode = Literal["parallel", "sequential"]
 # The permission that a call needs, in ascending order; `free` touches nothing outside its task.

@@ -13,7 +13,7 @@ from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import Block, CallDisplay, ResultFacts, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import Event, TaskMessage
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 # A line shows less; the arguments have all of it.
 _MAX_TARGET_LENGTH = 1_000

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from errand.engine.tools.drawn_output import DrawnOutput
 from errand.engine.tools.plain_text import clean_output, is_clean
-from errand.redaction import RedactedBytes, Redactor
+from errand.text.redaction import RedactedBytes, Redactor
 
 # The model's share of one stream. The tail is longer than the head because errors come last.
 _HEAD = 10_000

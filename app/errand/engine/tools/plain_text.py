@@ -5,7 +5,7 @@ import os
 import re
 
 from errand.engine.tools.drawn_output import drawn
-from errand.visible_text import escape_hidden
+from errand.text.visible_text import escape_hidden
 
 # Nobody sees them, and a text can be written in them that only a model reads: soft hyphens, marks without a width,
 # tags, and long runs of what scripts and emoji need one by one (joiners, marks of direction, variation selectors).

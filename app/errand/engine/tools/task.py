@@ -22,7 +22,7 @@ from errand.engine.tools.base import (
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
 from errand.protocol.tasks import Task, TaskStopReason
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 MAX_DEPTH = 3
 MAX_CONCURRENT_TASKS = 20

@@ -12,7 +12,7 @@ from dbus_fast import DBusFastError, Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 from dbus_fast.unpack import unpack_variants
 
-from errand.listeners import Listeners
+from errand.system.listeners import Listeners
 
 R = TypeVar("R", bound=tuple[object, ...])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from errand.translation import tr
+from errand.text.translation import tr
 
 if TYPE_CHECKING:
     from errand.window.desktop.dbus import BusSignal, SessionBus

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from errand.local_trust import is_valid_proof, new_nonce, proof
+from errand.system.local_trust import is_valid_proof, new_nonce, proof
 from errand.window.desktop.single_instance import InstanceAddress, InstanceChallenge, InstanceProof, WakeRequest
 
 _MAX_LINE_BYTES = 8_192

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
 from errand.client.safe_text import plain
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.desktop.global_shortcut import GlobalShortcut
 from errand.window.desktop.instance_server import InstanceServer
 from errand.window.desktop.notifications import DBusNotifications, TrayNotifications

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QSystemTrayIcon
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.notifications import OPEN, Notification, NotificationButton
 
 if TYPE_CHECKING:

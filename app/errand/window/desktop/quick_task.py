@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QVBoxLayout
 
 from errand.client.safe_text import plain
 from errand.protocol.tasks import TASK_START, TaskStartParams
-from errand.redaction import redact
-from errand.translation import tr
+from errand.text.redaction import redact
+from errand.text.translation import tr
 from errand.window.stores.session import EngineSession
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.style import Tone, push_button, set_style

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.client.safe_text import plain
 from errand.protocol.tasks import Task
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.quit import QuitStore
 from errand.window.stores.tasks import task_activity
 from errand.window.theme.style import push_button

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from errand.local_trust import is_valid_proof, listener_user, new_nonce, own_user, proof, read_private
+from errand.system.local_trust import is_valid_proof, listener_user, new_nonce, own_user, proof, read_private
 
 _ANSWER_TIMEOUT_S = 2.0
 _RETRY_PAUSE_S = 0.05

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask
 from errand.protocol.tasks import Task
-from errand.redaction import redact
-from errand.translation import tr, trn
+from errand.text.redaction import redact
+from errand.text.translation import tr, trn
 from errand.window.stores.asks import ask_summary
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import task_activity

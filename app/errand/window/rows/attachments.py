@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 from errand.client.number_format import file_size
 from errand.client.safe_text import plain
 from errand.protocol.blocks import ImageBlock
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.rows.row import FileRow, ImageRow
 from errand.window.theme.style import push_button, set_style, set_tool_tip

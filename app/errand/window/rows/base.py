@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLayout, QMenu, QSizePolicy, QWidget
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.markup.web_pictures import PictureActions, address_of_link
 from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView

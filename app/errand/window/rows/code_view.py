@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.widgets.diff.gutter import DiffGutter, VisibleBlock

@@ -7,7 +7,7 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
-from errand.translation import trn
+from errand.text.translation import trn
 from errand.window.rows.base import R, RowActions, RowView
 from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded, set_tool_tip
 from errand.window.theme.theme import Theme

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, text_estimate
 from errand.window.rows.row import EditMessageRow
 from errand.window.theme.style import push_button, set_style, set_tool_tip

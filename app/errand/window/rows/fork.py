@@ -5,7 +5,7 @@ from functools import partial
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.rows.row import BranchEndRow, BranchSwitchRow
 from errand.window.theme.style import push_button, set_tool_tip

@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QMenu, QWidget
 
 from errand.protocol.conversations import Node
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import BranchActions, ContextActions, RowActions
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme

@@ -8,7 +8,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QTextDocument, QTextOption, QTe
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from errand.client.safe_text import plain
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts

@@ -7,7 +7,7 @@ from PySide6.QtGui import QImage, QPixmap, QPixmapCache
 from PySide6.QtWidgets import QWidget
 
 from errand.protocol.blocks import ImageBlock
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions
 from errand.window.rows.markup.pictures import MAX_HEIGHT
 from errand.window.rows.markup.web_pictures import WebPicture, parse_picture_link

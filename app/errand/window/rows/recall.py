@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.client.texts.messages import speaker_text
-from errand.notice_text import recall_title, recalled_text
 from errand.protocol.blocks import RecalledEntry
-from errand.translation import decimal, tr, trn
+from errand.text.notice_text import recall_title, recalled_text
+from errand.text.translation import decimal, tr, trn
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.markdown import plain_document, quoted

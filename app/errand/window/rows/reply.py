@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from errand.client.safe_text import plain
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import (
     RowActions,
     RowKind,

@@ -4,7 +4,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.client.safe_text import plain
 from errand.client.texts.context import summary_text
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.edit import MessageEditField

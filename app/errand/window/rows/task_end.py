@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from errand.client.number_format import task_totals
 from errand.client.safe_text import plain
 from errand.client.texts.tasks import is_unfinished, refused_text, unfinished_text
-from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeKind
 from errand.protocol.tasks import Task
-from errand.translation import tr, trn
+from errand.text.notice_text import notice_text
+from errand.text.translation import tr, trn
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate, line_estimate
 from errand.window.rows.markdown import markdown_document, plain_document, without_markup
 from errand.window.rows.message_actions import BranchLock, HoverActionsView

@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.markdown import markdown_document, plain_document, quoted, without_markup

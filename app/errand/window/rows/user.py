@@ -16,7 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, message_markdown, text_estimate
 from errand.window.rows.markdown import plain_document
 from errand.window.rows.message_actions import BranchLock, HoverActionsView, KeepMarkView, add_message_entries

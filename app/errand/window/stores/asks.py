@@ -16,7 +16,7 @@ from errand.protocol.asks import (
     GrantRevokeParams,
 )
 from errand.protocol.events import ConversationDeleted, GrantUpdate
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.session import EngineSession
 
 

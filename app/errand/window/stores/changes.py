@@ -25,7 +25,7 @@ from errand.protocol.changes import (
     TaskChanges,
 )
 from errand.protocol.events import ChangeUpdate, Event
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.session import EngineSession
 

@@ -28,7 +28,7 @@ from errand.protocol.data import (
     DataExportParams,
     ExportFormat,
 )
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.session import EngineSession
 
 _SortKey: TypeAlias = tuple[datetime, str]

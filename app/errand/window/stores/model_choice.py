@@ -7,7 +7,7 @@ from typing import Literal
 
 from errand.client.number_format import dollars
 from errand.protocol.settings import Model
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 
 # A version's date at the end of a name: -20250929, -2024-08-06, -0613, -05-20.
 _DATE = re.compile(r"[-@](20\d{6}|20\d\d-\d\d-\d\d|\d\d-\d\d|\d{4})$")

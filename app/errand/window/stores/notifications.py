@@ -12,8 +12,8 @@ from errand.client.texts.limits import more_text
 from errand.client.texts.tasks import is_unfinished
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.tasks import Task
-from errand.redaction import redact
-from errand.translation import grouped, tr, trn
+from errand.text.redaction import redact
+from errand.text.translation import grouped, tr, trn
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import task_activity
 

@@ -11,7 +11,7 @@ from errand.client.subscription import ConnectionDown, ConnectionMessage, Connec
 from errand.protocol.base import Method, Wire
 from errand.protocol.engine import ENGINE_SHUTDOWN, Condition, EngineShutdownParams, HealthUpdate, SubscribeResult
 from errand.protocol.events import EventRecord, Resync
-from errand.translation import tr
+from errand.text.translation import tr
 
 if TYPE_CHECKING:
     import asyncio

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from errand.client.texts.tasks import is_unfinished, tool_activity, unfinished_text
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.window_state import WindowStateStore
 
 # The number of ended tasks kept; older ones belong to the conversations that show them.

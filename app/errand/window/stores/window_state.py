@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from errand.regular_file import read_regular
+from errand.system.regular_file import read_regular
 from errand.window.stores.task_options import TaskOptions
 
 _SAVE_AFTER_MS = 400

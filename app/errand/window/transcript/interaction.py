@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QTextCursor
 from PySide6.QtWidgets import QMenu, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowView
 from errand.window.rows.row import Row, RowSource
 from errand.window.transcript.highlights import (

@@ -4,7 +4,7 @@ from PySide6.QtCore import QAbstractAnimation, QEasingCurve, QObject, Qt, QVaria
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QScrollBar, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.theme import Theme
 
 _NOTCH = 120  # one wheel step in Qt's unit

@@ -16,7 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions
 from errand.window.rows.row import RowSource, as_signal
 from errand.window.theme.style import paint_focus_ring, paint_rounded

@@ -5,7 +5,7 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from errand.protocol.agents import Color
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.theme import Theme
 
 COLOR_NAMES: dict[Color, str] = {

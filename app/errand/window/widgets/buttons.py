@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence, QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import commit_composition, focus_by_keys, pressed_by_enter, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import TextLabel

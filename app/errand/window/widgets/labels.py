@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent, QTextDocument
 from PySide6.QtWidgets import QLabel
 
 from errand.client.safe_text import output_text
-from errand.redaction import redact
+from errand.text.redaction import redact
 from errand.window.theme.style import Tone, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 

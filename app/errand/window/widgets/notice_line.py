@@ -16,7 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.banner import TONE_STYLES, BannerTone

@@ -22,8 +22,8 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QFrame, QHBoxLayout, QLabel,
 from errand.client.number_format import file_size
 from errand.client.safe_text import plain
 from errand.protocol.blocks import ImageBlock
-from errand.regular_file import write_atomically
-from errand.translation import tr
+from errand.system.regular_file import write_atomically
+from errand.text.translation import tr
 from errand.window.theme.style import paint_focus_ring, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton

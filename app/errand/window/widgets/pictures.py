@@ -15,8 +15,8 @@ from PySide6.QtGui import QImage, QImageIOHandler, QImageReader, QKeyEvent, QPai
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from errand.protocol.blocks import ImageBlock
-from errand.regular_file import read_beginning, read_regular
-from errand.translation import tr
+from errand.system.regular_file import read_beginning, read_regular
+from errand.text.translation import tr
 from errand.window.theme.style import colour, focus_by_keys, paint_focus_ring, paint_rounded, pressed_by_enter
 from errand.window.theme.theme import Theme
 

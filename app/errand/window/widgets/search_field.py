@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QToolButton
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from errand.client.texts.tasks import is_unfinished
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.pulse import PulseTimer

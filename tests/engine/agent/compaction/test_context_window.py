@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from errand.notice_text import notice_text
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import NoticeBlock, SummaryBlock
 from errand.protocol.conversations import Node
+from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 

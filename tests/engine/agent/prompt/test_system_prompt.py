@@ -12,11 +12,11 @@ from errand.engine.agent.prompt.workspace import PromptContext
 from errand.engine.memory.facts import FactDraft
 from errand.engine.permissions.policy import decide
 from errand.engine.tools.base import Access
-from errand.notice_text import prompt_remark_text
 from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact, FactScope
 from errand.protocol.notices import PromptRemark
 from errand.protocol.tasks import TaskMode
+from errand.text.notice_text import prompt_remark_text
 from tests.support.engine_parts import crash, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from errand.engine.permissions.policy import PLAN_MODE
-from errand.paths import Paths
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.tasks import ApproveMode, Task
+from errand.system.paths import Paths
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply

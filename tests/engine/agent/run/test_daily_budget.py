@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from errand.engine.storage.records import turns
-from errand.notice_text import notice_text
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.notices import LimitReached
 from errand.protocol.usage import Usage
+from errand.text.notice_text import notice_text
 from tests.support.engine_parts import crash, engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply

@@ -6,13 +6,13 @@ import pytest
 
 from errand.engine.agent.run.limits import TaskLimits, limit_uses, near_limits
 from errand.engine.core.errors import InvalidParams
-from errand.notice_text import notice_text, share_text
 from errand.protocol.asks import AskAnswerParams, ReachedLimit
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.conversations import Node
 from errand.protocol.notices import LimitReached
 from errand.protocol.tasks import Allowance, ApproveMode
 from errand.protocol.usage import Usage
+from errand.text.notice_text import notice_text, share_text
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply

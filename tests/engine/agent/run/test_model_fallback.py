@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from errand.engine.models.recovery.retry import RetryPolicy
-from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.tasks import TaskStartParams
 from errand.protocol.usage import UsageReportParams
+from errand.text.notice_text import notice_text
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 

@@ -5,10 +5,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import AgentUpdate
+from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from errand.notice_text import notice_text
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.conversations import Node
+from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply

@@ -7,9 +7,9 @@ import psutil
 import pytest
 
 from errand.engine.core.errors import IllegalMove
-from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeBlock, TextBlock
 from errand.protocol.notices import TaskStopped
+from errand.text.notice_text import notice_text
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply

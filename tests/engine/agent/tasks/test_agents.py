@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from errand.engine.core.errors import AgentBusy, Conflict, IllegalMove, InvalidParams, NotFound
-from errand.notice_text import notice_text
 from errand.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams, first_agent
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import NoticeBlock, TextBlock
 from errand.protocol.conversations import AgentChatParams, AgentChatResult, FormerAgent, Node
 from errand.protocol.events import AgentDeleted, AgentUpdate, ConversationUpdate
 from errand.protocol.tasks import TaskRetryParams
+from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply

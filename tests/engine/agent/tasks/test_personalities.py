@@ -6,10 +6,10 @@ import pytest
 
 from errand.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
 from errand.engine.core.errors import NotFound
-from errand.notice_text import notice_text
 from errand.protocol.agents import Personality
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.events import AgentUpdate, PersonalityDeleted, PersonalityUpdate
+from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import ModelServer, Reply
 

@@ -11,11 +11,11 @@ from errand.engine.agent.tasks.locks import KeyedLock
 from errand.engine.agent.tasks.restart import RestartResume
 from errand.engine.background import Background
 from errand.engine.core.errors import IllegalMove
-from errand.notice_text import notice_text
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.events import TaskUpdate
 from errand.protocol.tasks import Task
+from errand.text.notice_text import notice_text
 from tests.support.disks import slow_disk
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from errand.engine.agent.tasks.rounds import Rounds, next_reply
-from errand.notice_text import notice_text
 from errand.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.conversations import Conversation, TurnTaking
 from errand.protocol.events import ConversationUpdate
 from errand.protocol.tasks import Allowance
 from errand.protocol.usage import Usage
+from errand.text.notice_text import notice_text
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.stored_records import on_both

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from errand.engine.core.errors import ConfigurationError, InvalidParams, StorageError
-from errand.notice_text import notice_text
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.tasks import TaskStartParams
+from errand.text.notice_text import notice_text
 from tests.support.databases import execute
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply

@@ -16,7 +16,7 @@ from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.recovery.source import ModelSource
 from errand.engine.models.router import ModelRouter
-from errand.notice_text import data_text
+from errand.text.notice_text import data_text
 from tests.engine.models.providers import react, stored_key
 from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply

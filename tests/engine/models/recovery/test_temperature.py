@@ -11,7 +11,7 @@ from errand.engine.models.failures import FailureKind, failure_from_response
 from errand.engine.models.recovery.driver import RecoveringModel
 from errand.engine.models.recovery.request_adaptation import LearnedLimits, accepts_temperature
 from errand.engine.models.recovery.source import ModelSource
-from errand.notice_text import data_text
+from errand.text.notice_text import data_text
 
 
 def asked(model: str, level: ThinkingLevel = "off", session: str | None = "conv_1") -> ModelRequest:

@@ -8,7 +8,7 @@ import pytest
 from errand.engine.core.errors import InvalidParams
 from errand.engine.core.settings import McpServer
 from errand.engine.tools.mcp.configuration import ServerSpec, check_server, started_text
-from errand.visible_text import argument_text, command_text
+from errand.text.visible_text import argument_text, command_text
 
 HIDDEN = ("\n", "\r", "\t", "\0", "\x1b[2K", "\u202e", "\u2066", "\u200b", "\u2028", "\x85", "\u00a0", "\U000e0041")
 

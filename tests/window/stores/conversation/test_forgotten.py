@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from errand.engine.agent.tasks.task_target import NO_TITLE
-from errand.notice_text import FORGOTTEN
 from errand.protocol.base import JsonObject
+from errand.text.notice_text import FORGOTTEN
 from errand.window.rows.row import ReplyRow, StepRow, TaskEndRow, ToolCallRow, UserRow
 from errand.window.stores.conversation.tree import TreeStore
 from tests.support.engine_parts import EngineParts, branch

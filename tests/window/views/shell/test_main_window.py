@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 
 from errand.client.connection import Connection
 from errand.client.errors import LaunchError
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.window.main import build_window
 from errand.window.stores.stores import make_stores
 from errand.window.stores.task_options import TaskOptions

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.window.main import build_window
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 from errand.client.connection import Connection
 from errand.client.errors import LaunchError
-from errand.paths import Paths
+from errand.system.paths import Paths
 from errand.window.main import apply_appearance, build_window
 from errand.window.stores.stores import make_stores
 from errand.window.stores.window_state import WindowStateStore

@@ -25,7 +25,6 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.agents import (
     AGENT_LIST,
     AGENT_SET_HEAD,
@@ -44,7 +43,8 @@ from errand.protocol.conversations import (
     Node,
 )
 from errand.protocol.tasks import TASK_RETRY, TASK_START, Task, TaskRetryParams, TaskStartParams
-from errand.translation import marked, tr
+from errand.system.paths import Paths
+from errand.text.translation import marked, tr
 
 _PAGE = 100
 _MODEL_HELP = marked("model, such as openai/gpt-4.1 (default: the model of the agent)")

@@ -14,7 +14,6 @@ from errand.cli.terminal.text import escape_hidden_line, one_line, short_id, sho
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.number_format import file_size
-from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams
 from errand.protocol.data import (
     CONVERSATION_DELETE,
@@ -29,7 +28,8 @@ from errand.protocol.data import (
     OrphansParams,
     OrphansResult,
 )
-from errand.translation import tr, trn
+from errand.system.paths import Paths
+from errand.text.translation import tr, trn
 
 _MAX_ORPHANS = 500
 

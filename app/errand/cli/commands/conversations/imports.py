@@ -18,10 +18,10 @@ from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.client.number_format import file_size
 from errand.client.texts.imports import found_counts_text, import_text
-from errand.paths import Paths
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import DATA_FIND, DATA_IMPORT, DataFindResult, DataImportParams, FoundSessions
-from errand.translation import tr, trn
+from errand.system.paths import Paths
+from errand.text.translation import tr, trn
 
 _EPILOG = tr(
     "Without a path, errand import shows the sessions of Codex, Claude Code, OpenCode, "

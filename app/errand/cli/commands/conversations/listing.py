@@ -17,7 +17,6 @@ from errand.cli.terminal.text import columns, cut_start, one_line, padded, short
 from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.safe_text import escape_hidden_line
-from errand.paths import Paths
 from errand.protocol.conversations import (
     CONVERSATION_CHANGE,
     CONVERSATION_GET,
@@ -28,7 +27,8 @@ from errand.protocol.conversations import (
     ConversationListParams,
 )
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _PAGE = 500  # the engine's maximum
 _MAX_FOLDER_WIDTH = 30

@@ -11,9 +11,9 @@ from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id, wrapped
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.conversations import CONVERSATION_SEARCH, ConversationSearchParams, SearchHit
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _START, _END = "\u2068", "\u2069"
 _OPERATORS = tr(

@@ -16,12 +16,12 @@ from errand.client.connection import Connection
 from errand.client.launch import connect
 from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden_line
-from errand.paths import Paths
 from errand.protocol.agents import AGENT_LIST, AgentListParams
 from errand.protocol.conversations import CONVERSATION_NODES, Conversation, ConversationNodesParams, Node
 from errand.protocol.events import AgentUpdate
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
-from errand.translation import tr, trn
+from errand.system.paths import Paths
+from errand.text.translation import tr, trn
 
 _PAGE = 500  # the engine's maximum
 _MARKS = tr("The line above a message names its author and ends with its id, for errand edit,\nretry, fork and move.\n")

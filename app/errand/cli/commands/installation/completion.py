@@ -11,8 +11,8 @@ from errand.cli.command import Command
 from errand.cli.options import Action, Argument, CommandOptions, Described, described
 from errand.cli.table import TABLE
 from errand.cli.terminal.terminal import Terminal
-from errand.paths import Paths
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _EPILOG = tr(
     "Install it for every new shell:\n  errand completion bash > "

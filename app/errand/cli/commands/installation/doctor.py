@@ -28,7 +28,6 @@ from errand.client.launch import connect, has_engine
 from errand.client.number_format import file_size
 from errand.client.shutdown import shut_down
 from errand.client.texts.task_options import sandbox_text
-from errand.paths import Paths
 from errand.protocol.base import EmptyParams
 from errand.protocol.data import DATA_SUMMARY
 from errand.protocol.engine import (
@@ -39,7 +38,8 @@ from errand.protocol.engine import (
     EngineStatusResult,
 )
 from errand.protocol.settings import MODEL_LIST, ModelListParams
-from errand.translation import tr, trn
+from errand.system.paths import Paths
+from errand.text.translation import tr, trn
 
 _STALL_REPORTED_S = 7 * 86_400
 _MAX_LINE_LENGTH = 500

@@ -16,9 +16,9 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain, wrapped
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.settings import KEY_SET, MODEL_LIST, KeySetParams, ModelListParams, Provider
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _ACTIONS = (
     Action("list", "show where the key of each provider comes from (the default)"),

@@ -9,9 +9,9 @@ from errand.cli.arguments import UsageError
 from errand.cli.command import Command
 from errand.cli.options import Argument, CommandOptions, Flag
 from errand.cli.terminal.terminal import Terminal
-from errand.licences import Library, libraries
-from errand.paths import Paths
-from errand.translation import tr
+from errand.system.licences import Library, libraries
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 
 class LicencesOptions(CommandOptions, frozen=True, kw_only=True):

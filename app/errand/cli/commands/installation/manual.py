@@ -15,8 +15,8 @@ from errand.cli.options import Argument, CommandOptions, Described, Flag, descri
 from errand.cli.parser import ABOUT, did_you_mean, general_help, help_width, parser_of, sentence
 from errand.cli.table import TABLE
 from errand.cli.terminal.terminal import Terminal
-from errand.paths import Paths
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 # The groups of variables that a person may set.
 _VARIABLES = (

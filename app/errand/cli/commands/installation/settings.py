@@ -15,7 +15,6 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, plain, wrapped
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.base import JsonValue
 from errand.protocol.settings import (
     SETTINGS_GET,
@@ -24,9 +23,10 @@ from errand.protocol.settings import (
     SettingsGetParams,
     SettingsSetParams,
 )
-from errand.redaction import redact
-from errand.translation import tr
-from errand.url_secrets import without_url_secrets
+from errand.system.paths import Paths
+from errand.text.redaction import redact
+from errand.text.translation import tr
+from errand.text.url_secrets import without_url_secrets
 
 _ACTIONS = (
     Action("list", "list all settings with their values and defaults (the default)"),

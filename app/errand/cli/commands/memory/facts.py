@@ -14,7 +14,6 @@ from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
-from errand.paths import Paths
 from errand.protocol.memory import (
     MEMORY_FACTS,
     MEMORY_LOG,
@@ -28,7 +27,8 @@ from errand.protocol.memory import (
     MemoryPinParams,
     MemoryUnpinParams,
 )
-from errand.translation import tr
+from errand.system.paths import Paths
+from errand.text.translation import tr
 
 _ACTIONS = (
     Action("facts", "list pinned and proposed facts (the default)"),

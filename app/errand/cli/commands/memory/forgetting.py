@@ -18,7 +18,7 @@ from errand.protocol.memory import (
     MemoryForgetParams,
     MemoryPreviewForgetParams,
 )
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 
 _SHOWN = 20
 _WHOSE: dict[MemoryRole, str] = {"user": "you", "agent": "agent", "tool": "tool", "task": "engine"}

@@ -33,7 +33,7 @@ from errand.protocol.memory import (
     MemoryStatsParams,
     MemoryStatsResult,
 )
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 
 EntryKind = Literal["messages", "replies", "results", "tasks"]
 """The words of the tool `search_memory`."""

@@ -26,7 +26,7 @@ from errand.protocol.blocks import NoticeBlock as Notice
 from errand.protocol.blocks import ToolResultBlock as Result
 from errand.protocol.context import ContextItem, ContextPart
 from errand.protocol.conversations import Node
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 # Typical of English, code and JSON with OpenAI's tokenizers; used until the first reply reports a count.
 _TOKENS_A_CHARACTER = 1 / 4

@@ -28,8 +28,7 @@ from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.models.message_cache import BeginningCache
 from errand.engine.tools.base import ToolResult
 from errand.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
-from errand.redaction import redact
-from errand.regular_file import (
+from errand.system.regular_file import (
     NotRegularFile,
     make_folder,
     open_regular,
@@ -37,6 +36,7 @@ from errand.regular_file import (
     read_regular,
     write_atomically,
 )
+from errand.text.redaction import redact
 
 _MAX_ATTACHMENTS = 20
 _MAX_PICTURE_BYTES = 10 * 1024 * 1024

@@ -25,7 +25,6 @@ from errand.engine.core.messages import (
 from errand.engine.models.base import PartialReply
 from errand.engine.tools.base import ToolResult
 from errand.engine.tools.call_display import display_of
-from errand.notice_text import recalled_text
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import (
     Block,
@@ -42,6 +41,7 @@ from errand.protocol.blocks import (
 )
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import AgentPlan, PlannedCall
+from errand.text.notice_text import recalled_text
 
 UNKNOWN_OUTCOME = "The engine stopped while this call was under way; whether it took effect is not known. Check first."
 NOT_RUN = "This call was not run: the reply was cut before its end."

@@ -15,7 +15,7 @@ from errand.engine.tools.call_display import display_of
 from errand.protocol.agents import Agent, Personality
 from errand.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import FormerAgent, Node, TurnTaking
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 _MAX_NAME_LENGTH = 60
 

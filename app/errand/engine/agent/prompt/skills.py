@@ -16,9 +16,9 @@ import msgspec
 from errand.engine.agent.prompt.texts import prompt_text
 from errand.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders
 from errand.engine.tools.plain_text import clean_name, visible_text
-from errand.paths import USER_SKILLS
 from errand.protocol.context import PromptPart
 from errand.protocol.notices import PromptRemark
+from errand.system.paths import USER_SKILLS
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*+)[ \t]*+:(?:[ \t]++(.*+))?")
 _BLOCK = re.compile(r"[>|][-+0-9]{0,2}(?:[ \t]+#.*)?")

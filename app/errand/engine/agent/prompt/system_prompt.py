@@ -20,11 +20,11 @@ from errand.engine.models.reply.usage import CHARACTERS_A_TOKEN
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import tasks
 from errand.engine.tools.plain_text import clean_name, without_hidden
-from errand.paths import Paths
 from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact
 from errand.protocol.notices import PromptRemark, Remark
 from errand.protocol.tasks import ApproveMode, Task, TaskMode
+from errand.system.paths import Paths
 
 NAME = "AGENTS.md"
 OWN_FOLDER = Path(".config/errand")

@@ -15,8 +15,8 @@ from errand.engine.tools.files.file_walk import is_folder
 from errand.protocol.context import PromptPart
 from errand.protocol.memory import Fact
 from errand.protocol.tasks import ApproveMode, TaskMode
-from errand.redaction import redact
-from errand.regular_file import read_beginning
+from errand.system.regular_file import read_beginning
+from errand.text.redaction import redact
 
 _MAX_LISTED_ENTRIES = 40
 _MAX_SCANNED_ENTRIES = 2_000

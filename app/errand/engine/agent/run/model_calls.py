@@ -20,9 +20,9 @@ from errand.engine.models.reply.usage import usage_or_estimate, with_usage
 from errand.engine.storage.records import turns
 from errand.engine.storage.sql.journal import Journal
 from errand.engine.tools.base import AgentTool, ModelAnswer, ModelOrder, ToolError
-from errand.notice_text import limit_text
 from errand.protocol.tasks import LimitKind
 from errand.protocol.usage import Usage
+from errand.text.notice_text import limit_text
 
 _MAX_CONCURRENT_CALLS = 4
 _MAX_ERROR_LENGTH = 2_000

@@ -20,7 +20,7 @@ from errand.engine.tools.mcp.tool import McpResources, McpTool
 from errand.engine.tools.registry import SERVER_PREFIX, SERVICES, uses_tool
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.notices import Remark
-from errand.visible_text import command_text
+from errand.text.visible_text import command_text
 
 # Servers that start later than this join the task at its next turn.
 _START_S = 20.0

@@ -14,7 +14,7 @@ from errand.engine.core.skill_state import skill_state, write_skill_state
 from errand.engine.core.workspace_threads import in_workspace
 from errand.protocol.asks import Approval, Ask, AskAnswerParams
 from errand.protocol.tasks import Task
-from errand.visible_text import argument_text, escape_hidden
+from errand.text.visible_text import argument_text, escape_hidden
 
 _MAX_PREVIEW_CHARACTERS = 20_000
 _MAX_FILE_BYTES = 16_384

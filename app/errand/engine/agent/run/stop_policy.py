@@ -17,11 +17,11 @@ from errand.engine.core.ids import new_id
 from errand.engine.core.messages import AssistantMessage, Message
 from errand.engine.models.base import ModelRequest, ToolDefinition
 from errand.engine.tools.control_tools import AskUser, TaskComplete
-from errand.notice_text import limit_text
 from errand.protocol.asks import Ask, ReachedLimit
 from errand.protocol.blocks import EngineMessageKind
 from errand.protocol.notices import LimitsNear, MissingAnswer, NoAnswer, NoticeData, TaskStuck
 from errand.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
+from errand.text.notice_text import limit_text
 
 # Consecutive replies that are no answer before the task ends as not done: the model is told once.
 _MAX_MISSING_ANSWERS = 2

@@ -52,12 +52,12 @@ from errand.engine.tools.sessions import ConversationSessions, ToolSessions
 from errand.engine.tools.shell.environment import environment_of_commands
 from errand.engine.tools.task import MAX_DEPTH, TaskTool
 from errand.engine.tools.todo import Todo
-from errand.paths import Paths
 from errand.protocol.agents import Personality
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.events import BackgroundUpdate
 from errand.protocol.tasks import Task
-from errand.redaction import Redactor
+from errand.system.paths import Paths
+from errand.text.redaction import Redactor
 
 
 def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:

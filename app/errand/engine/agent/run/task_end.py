@@ -15,10 +15,10 @@ from errand.engine.agent.run.task_state import ended_task, with_status
 from errand.engine.core.errors import CannotSave, StorageError
 from errand.engine.core.messages import AssistantMessage
 from errand.engine.tools.control_tools import TaskComplete
-from errand.notice_text import data_text
 from errand.protocol.blocks import NoticeKind
 from errand.protocol.notices import EndedProcess, EndNotSaved, EngineEnded, TaskCompleted, TaskEndNotice, TaskFailed
 from errand.protocol.tasks import Completion, Queued, TaskStatus, TaskStopReason
+from errand.text.notice_text import data_text
 
 _logger = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from errand.engine.tools.base import Access
 from errand.engine.tools.registry import SERVICES
 from errand.engine.tools.sessions import ToolSessions
 from errand.engine.tools.shell.tool import Shell
-from errand.paths import Paths
 from errand.protocol.asks import GrantedCall
 from errand.protocol.tasks import Task
+from errand.system.paths import Paths
 
 _USUAL_PORTS = (80, 443)
 

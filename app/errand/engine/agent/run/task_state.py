@@ -10,7 +10,6 @@ from errand.engine.agent.run.limits import TaskLimits
 from errand.engine.core.errors import IllegalMove
 from errand.engine.event_log import EventLog
 from errand.engine.tools.task import TaskTool
-from errand.listeners import Listeners
 from errand.protocol.events import TaskUpdate
 from errand.protocol.tasks import (
     Allowance,
@@ -24,6 +23,7 @@ from errand.protocol.tasks import (
     TodoItem,
 )
 from errand.protocol.usage import Usage, add_usage
+from errand.system.listeners import Listeners
 
 END_STATUSES: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error"})
 

@@ -16,10 +16,10 @@ from errand.engine.core.ids import new_id
 from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.engine.storage.records.agents import ASSISTANT
-from errand.paths import Paths
 from errand.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams, Personality, first_agent
 from errand.protocol.conversations import Conversation, FormerAgent
 from errand.protocol.events import AgentDeleted, AgentUpdate, ConversationUpdate
+from errand.system.paths import Paths
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MAX_AGENTS = 100

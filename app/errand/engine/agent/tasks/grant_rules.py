@@ -23,9 +23,9 @@ from errand.engine.tools.base import Access, ToolContext, ToolError
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.registry import CONTROL_TOOLS, NAMES, bind
 from errand.engine.tools.sessions import ConversationSessions, ToolSessions
-from errand.paths import Paths
 from errand.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantDraft, GrantedCall
 from errand.protocol.tasks import Task
+from errand.system.paths import Paths
 
 _MAX_RULES, _MAX_CALLS = 500, 1_000
 _CHECK_S = 5.0

@@ -23,11 +23,11 @@ from errand.engine.tools.base import Access, Tool, ToolContext, ToolError
 from errand.engine.tools.processes.termination import ProcessSweep, end_abandoned
 from errand.engine.tools.registry import bind
 from errand.engine.tools.sessions import ConversationSessions, ToolSessions
-from errand.paths import Paths
 from errand.protocol.blocks import ToolCallBlock
 from errand.protocol.events import AskUpdate, TaskMessage, TaskUpdate
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage, add_usage
+from errand.system.paths import Paths
 
 # Enough nodes to contain an open turn's reply and the results of its calls.
 _NEWEST = 1_000

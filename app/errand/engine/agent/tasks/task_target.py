@@ -17,12 +17,12 @@ from errand.engine.event_log import EventLog
 from errand.engine.storage.database import Database
 from errand.engine.storage.records.agents import ASSISTANT
 from errand.engine.tools.plain_text import is_text
-from errand.paths import Paths
 from errand.protocol.agents import Agent, Personality
 from errand.protocol.conversations import Conversation
 from errand.protocol.events import AgentUpdate, ConversationUpdate
 from errand.protocol.notices import NoticeData
 from errand.protocol.tasks import TaskStartParams
+from errand.system.paths import Paths
 
 # Title of a conversation without messages.
 NO_TITLE = "New conversation"

@@ -30,7 +30,7 @@ from errand.engine.data.importers.json_documents import Documents, documents
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import Block, NoticeBlock, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Role
-from errand.regular_file import open_regular, read_regular
+from errand.system.regular_file import open_regular, read_regular
 
 PROGRAM = "Claude Code"
 _SYNTHETIC = "<synthetic>"

@@ -13,12 +13,12 @@ from errand.engine.data.conversation_files import default_workspace
 from errand.engine.data.import_normalization import in_order
 from errand.engine.storage.records.agents import ASSISTANT
 from errand.engine.storage.records.transfer import Bundle
-from errand.paths import Paths
 from errand.protocol.agents import Agent
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import Block, NoticeBlock, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Conversation, Node, NodeStatus, Role
-from errand.redaction import redact
+from errand.system.paths import Paths
+from errand.text.redaction import redact
 
 # Larger numbers are milliseconds: in seconds this is the year 5138.
 _MAX_SECONDS = 100_000_000_000

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from errand.regular_file import open_regular, read_at_most
+from errand.system.regular_file import open_regular, read_at_most
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")

@@ -42,9 +42,9 @@ from errand.engine.sandbox.launch import prepare_launch
 from errand.engine.tools.base import Vector
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
-from errand.environment import without_secrets
-from errand.local_trust import own_user
-from errand.printable import reason
+from errand.system.environment import without_secrets
+from errand.system.local_trust import own_user
+from errand.text.printable import reason
 
 IDLE_S = 300.0
 _PACKAGE = "qdrant_edge"

@@ -18,8 +18,8 @@ from errand.engine.models.catalog.providers import RESPONSES_PATH, Provider
 from errand.engine.models.failures import error_text
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.settings import Model
-from errand.redaction import Redactor
-from errand.regular_file import read_regular
+from errand.system.regular_file import read_regular
+from errand.text.redaction import Redactor
 
 if TYPE_CHECKING:
     from errand.engine.models.http_pool import HttpPool

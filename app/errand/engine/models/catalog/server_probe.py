@@ -14,7 +14,7 @@ from errand.engine.core.json_input.foreign_json import decode_bounded
 from errand.engine.core.outgoing import CERTIFICATE_HELP, UnusableRoute, proxy_of
 from errand.engine.models.catalog.model_lists import ListedModel, ListSource, list_address, list_headers, models_of
 from errand.engine.models.catalog.providers import PROVIDERS, RESPONSES_PATH, Provider
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 
 if TYPE_CHECKING:
     from errand.engine.models.http_pool import HttpPool

@@ -36,9 +36,9 @@ from errand.engine.models.proxy.wire import (
 from errand.engine.models.recovery.table import allows
 from errand.engine.models.reply.builder import parse_arguments
 from errand.engine.models.reply.content import REPLY_LIMITS, ReplyContent, ReplyLimits
-from errand.notice_text import data_text
 from errand.protocol.notices import Remark
-from errand.redaction import redact
+from errand.text.notice_text import data_text
+from errand.text.redaction import redact
 
 
 class EventOrderError(ValueError):

@@ -37,7 +37,7 @@ from errand.engine.models.http_stream import (
 from errand.engine.models.proxy.codec import EventOrderError, ProxyDecoder
 from errand.engine.models.proxy.wire import BlockEnded, BlockGrew, SharedEvent, request_to_wire
 from errand.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
-from errand.redaction import RedactedStream, Redactor
+from errand.text.redaction import RedactedStream, Redactor
 
 # The other side sends keep-alives four times as often while the model thinks.
 _TIMEOUTS = Timeouts(first_byte_s=60.0, between_s=60.0)

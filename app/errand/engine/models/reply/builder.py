@@ -12,7 +12,7 @@ from errand.engine.models.failures import ABORTED
 from errand.engine.models.reply.content import REPLY_LIMITS, GrowingText, ReplyContent, ReplyLimits, ReplyTooLong
 from errand.engine.models.reply.split_characters import SplitCharacters, joined
 from errand.protocol.base import JsonObject
-from errand.redaction import RedactedStream, Redactor
+from errand.text.redaction import RedactedStream, Redactor
 
 _OPEN = "<think>"
 _CLOSE = "</think>"

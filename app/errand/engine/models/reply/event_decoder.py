@@ -17,7 +17,7 @@ from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderE
 from errand.engine.models.reply.content import encode
 from errand.engine.models.reply.faults import empty_reply, error_in_stream, top_level_error
 from errand.protocol.base import JsonObject, JsonValue
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 
 _END_MARKS = frozenset({"[DONE]", "DONE"})
 _BLANK = "\ufeff \t\r\n\0"

@@ -4,7 +4,7 @@ from errand.engine.models.failures import AttemptFailure, FailureKind, ProviderE
 from errand.engine.models.refusal_text import is_too_long, refusal_text
 from errand.engine.models.reply.content import encode
 from errand.protocol.base import JsonObject, JsonValue
-from errand.redaction import Redactor
+from errand.text.redaction import Redactor
 
 # Maximum length of an error that is read, to quote it.
 _MAX_ERROR_BYTES = 65_536

@@ -11,8 +11,8 @@ from functools import lru_cache
 from tempfile import gettempdir
 
 from errand.engine.permissions.paths import Places
-from errand.environment import SYSTEM_PATH
-from errand.regular_file import real_path
+from errand.system.environment import SYSTEM_PATH
+from errand.system.regular_file import real_path
 
 _SYSTEM = frozenset(real_path(folder) for folder in SYSTEM_PATH.split(":"))
 _TEMPORARY = tuple({real_path(folder) for folder in ("/tmp", "/var/tmp", "/dev/shm", gettempdir())})

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from errand.engine.permissions.shell.nested_code import SHELLS, FoundCommand, find_commands, is_interpreter
 from errand.engine.permissions.shell.scanner import UNKNOWN
-from errand.regular_file import read_beginning
+from errand.system.regular_file import read_beginning
 
 _MAX_FILES = 400
 # Looked at for one pattern.

@@ -23,7 +23,7 @@ from errand.protocol.executions import (
     ExecutionOutputResult,
     OutputName,
 )
-from errand.regular_file import open_regular
+from errand.system.regular_file import open_regular
 
 _MAX_OFFSET_BYTES = 2**48
 _PIECE = 256 * 1024

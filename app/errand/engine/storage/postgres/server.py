@@ -20,7 +20,7 @@ from errand.engine.storage.postgres.writer import PostgresWriter
 from errand.engine.storage.sql import schema
 from errand.engine.storage.sql.async_engine import AsyncConnection, AsyncEngine, create_async_engine
 from errand.engine.storage.sql.errors import error_text
-from errand.url_secrets import without_url_secrets
+from errand.text.url_secrets import without_url_secrets
 
 _CONNECTIONS = 6
 _CONNECT_S = 5.0

@@ -9,7 +9,7 @@ from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import Write, to_text, upsert
 from errand.engine.storage.sql.tables import commands
 from errand.protocol.settings import SETTINGS_SET
-from errand.url_secrets import MASK
+from errand.text.url_secrets import MASK
 
 # The first result wins.
 _SAVE = upsert(commands, ["client_id", "command_id"])

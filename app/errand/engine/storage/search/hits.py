@@ -12,9 +12,9 @@ from errand.engine.storage.records.conversation_tree import first_words
 from errand.engine.storage.search.query import SearchQuery
 from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import to_text
-from errand.key_formats import looks_random
 from errand.protocol.conversations import SearchHit
-from errand.redaction import REMOVED
+from errand.text.key_formats import looks_random
+from errand.text.redaction import REMOVED
 
 # What surrounds each hit, in one statement: each waits for its thread on a busy machine. Nodes of a conversation are
 # counted once, from hit to hit, in the index only; `after` is the count after the last hit.

@@ -14,7 +14,7 @@ from errand.engine.storage.sql.errors import condition, error_text, refuses_valu
 from errand.engine.storage.sql.journal import Journal
 from errand.engine.storage.sql.statements import Value, from_json
 from errand.protocol.engine import Trouble
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 T = TypeVar("T")
 

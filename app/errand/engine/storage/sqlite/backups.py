@@ -12,11 +12,11 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from errand import database_file
 from errand.engine.core.errors import StorageError
 from errand.engine.core.resources import Health
 from errand.engine.storage.sql.errors import condition, condition_kind
-from errand.printable import reason
+from errand.system import database_file
+from errand.text.printable import reason
 
 _MAX_COPIES = 5
 _DAILY = "daily"

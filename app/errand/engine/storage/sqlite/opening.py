@@ -12,13 +12,13 @@ from pathlib import Path
 from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from errand.database_file import find_loss, find_truncation, finish_replacement, open_untouched
 from errand.engine.core.errors import StorageError
 from errand.engine.storage.sql import schema
 from errand.engine.storage.sql.errors import error_text
 from errand.engine.storage.sqlite.backups import back_up_before_migration
 from errand.engine.storage.sqlite.schema import CREATE
-from errand.regular_file import flush_folder, make_folder
+from errand.system.database_file import find_loss, find_truncation, finish_replacement, open_untouched
+from errand.system.regular_file import flush_folder, make_folder
 
 _REPAIR_ADVICE = {
     "file": "Put it back if you have it. If not: errand doctor --repair goes back to a copy or begins anew.",

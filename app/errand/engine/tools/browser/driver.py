@@ -30,8 +30,8 @@ from errand.engine.tools.browser.runaway_pages import (
 from errand.engine.tools.browser.selectors import located
 from errand.engine.tools.processes import marks
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
-from errand.environment import without_secrets
 from errand.protocol.base import JsonObject, JsonValue
+from errand.system.environment import without_secrets
 
 if TYPE_CHECKING:
     from playwright.async_api import (

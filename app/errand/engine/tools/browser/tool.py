@@ -33,7 +33,7 @@ from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, shared_localhost
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, ToolIcon
-from errand.translation import marked
+from errand.text.translation import marked
 
 Action = Literal[
     "navigate", "extract_text", "extract_html", "snapshot", "screenshot", "click", "fill", "evaluate", "close"

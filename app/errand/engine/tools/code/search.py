@@ -23,7 +23,7 @@ from errand.engine.tools.files.file_walk import (
 )
 from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.patterns import compile_pattern
-from errand.regular_file import FileTooLarge, open_regular, read_listed
+from errand.system.regular_file import FileTooLarge, open_regular, read_listed
 
 MAX_LISTED_FILES = 500
 

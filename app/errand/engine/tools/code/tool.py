@@ -42,7 +42,7 @@ from errand.engine.tools.plain_text import is_text
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, ToolIcon
 from errand.protocol.changes import FOLDER, NOTHING
-from errand.translation import marked
+from errand.text.translation import marked
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from errand.engine.tools.code.text_file import MAX_FILE_BYTES, LineRange, TextFi
 from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.files.real_path import name_in, opened_folder, with_real_path
 from errand.engine.tools.sessions import WorkingFolder
-from errand.regular_file import NotRegularFile, is_read_only, open_regular, read_at_most, replace_file
+from errand.system.regular_file import NotRegularFile, is_read_only, open_regular, read_at_most, replace_file
 
 _MAX_EDITED_BYTES = 20_000_000
 _MAX_COMPARED_BYTES = 1_000_000

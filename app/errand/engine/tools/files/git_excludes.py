@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from errand.regular_file import read_beginning
+from errand.system.regular_file import read_beginning
 
 _SYSTEM = Path("/etc/gitconfig")
 _MAX_FILE_BYTES = 100_000

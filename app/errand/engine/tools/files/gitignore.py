@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from errand.engine.tools.files.git_excludes import repository_excludes
-from errand.regular_file import read_regular
+from errand.system.regular_file import read_regular
 
 _NAME = ".gitignore"
 # Bounds for one path, over all nested files; a file or a rule beyond them has no effect.

@@ -13,7 +13,7 @@ from pathlib import Path
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.files.quoted_name import quoted, unquoted
 from errand.engine.tools.plain_text import is_text
-from errand.regular_file import real_path
+from errand.system.regular_file import real_path
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 # The longest path that Linux takes, PATH_MAX; resolving one of a million characters takes minutes.

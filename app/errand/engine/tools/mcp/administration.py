@@ -18,7 +18,7 @@ from errand.engine.tools.mcp.server import McpServer, has_own_login
 from errand.engine.tools.plain_text import clean_output
 from errand.protocol import servers as protocol
 from errand.protocol.base import JsonObject, JsonValue
-from errand.url_secrets import without_url_secrets
+from errand.text.url_secrets import without_url_secrets
 
 _MAX_SERVERS = 100
 _MAX_PROMPT_LENGTH = 200_000

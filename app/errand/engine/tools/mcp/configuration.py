@@ -11,10 +11,10 @@ import msgspec
 
 from errand.engine.core.errors import InvalidParams
 from errand.engine.core.settings import McpServer
-from errand.environment import is_secret
 from errand.protocol.base import JsonObject, JsonValue
-from errand.regular_file import read_regular
-from errand.visible_text import argument_text, command_text, escape_hidden
+from errand.system.environment import is_secret
+from errand.system.regular_file import read_regular
+from errand.text.visible_text import argument_text, command_text, escape_hidden
 
 # In the order in which they are read; the first that names a server wins.
 WORKSPACE_FILES = (".errand/mcp.json", ".mcp.json")

@@ -13,7 +13,7 @@ from errand.engine.tools.mcp.definitions import SchemaRoom, ToolList, checked_to
 from errand.engine.tools.mcp.json_rpc import McpError, OnProgress, RpcPeer
 from errand.engine.tools.plain_text import clean_output
 from errand.protocol.base import JsonObject, JsonValue
-from errand.redaction import redact_json
+from errand.text.redaction import redact_json
 
 # The newest first: it is offered, and the server answers with one that it speaks.
 PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")

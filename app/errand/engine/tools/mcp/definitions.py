@@ -14,7 +14,7 @@ from errand.engine.core.fair_share import short_switches
 from errand.engine.tools.mcp.schemas import NO_PARAMETERS, usable_parameters
 from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.protocol.base import JsonObject, JsonValue
-from errand.redaction import redact, redact_json
+from errand.text.redaction import redact, redact_json
 
 MAX_TOOLS = 300
 MAX_SCHEMA_BYTES = 2 * 1024 * 1024

@@ -10,7 +10,7 @@ import msgspec
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.tools.mcp.configuration import ServerSpec
 from errand.engine.tools.mcp.definitions import ServerTool
-from errand.regular_file import atomic_writer, read_regular
+from errand.system.regular_file import atomic_writer, read_regular
 
 _MAX_FILE_BYTES = 16 * 1024 * 1024
 _MAX_SERVERS = 1_000

@@ -19,9 +19,9 @@ from errand.engine.tools.mcp.login.discovery import Challenge
 from errand.engine.tools.mcp.server_log import ServerLog
 from errand.engine.tools.mcp.stdio import StdioTransport, broken
 from errand.protocol.base import JsonObject
-from errand.redaction import Redactor
-from errand.url_secrets import without_url_secrets
-from errand.visible_text import command_text, escape_hidden
+from errand.text.redaction import Redactor
+from errand.text.url_secrets import without_url_secrets
+from errand.text.visible_text import command_text, escape_hidden
 
 ServerState = Literal["idle", "starting", "ready", "failed", "given_up", "needs_login"]
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from errand.engine.tools.drawn_output import DrawnOutput
 from errand.engine.tools.plain_text import clean_output
-from errand.redaction import RedactedBytes, Redactor
+from errand.text.redaction import RedactedBytes, Redactor
 
 _MAX_LOG_BYTES = 128 * 1024
 _MAX_LINE_LENGTH = 4_096

@@ -14,7 +14,7 @@ from errand.engine.tools.mcp.lines import MAX_MESSAGE_BYTES, EndlessLine, LineBu
 from errand.engine.tools.mcp.server_log import ServerLog
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
-from errand.notice_text import exit_text
+from errand.text.notice_text import exit_text
 
 # What waits for a server that does not read.
 _MAX_WAITING_BYTES = 32 * 1024 * 1024

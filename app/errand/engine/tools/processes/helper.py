@@ -17,7 +17,7 @@ from errand.engine.core.ids import new_id
 from errand.engine.sandbox.launch import prepare_launch
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
-from errand.environment import without_secrets
+from errand.system.environment import without_secrets
 
 _EXIT_S = 1.0
 

@@ -16,8 +16,8 @@ from errand.engine.tools.processes import watchdog_child
 from errand.engine.tools.processes.marks import MarkedSession, ProcessMark, all_marks, all_sessions
 from errand.engine.tools.processes.process_table import has_proc
 from errand.engine.tools.processes.watchdog_child import ENDED
-from errand.paths import Paths
 from errand.protocol.engine import Condition
+from errand.system.paths import Paths
 
 # The watchdog drops old marks when it receives the full list.
 _RESEND_EVERY = 256

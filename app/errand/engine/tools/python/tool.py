@@ -24,9 +24,9 @@ from errand.engine.tools.base import (
 from errand.engine.tools.output_capture import OutputCapture
 from errand.engine.tools.plain_text import clean_name, clean_output
 from errand.engine.tools.python.session import GONE, CodeOutcome, CodeOutput, PythonSession
-from errand.notice_text import exit_text
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
+from errand.text.notice_text import exit_text
 
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000

@@ -21,10 +21,10 @@ from errand.engine.tools.processes import marks, spawn, termination
 from errand.engine.tools.processes.termination import ProcessSweep, adopt_orphans
 from errand.engine.tools.shell import terminal
 from errand.engine.tools.shell.command import shell
-from errand.notice_text import exit_text
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.notices import EndedProcess
-from errand.redaction import RedactedBytes, Redactor, redact
+from errand.text.notice_text import exit_text
+from errand.text.redaction import RedactedBytes, Redactor, redact
 
 MAX_RUNNING_COMMANDS = 16
 # Of one answer, to see what a terminal would show of it.

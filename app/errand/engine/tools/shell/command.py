@@ -20,9 +20,9 @@ from errand.engine.tools.processes.termination import adopt_orphans
 from errand.engine.tools.shell.remarks import waits_for_keys
 from errand.engine.tools.shell.terminal import has_terminal
 from errand.engine.tools.shell.working_folder import FolderReport
-from errand.environment import SYSTEM_PATH
-from errand.printable import reason
 from errand.protocol.notices import EndedProcess
+from errand.system.environment import SYSTEM_PATH
+from errand.text.printable import reason
 
 # Nothing of the client's may decide which programs these commands run, or where `cd` leads.
 _OPTIONS_OF_BASH = frozenset(("BASHOPTS", "SHELLOPTS", "GLOBIGNORE", "POSIXLY_CORRECT"))

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from contextvars import ContextVar
 
-from errand.environment import without_secrets
+from errand.system.environment import without_secrets
 
 # The client's variables while one of its requests is served, and in tasks started by it; empty for none.
 client_environment: ContextVar[Mapping[str, str]] = ContextVar("client_environment")

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from errand.engine.sandbox.launch import prepare_launch
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep
-from errand.environment import for_commands
+from errand.system.environment import for_commands
 
 if sys.platform != "win32":
     import pwd

@@ -3,7 +3,7 @@
 import os
 import re
 
-from errand.notice_text import exit_text, signal_text
+from errand.text.notice_text import exit_text, signal_text
 
 _KILLED = 9
 _FROM_OUTSIDE = "from outside; that is also how the system ends a command when memory runs out"

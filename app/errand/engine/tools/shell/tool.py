@@ -45,10 +45,10 @@ from errand.engine.tools.shell.background_results import (
 from errand.engine.tools.shell.command import CommandResult, ShellCommand
 from errand.engine.tools.shell.remarks import exit_remark, input_remark, waited_for_keys
 from errand.engine.tools.shell.terminal import typed
-from errand.notice_text import ended_text, process_text, short_exit_text
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
-from errand.translation import marked
+from errand.text.notice_text import ended_text, process_text, short_exit_text
+from errand.text.translation import marked
 
 _log = logging.getLogger(__name__)
 

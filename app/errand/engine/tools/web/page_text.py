@@ -18,7 +18,7 @@ from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.engine.tools.processes import marks, spawn
 from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.web import markdown_child
-from errand.environment import without_secrets
+from errand.system.environment import without_secrets
 
 _LIMIT_S = 20.0
 _MAX_LABEL_LENGTH = 100

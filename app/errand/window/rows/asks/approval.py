@@ -10,7 +10,7 @@ from errand.client.patch import patch_of_diff
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.client.texts.effects import effect_of
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, Risk
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.rows.asks.ask_card import AskCard, show_digit
 from errand.window.rows.asks.choices import ALLOW_ONCE, ALWAYS_ALLOW, DENY, DENY_WITH_REASON
 from errand.window.rows.asks.effect_view import EffectView

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLineEdit, QPushButt
 from errand.client.safe_text import plain
 from errand.client.texts.asks import asked_text, choice_text, subject_text
 from errand.protocol.asks import Ask, AskAnswerParams, AskKind
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.asks.approval import ApprovalCard
 from errand.window.rows.asks.ask_card import AskCard, outcome_text, settled_words, show_digit
 from errand.window.rows.asks.choices import CONTINUE, STOP

@@ -13,7 +13,7 @@ from errand.client.texts.asks import asked_text, choice_text, deadline_text, set
 from errand.client.texts.limits import limit_amount_text
 from errand.client.texts.rules import REMEMBERED, offer_text
 from errand.protocol.asks import Ask, AskAnswerParams
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window import CLIENT_NAME
 from errand.window.rows.asks.choices import MAX_CHOICES
 from errand.window.rows.base import RowActions

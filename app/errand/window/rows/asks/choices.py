@@ -2,7 +2,7 @@
 
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask
-from errand.translation import tr
+from errand.text.translation import tr
 
 MAX_CHOICES = 9
 

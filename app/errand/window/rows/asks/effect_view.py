@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QFont, QSyntaxHighlighter, QTextCharFormat, QT
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.client.texts.effects import Effect
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.theme import Theme
 from errand.window.widgets.code_excerpt import CodeExcerptView
 from errand.window.widgets.highlighting import highlight

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 from errand.client.texts.limits import limit_after
 from errand.protocol.asks import Ask, AskAnswerParams, ReachedLimit
 from errand.protocol.tasks import LimitKind
-from errand.translation import decimal, tr
+from errand.text.translation import decimal, tr
 from errand.window.theme.style import set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.input.field_keys import ControlEnter

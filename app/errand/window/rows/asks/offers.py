@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.rules import REMEMBERED, offer_text
 from errand.protocol.asks import GrantOffer, GrantScope
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import focus_by_keys, push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.combo_box import ComboBox

@@ -17,7 +17,7 @@ from PySide6.QtGui import (
 )
 
 from errand.client.safe_text import plain
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.markup.source import NO_TEXT
 from errand.window.rows.markup.text_objects import (
     ADDRESS,

@@ -13,7 +13,7 @@ from errand.client.safe_text import escape_hidden, output_text
 from errand.client.texts.tool_calls import content_of
 from errand.protocol.base import JsonValue
 from errand.protocol.blocks import ToolCallBlock
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.asks.ask_card import outcome_text
 from errand.window.rows.base import RowActions
 from errand.window.rows.code_view import CodeView, DiffView

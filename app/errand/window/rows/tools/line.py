@@ -8,7 +8,7 @@ from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.tasks import tool_activity
 from errand.protocol.blocks import CallDisplay, ToolIcon, ToolResultBlock
 from errand.protocol.tasks import CallProgress, Task
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.rows.asks.ask_card import settled_words
 from errand.window.rows.disclosure import LinePart
 from errand.window.rows.row import ToolCallRow

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line, output_text
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureButton, hit_count_parts
 from errand.window.rows.markdown import code_fence

@@ -10,7 +10,7 @@ from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Fork, Node
 from errand.protocol.events import ToolOutput
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.row import (
     BranchEndRow,
     EditMessageRow,

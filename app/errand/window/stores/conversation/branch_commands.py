@@ -23,7 +23,7 @@ from errand.protocol.conversations import (
     Node,
 )
 from errand.protocol.tasks import TASK_GET, TASK_RETRY, TASK_START, TaskIdParams, TaskRetryParams, TaskStartParams
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.branch import MAX_COMPARED, ComparedBranch, LoadedBranch
 from errand.window.stores.conversation.commands import TaskCommands

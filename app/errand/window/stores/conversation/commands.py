@@ -29,7 +29,7 @@ from errand.protocol.tasks import (
     TaskMessageParams,
     TaskSetModeParams,
 )
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.branch import ComparedBranch, LoadedBranch

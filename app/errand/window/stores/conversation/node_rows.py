@@ -7,7 +7,6 @@ import msgspec
 
 from errand.client.texts.messages import engine_message_text
 from errand.client.texts.tool_calls import content_of
-from errand.notice_text import leftovers_text, notice_text
 from errand.protocol.asks import Ask, AskKind
 from errand.protocol.blocks import (
     FileBlock,
@@ -23,7 +22,8 @@ from errand.protocol.blocks import (
 from errand.protocol.conversations import Node
 from errand.protocol.notices import TaskFailed, TaskStopped
 from errand.protocol.tasks import CallProgress, Task
-from errand.translation import tr
+from errand.text.notice_text import leftovers_text, notice_text
+from errand.text.translation import tr
 from errand.window import CLIENT_NAME
 from errand.window.rows.base import message_markdown
 from errand.window.rows.markup.pieces import split_markdown

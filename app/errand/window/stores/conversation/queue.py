@@ -15,7 +15,7 @@ from errand.protocol.tasks import (
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
 )
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation.commands import TaskCommands, Unsent
 from errand.window.stores.session import EngineSession
 

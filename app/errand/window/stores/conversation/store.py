@@ -7,7 +7,7 @@ from errand.protocol.asks import Ask
 from errand.protocol.conversations import Conversation, ConversationNodesResult, Node
 from errand.protocol.engine import Snapshot
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.background import BackgroundStore

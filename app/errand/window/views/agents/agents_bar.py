@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWid
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import TurnRule, TurnTaking
 from errand.protocol.tasks import Task
-from errand.translation import tr, uncapitalised
+from errand.text.translation import tr, uncapitalised
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.store import ConversationStore

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from errand.protocol.agents import Agent, Color, Personality
 from errand.protocol.conversations import TurnRule, TurnTaking
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme

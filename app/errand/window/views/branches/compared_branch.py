@@ -8,7 +8,7 @@ from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.branch_rows import StreamedText
 from errand.window.stores.conversation.compared_branch import ComparedBranchStore

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QClipboard, QHideEvent, QKeyEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QTabBar, QVBoxLayout, QWidget
 
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.comparison import ComparisonStore
 from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 from errand.client.number_format import money
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.rows.row import Speaker
 from errand.window.stores.conversation.tree_layout import TreeLine
 from errand.window.theme.theme import Theme

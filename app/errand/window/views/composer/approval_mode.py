@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from errand.client.texts.task_options import ALL_WARNINGS, approval_mode_text
 from errand.protocol.tasks import ApproveMode
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.dialogs import FramelessDialog, move_on_screen

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QWidget
 
 from errand.client.number_format import file_size
 from errand.protocol.blocks import ImageBlock
-from errand.regular_file import NotRegularFile, read_beginning
-from errand.translation import tr
+from errand.system.regular_file import NotRegularFile, read_beginning
+from errand.text.translation import tr
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton

@@ -6,9 +6,9 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QPlainTextEdit, Q
 
 from errand.client.number_format import clock_time, duration
 from errand.client.safe_text import escape_hidden_line
-from errand.notice_text import short_exit_text
 from errand.protocol.background import BackgroundCommand
-from errand.translation import tr
+from errand.text.notice_text import short_exit_text
+from errand.text.translation import tr
 from errand.window.stores.conversation.background import BackgroundStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme

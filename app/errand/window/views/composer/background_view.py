@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from errand.client.number_format import duration
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.background import BackgroundCommand
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.rows.disclosure import DisclosureButton, LinePart
 from errand.window.stores.conversation.background import BackgroundStore
 from errand.window.theme.style import set_tool_tip

@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QListWidget, QListWidgetItem, QVBoxLayout
 
 from errand.protocol.agents import Agent
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.prompt_edit import PromptEditView

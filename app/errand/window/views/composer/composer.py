@@ -8,7 +8,7 @@ from typing import Literal
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import ButtonStyle, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.composer.attachments import AttachmentsView

@@ -9,7 +9,7 @@ from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.protocol.tasks import ApproveMode, Task
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.asks.choices import choice_names
 from errand.window.rows.row import UserRow
 from errand.window.stores.catalog import ModelStore

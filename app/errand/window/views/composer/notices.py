@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from errand.protocol.engine import HealthUpdate
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.session import EngineSession
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme

@@ -7,7 +7,7 @@ from PySide6.QtGui import QEnterEvent, QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from errand.protocol.tasks import Queued
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.conversation.queue import QueueStore
 from errand.window.theme.style import set_style, set_tool_tip
 from errand.window.theme.theme import Theme

@@ -10,7 +10,7 @@ from shiboken6 import isValid
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpPromptListParams, McpPromptListResult, McpPromptParams, McpServerPrompt
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.tools import ToolStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme

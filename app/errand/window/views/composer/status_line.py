@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.client.number_format import duration, elapsed, money, time_left
 from errand.protocol.tasks import Task
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.tasks import can_pause, is_paused, task_activity
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme

@@ -12,7 +12,7 @@ from errand.client.number_format import dollars
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.task_options import THINKING_LEVELS
 from errand.protocol.tasks import ApproveMode, Task
-from errand.translation import tr, uncapitalised
+from errand.text.translation import tr, uncapitalised
 from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from errand.window.stores.welcome import short_path

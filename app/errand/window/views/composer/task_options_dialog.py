@@ -10,7 +10,7 @@ from errand.client.texts.limits import number_of
 from errand.client.texts.task_options import THINKING_LEVELS
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import NetworkMode, TaskMode
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.model_choice import model_name
 from errand.window.stores.task_options import DEFAULT, TaskOptionDefaults, TaskOptions
 from errand.window.theme.style import plain_tool_tip, push_button, set_style, set_tool_tip

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLay
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.tasks import TODO_STATES, current_item, is_all_done, todo_text
 from errand.protocol.tasks import Task, TodoItem, TodoStatus
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.disclosure import DisclosureButton, LinePart
 from errand.window.theme.style import set_tool_tip
 from errand.window.theme.theme import Theme

@@ -8,7 +8,7 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from errand.protocol.asks import Ask
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.row import AskRow
 from errand.window.stores.catalog import is_scripted
 from errand.window.stores.changes import ChangesStore, is_undone

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from errand.client.safe_text import escape_hidden
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.commands import WorkspaceQuestion
 from errand.window.stores.conversation.store import ConversationStore

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 from errand.window.stores.conversation.find import FindStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme

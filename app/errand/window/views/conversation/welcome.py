@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.welcome import WelcomeStore, short_path
 from errand.window.theme.style import push_button, set_style, set_tool_tip

@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QSpinBox, QWidget
 
 from errand.protocol.memory import MemoryPruneParams, MemoryStatsResult
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.combo_box import ComboBox

@@ -7,7 +7,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.memory import LeftOutStore, MemoryEntryStore, MemoryStateStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.style import set_style

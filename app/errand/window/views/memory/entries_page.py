@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayou
 
 from errand.client.safe_text import plain
 from errand.protocol.memory import MemoryForgetResult, MemoryItem, MemoryPreviewForgetResult
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.facts import FactStore
 from errand.window.stores.memory import MemoryEntryStore
 from errand.window.theme.style import push_button, set_style

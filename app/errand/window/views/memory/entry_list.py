@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QListView
 from errand.client.number_format import day_text
 from errand.client.texts.messages import speaker_text
 from errand.protocol.memory import MemoryItem
-from errand.translation import decimal, tr
+from errand.text.translation import decimal, tr
 from errand.window.stores.memory import MemoryEntryStore
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.texts import origin_line

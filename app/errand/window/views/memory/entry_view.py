@@ -8,7 +8,7 @@ from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.client.texts.messages import speaker_text
 from errand.protocol.memory import MemoryItem, MemoryPreviewForgetResult
-from errand.translation import tr, uncapitalised
+from errand.text.translation import tr, uncapitalised
 from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme

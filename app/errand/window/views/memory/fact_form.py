@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
 
 from errand.client.safe_text import plain
 from errand.protocol.memory import MAX_FACT_LENGTH, Fact, FactScope, MemoryPinParams
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.facts import FactStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme

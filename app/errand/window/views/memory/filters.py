@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.blocks import MemoryRole
 from errand.protocol.memory import MemoryFilter
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.texts import KINDS
 from errand.window.widgets.combo_box import ComboBox

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.protocol.memory import MemoryForgetResult, MemoryPreviewForgetResult
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.memory import ForgetStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme

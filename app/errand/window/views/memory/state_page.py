@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFileDialog, QFormLayout, QHBoxLayout, QProgressBa
 from errand.client.number_format import file_size
 from errand.client.safe_text import escape_hidden_line, plain
 from errand.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryStatsResult
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 from errand.window.stores.memory import LeftOutFolder, LeftOutStore, MemoryStateStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme

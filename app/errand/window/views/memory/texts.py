@@ -12,7 +12,7 @@ from errand.protocol.memory import (
     MemoryLogEntry,
     MemoryPreviewForgetResult,
 )
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.memory import LeftOutFolder
 from errand.window.widgets.labels import one_line
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QContextMenuEvent, QCursor, QResizeEvent
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QSplitter, QWidget
 
 from errand.protocol.changes import DiffHunk
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.review.diff_edit import DiffEdit, link_scrolling

@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QProcess, QUrl
 from PySide6.QtGui import QDesktopServices
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.views.shared.row_actions import edit_target
 
 # How an editor is told the line. Others of these variables need a terminal, or are not known to have a window.

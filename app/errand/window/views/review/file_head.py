@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from errand.protocol.changes import ChangedFile, FileDiff, UndoneHunk
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.review.review_head import can_redo, can_undo

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyledItemD
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.changes import file_state_text
 from errand.protocol.changes import ChangedFile
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 

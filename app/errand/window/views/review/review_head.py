@@ -6,7 +6,7 @@ from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.protocol.changes import ChangedFile, TaskChanges
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton, ShortcutToolTip

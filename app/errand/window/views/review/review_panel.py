@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QVBoxLayout, QWi
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.changes import CHANGES_NOT_SEEN, REDO_PREVIEW
 from errand.protocol.changes import ChangedFile, ChangeUndoResult, DiffHunk, FileDiff
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.changes import ChangesStore
 from errand.window.theme.theme import Theme
 from errand.window.views.review.diff_pane import DiffPane

@@ -5,7 +5,7 @@ from functools import partial
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QButtonGroup, QFormLayout, QHBoxLayout, QRadioButton
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import focus_by_keys
 from errand.window.theme.theme import ZOOMS, Mode, Theme
 from errand.window.views.settings.page import SettingsPageView

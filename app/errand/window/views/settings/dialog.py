@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QListWidget, QL
 from errand.client.number_format import duration
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS, EngineStatusResult
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.style import push_button, set_style

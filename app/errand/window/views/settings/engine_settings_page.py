@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSizePolicy, QV
 
 from errand.protocol.base import JsonValue
 from errand.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.conversations import CONVERSATION_LIST, ConversationListParams
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls
 from errand.window.widgets.combo_box import ComboBox

@@ -11,7 +11,7 @@ from errand.client.texts.task_options import sandbox_text
 from errand.protocol.asks import GRANT_COVERED, Grant, GrantCoveredParams
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.asks import GrantStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from errand.licences import Library, libraries
-from errand.translation import tr, trn
+from errand.system.licences import Library, libraries
+from errand.text.translation import tr, trn
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, 
 
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer
-from errand.translation import tr, trn
-from errand.visible_text import command_text
+from errand.text.translation import tr, trn
+from errand.text.visible_text import command_text
 from errand.window.theme.style import ButtonStyle, Tone, check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.widgets.code_excerpt import CodeExcerptView

@@ -4,7 +4,7 @@ from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QPushButton
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.model_choice import model_name, shown_name
 from errand.window.stores.task_options import TaskOptionDefaults

@@ -6,7 +6,7 @@ from itertools import pairwise
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.model_choice import model_name
 from errand.window.theme.theme import Theme

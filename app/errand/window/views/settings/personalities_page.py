@@ -12,7 +12,7 @@ from errand.client import personality_file
 from errand.client.personality_file import free_name, new_personality
 from errand.client.texts.task_options import THINKING_LEVELS
 from errand.protocol.agents import Personality
-from errand.translation import decimal, tr
+from errand.text.translation import decimal, tr
 from errand.window.stores.catalog import ModelStore, PersonalityStore
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QP
 from errand.client.texts.limits import number_of
 from errand.client.texts.task_options import THINKING_LEVELS
 from errand.protocol.agents import Color, Personality, ThinkingLevel
-from errand.translation import decimal, tr
+from errand.text.translation import decimal, tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.theme.style import check_box, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme

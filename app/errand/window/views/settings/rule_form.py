@@ -17,7 +17,7 @@ from errand.protocol.asks import (
     GrantDraft,
     GrantedCall,
 )
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls

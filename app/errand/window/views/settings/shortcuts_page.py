@@ -4,7 +4,7 @@ from PySide6.QtCore import QEvent, QKeyCombination, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import pressed_by_enter, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import SettingsPageView

@@ -24,7 +24,7 @@ from errand.protocol.skills import (
     SkillRestoreParams,
     SkillTrustParams,
 )
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.folder_choice import FolderChoiceView

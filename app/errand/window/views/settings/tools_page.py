@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.protocol.servers import McpSaveParams, McpServer, ToolInfo, ToolTier
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.catalog import PersonalityStore
 from errand.window.stores.task_options import DEFAULT
 from errand.window.stores.tools import ToolStore

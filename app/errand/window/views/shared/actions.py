@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.widgets.buttons import native_keys
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from errand.protocol.data import ExportFormat
-from errand.translation import tr
+from errand.text.translation import tr
 
 _READING: dict[str, ExportFormat] = {
     tr("Web page with pictures (*.html)"): "html",

@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QMouseEvent, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from errand.protocol.settings import Model
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.model_choice import ModelLine, context_text, price_text
 from errand.window.theme.style import paint_rounded
 from errand.window.theme.theme import Theme

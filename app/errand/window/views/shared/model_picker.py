@@ -6,7 +6,7 @@ from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPe
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QListView, QVBoxLayout, QWidget
 
-from errand.translation import grouped, tr
+from errand.text.translation import grouped, tr
 from errand.window.stores.model_choice import (
     MORE,
     ModelChoice,

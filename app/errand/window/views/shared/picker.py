@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.item_delegate import HINT, KEY, ItemDelegate

@@ -13,7 +13,7 @@ from PySide6.QtGui import QClipboard, QDesktopServices
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from errand.protocol.asks import AskAnswerParams
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.rows.base import ChangeActions
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.conversation.store import ConversationStore

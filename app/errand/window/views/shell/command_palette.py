@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from errand.protocol.conversations import Conversation
 from errand.protocol.settings import Setting
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.catalog import SettingsStore
 from errand.window.stores.conversation_list import ConversationListStore, TitleSearchStore
 from errand.window.stores.session import EngineSession

@@ -7,7 +7,7 @@ from PySide6.QtGui import QClipboard, QKeyEvent
 from PySide6.QtWidgets import QAbstractSlider, QDialog, QGridLayout, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.stores import Stores
 from errand.window.theme.theme import Theme

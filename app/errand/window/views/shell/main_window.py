@@ -9,7 +9,7 @@ from PySide6.QtGui import QCloseEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.task_commands import TaskControlStore, TourStore
 from errand.window.stores.window_state import Grouping, WindowStateStore
 from errand.window.theme.theme import Theme

@@ -3,7 +3,7 @@
 from PySide6.QtCore import QObject, Signal
 
 from errand.protocol.tasks import Task
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore
 from errand.window.stores.window_state import WindowStateStore

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QTabBar, QToolButton, QWidget
 
-from errand.translation import tr, trn, uncapitalised
+from errand.text.translation import tr, trn, uncapitalised
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton

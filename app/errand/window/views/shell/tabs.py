@@ -7,7 +7,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme

@@ -5,7 +5,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QVBoxLayout, QWidget
 
 from errand.protocol.conversations import Conversation
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.conversation_list import ConversationListStore
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme

@@ -29,7 +29,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QLineEdit, QListView, QMenu, QStyleOptionViewItem, QWidget
 
 from errand.protocol.conversations import Conversation
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation_list import ConversationListStore, PagedListStore
 from errand.window.stores.window_state import Grouping
 from errand.window.theme.style import brush

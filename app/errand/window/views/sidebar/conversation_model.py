@@ -9,7 +9,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 
 from errand.client import number_format
 from errand.protocol.conversations import Conversation
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.conversation_list import PagedListStore
 from errand.window.stores.window_state import Grouping
 from errand.window.theme.style import plain_tool_tip

@@ -9,7 +9,7 @@ from typing import Literal
 
 from errand.client.number_format import month_name, weekday_name
 from errand.protocol.conversations import Conversation
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.conversation_list import PagedListStore
 from errand.window.stores.window_state import Grouping
 from errand.window.views.sidebar.conversation_marks import ConversationMarks

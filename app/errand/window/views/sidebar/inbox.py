@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from errand.client.safe_text import plain
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.tasks import Task
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.asks import ask_summary
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import UnreadStore, task_activity

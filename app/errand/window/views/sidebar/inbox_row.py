@@ -11,7 +11,7 @@ from errand.client.safe_text import escape_hidden, escape_hidden_line
 from errand.client.texts.asks import asked_text, choice_text, subject_text
 from errand.client.texts.effects import effect_of
 from errand.protocol.asks import Approval, Ask, Risk
-from errand.translation import tr, trn, uncapitalised
+from errand.text.translation import tr, trn, uncapitalised
 from errand.window.rows.asks.limit_field import LimitField
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QListView, QStackedLayout, QWidget
 
 from errand.protocol.conversations import Conversation, ConversationSearchResult, SearchHit
-from errand.translation import grouped, tr
+from errand.text.translation import grouped, tr
 from errand.window.theme.theme import Theme
 from errand.window.views.shared.item_delegate import DETAIL, HEADING, HINT, HIT_END, HIT_START, ItemDelegate
 from errand.window.views.sidebar.conversation_model import short_time

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QStackedWidget, QVBoxL
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.conversations import Conversation, ConversationSearchResult
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.conversation_list import ConversationListStore
 from errand.window.stores.facts import FactStore
 from errand.window.stores.stores import Stores

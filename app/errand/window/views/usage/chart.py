@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from errand.client.number_format import money, month_name, short_day, short_month
 from errand.protocol.usage import Usage, UsageReportResult, UsageRow
-from errand.translation import decimal, tr, trn
+from errand.text.translation import decimal, tr, trn
 from errand.window.theme.theme import Theme
 
 _MAX_DAYS = 100

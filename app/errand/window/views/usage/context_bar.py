@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy
 
 from errand.protocol.tasks import Task
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 from errand.window.stores.usage import ContextUsageStore
 from errand.window.theme.style import focus_by_keys, set_tool_tip
 from errand.window.theme.theme import Theme

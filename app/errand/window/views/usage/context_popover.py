@@ -10,7 +10,7 @@ from errand.client.texts.context import CONTEXT_PARTS, PROMPT_PARTS, part_items_
 from errand.client.texts.limits import limit_name
 from errand.protocol.context import ContextExplainResult, ContextPart, ContextShare, PromptShare
 from errand.protocol.tasks import DecidedMode, Task
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 from errand.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.mode_switch import ModeSwitchView

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVB
 from errand.client.number_format import money, token_count
 from errand.client.texts.usage import unpriced_text
 from errand.protocol.usage import UsageReportResult, UsageRow
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.stores.usage import UsageStore
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme

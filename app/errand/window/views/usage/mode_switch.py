@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.protocol.tasks import DecidedMode, Task
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 
 _CHAT = (

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 from errand.client.number_format import money, token_count
 from errand.client.texts.usage import unpriced_text
 from errand.protocol.usage import UsageRow
-from errand.translation import decimal, tr
+from errand.text.translation import decimal, tr
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 

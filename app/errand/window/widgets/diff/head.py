@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from errand.client.safe_text import escape_hidden_line
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import CopyButton
 from errand.window.widgets.diff.lines import diff_lines, diff_name, is_complete, line_counts

@@ -10,7 +10,7 @@ from typing import Literal
 
 from errand.client.safe_text import escape_hidden
 from errand.client.texts.tool_calls import without_file_names
-from errand.translation import grouped, tr, trn
+from errand.text.translation import grouped, tr, trn
 
 LineKind = Literal["context", "added", "removed", "fold", "end", "note"]
 

@@ -23,7 +23,7 @@ from errand.engine.tools.control_tools import AskUser
 from errand.protocol.asks import Ask
 from errand.protocol.base import JsonObject
 from errand.protocol.notices import NoticeData, RepeatedCall, TaskStuck
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 _HINT_AT = 3
 _ASK_EVERY = 5

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from errand.engine.core.errors import ConfigurationError
 from errand.engine.tools.mcp.json_rpc import McpError
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 if TYPE_CHECKING:
     from aiohttp import web

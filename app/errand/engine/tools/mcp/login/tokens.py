@@ -12,7 +12,7 @@ from errand.engine.tools.mcp.json_rpc import McpError
 from errand.engine.tools.mcp.login.discovery import Authorization
 from errand.engine.tools.mcp.login.named_addresses import Answer, NamedAddresses, shown
 from errand.protocol.base import JsonObject
-from errand.redaction import redact
+from errand.text.redaction import redact
 
 AuthMethod = Literal["none", "client_secret_post", "client_secret_basic"]
 

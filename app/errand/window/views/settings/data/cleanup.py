@@ -16,7 +16,7 @@ from errand.protocol.data import (
     OrphansParams,
     OrphansResult,
 )
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls

@@ -15,7 +15,7 @@ from errand.protocol.data import (
     DataImportParams,
     FoundSessions,
 )
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.theme.style import check_box, push_button
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls

@@ -22,7 +22,7 @@ from errand.protocol.data import (
     DataSummaryResult,
     ExportFormat,
 )
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.data.cleanup import OrphansView, PruneView

@@ -14,7 +14,7 @@ from errand.protocol.settings import (
     ModelServerTestResult,
     Provider,
 )
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.combo_box import ComboBox

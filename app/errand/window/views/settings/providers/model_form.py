@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
 
 from errand.client.texts.limits import number_of
 from errand.protocol.settings import Model, ModelSaveParams, Provider
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.stores.model_choice import model_name
 from errand.window.theme.style import check_box, push_button, set_style
 from errand.window.theme.theme import Theme

@@ -4,7 +4,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QSizePolicy, QVBoxLayout, QWidget
 
 from errand.protocol.settings import Model, ModelChooseParams, ModelRemoveParams, ModelSaveParams, Provider
-from errand.translation import grouped, tr
+from errand.text.translation import grouped, tr
 from errand.window.stores.model_choice import abilities_text, context_text, price_text, shown_name
 from errand.window.theme.style import plain_tool_tip, push_button, set_tool_tip
 from errand.window.theme.theme import Theme

@@ -28,7 +28,7 @@ from errand.protocol.settings import (
     ModelTestParams,
     Provider,
 )
-from errand.translation import tr
+from errand.text.translation import tr
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.settings.page import EngineCalls, SettingsPageView

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from errand.client.number_format import day_text
 from errand.protocol.settings import Model, Provider
-from errand.translation import tr, trn
+from errand.text.translation import tr, trn
 from errand.window.theme.style import Tone, push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.confirmation import ConfirmationView

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
-from errand.regular_file import flush_folder, read_beginning
+from errand.system.regular_file import flush_folder, read_beginning
 
 # Copy 1 MB per step, then pause, so that other users of the disk and other threads get their turn.
 _PAGES = 256

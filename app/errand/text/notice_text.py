@@ -39,8 +39,8 @@ from errand.protocol.notices import (
     UnknownPrice,
 )
 from errand.protocol.tasks import LimitKind
-from errand.redaction import redact
-from errand.translation import decimal, marked, tr, trn
+from errand.text.redaction import redact
+from errand.text.translation import decimal, marked, tr, trn
 
 # Stands in the place of each text that a person had removed for good.
 FORGOTTEN = marked("Forgotten by you")

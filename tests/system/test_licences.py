@@ -2,7 +2,7 @@
 
 import json
 
-from errand.licences import OURS, libraries
+from errand.system.licences import OURS, libraries
 from tests.support.command_line import Errand
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from errand.paths import Paths
-from errand.printable import printable
-from errand.redaction import Redactor
+from errand.system.paths import Paths
+from errand.text.printable import printable
+from errand.text.redaction import Redactor
 
 
 class _Redacting(logging.Formatter):

@@ -7,12 +7,12 @@ in base64 and hexadecimal digits (`encoded_keys.py`).
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from errand.encoded_keys import encoded_forms, without_encoded_keys
-from errand.key_formats import KEY_FORMAT as KEY_FORMAT
-from errand.key_formats import REMOVED as REMOVED
-from errand.key_formats import find_all
-from errand.key_formats import redact as redact
 from errand.protocol.base import JsonValue
+from errand.text.encoded_keys import encoded_forms, without_encoded_keys
+from errand.text.key_formats import KEY_FORMAT as KEY_FORMAT
+from errand.text.key_formats import REMOVED as REMOVED
+from errand.text.key_formats import find_all
+from errand.text.key_formats import redact as redact
 
 # Shorter values are placeholders such as `none`, which would be redacted in every text.
 _MIN_SECRET = 8

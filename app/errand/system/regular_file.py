@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
-from errand.paths import Paths
+from errand.system.paths import Paths
 
 _TO_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)

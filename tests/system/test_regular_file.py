@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from errand.paths import Paths
-from errand.regular_file import (
+from errand.system.paths import Paths
+from errand.system.regular_file import (
     FileTooLarge,
     NotRegularFile,
     atomic_writer,

@@ -3,8 +3,8 @@
 import argparse
 from typing import NoReturn
 
-from errand.printable import printable
-from errand.translation import tr
+from errand.text.printable import printable
+from errand.text.translation import tr
 
 
 class Parser(argparse.ArgumentParser):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from errand.protocol.engine import is_offered
-from errand.redaction import KEY_FORMAT
+from errand.text.redaction import KEY_FORMAT
 
 # Where programs are looked for that run without asking: folders that only an administrator changes.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

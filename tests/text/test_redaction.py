@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errand.redaction import REMOVED, RedactedStream, Redactor, redact
+from errand.text.redaction import REMOVED, RedactedStream, Redactor, redact
 
 KEY = "sk-ant/Zq7+planted=0123456789"
 FORMS: dict[str, Callable[[str], str]] = {

@@ -3,8 +3,8 @@
 import pytest
 
 from errand.engine.models.catalog.providers import PROVIDERS
-from errand.environment import for_commands, is_secret, keys_in, without_secrets
 from errand.protocol.engine import InitializeParams, is_offered
+from errand.system.environment import for_commands, is_secret, keys_in, without_secrets
 
 
 def test_keys_and_addresses_are_told_and_nothing_else() -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from errand.encoded_keys import without_encoded_keys
+from errand.text.encoded_keys import without_encoded_keys
 
 REMOVED = "[key removed]"
 

@@ -4,34 +4,19 @@ Catalogues are in resources/locale. `errand.__main__` chooses the language befor
 so a text may be translated when its module is imported; a change of the language takes effect at the next start.
 """
 
-import os
 import re
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
-
-from errand.regular_file import read_regular
 
 if TYPE_CHECKING:
     from gettext import NullTranslations
 
 DOMAIN = "errand"
-SYSTEM = "system"
-"""The value of the setting `language` that follows the system."""
 
 _ENGLISH = "en"
 _COMMA_LANGUAGES = frozenset({"de"})
 """Languages that write 1.234,5 where English writes 1,234.5."""
 _OTHER_MARKS = str.maketrans(",.", ".,")
-_VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 _NAME = re.compile(r"[A-Za-z]{2,8}(_[A-Za-z]{2,8})?")
-_MAX_SETTINGS_BYTES = 1_000_000
-
-
-class _Stored(msgspec.Struct):
-    language: str = SYSTEM
 
 
 class _Chosen:
@@ -88,35 +73,6 @@ def use_language(language: str) -> None:
     if isinstance(found, gettext.GNUTranslations):
         # gettext also finds it by the names of Windows, such as German_Germany.
         _Chosen.catalogue, _Chosen.language = found, found.info()["language"].partition("_")[0]
-
-
-def chosen_language(settings: Path) -> str:
-    """The language in the file of the settings, or the system's: `ERRAND_LANGUAGE` beats both.
-
-    The file is read without the engine, which may not run yet and has nothing else to say before the first text.
-    """
-    chosen = os.environ.get("ERRAND_LANGUAGE") or _stored(settings)
-    return _system_language() if chosen == SYSTEM else chosen
-
-
-def _stored(settings: Path) -> str:
-    try:
-        return msgspec.json.decode(read_regular(settings, _MAX_SETTINGS_BYTES), type=_Stored).language
-    except (OSError, msgspec.DecodeError, RecursionError):  # the engine reports an unreadable file
-        return SYSTEM
-
-
-def _system_language() -> str:
-    """The first language that the environment names, without its encoding; on macOS and Windows the system's."""
-    for variable in _VARIABLES:
-        name = os.environ.get(variable, "").partition(":")[0].partition(".")[0].partition("@")[0]
-        if name:
-            return _ENGLISH if name in ("C", "POSIX") else name
-    if sys.platform in ("win32", "darwin"):
-        import locale
-
-        return (locale.getlocale()[0] or _ENGLISH).partition(".")[0]
-    return _ENGLISH
 
 
 def uncapitalised(text: str) -> str:

@@ -11,9 +11,10 @@ import pytest
 from catalogues import compile_all, extract, languages, read, texts
 
 from errand.engine.core.settings import Settings
-from errand.translation import chosen_language, grouped, tr, trn, use_language
+from errand.system.language import chosen_language
+from errand.text.translation import grouped, tr, trn, use_language
 
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}|%(?:\(\w+\))?[sr]")
 
 

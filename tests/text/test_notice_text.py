@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from errand.engine.record.old_records import current_node
-from errand.notice_text import data_text, notice_text
 from errand.protocol.blocks import NoticeBlock, NoticeKind
 from errand.protocol.conversations import Node
 from errand.protocol.notices import (
@@ -35,6 +34,7 @@ from errand.protocol.notices import (
     ToolsAsText,
     UnknownPrice,
 )
+from errand.text.notice_text import data_text, notice_text
 from tests.support.records import node
 
 PROCESSES = (

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from errand.regular_file import open_regular
+from errand.system.regular_file import open_regular
 
 _LISTENING = "0A"  # the listening state in /proc/net/tcp; listening sockets come first
 _MAX_FILE_BYTES = 65_536

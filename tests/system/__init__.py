@@ -1,0 +1,1 @@
+"""Files, locks, environment and other services of the system; mirrors app/errand/system."""

@@ -1,0 +1,1 @@
+"""Texts that all clients and the engine share; mirrors app/errand/text."""
