@@ -10,16 +10,27 @@ from dataclasses import dataclass
 
 from errand.engine.permissions.command_rules import CommandRule, denied_by, inner_words
 from errand.engine.permissions.run_time.marked_line import (
-    HOME,
     MARKS,
     ONE_WORD,
-    SEARCH_PATH,
     SEVERAL_WORDS,
     STREAM,
     mark_line,
 )
 from errand.engine.permissions.run_time.subcommands import is_unknown_program, may_begin
-from errand.engine.permissions.run_time.wrappers import Uncertain, inner_command, is_marked, is_several
+from errand.engine.permissions.run_time.variables import (
+    assignment_danger,
+    holds_command,
+    is_git_command_key,
+    may_be_git_key,
+)
+from errand.engine.permissions.run_time.wrappers import (
+    Uncertain,
+    index_of_command,
+    inner_command,
+    is_marked,
+    is_several,
+    xargs_placeholder,
+)
 from errand.engine.permissions.shell.nested_code import MAX_LINE_LENGTH, SHELLS, WRAPPERS, FoundCommand
 from errand.engine.permissions.shell.scanner import ScannedCommand, program_name, scan
 
@@ -29,76 +40,10 @@ _SHELL_CODE = re.compile(r"-[A-Za-z]*c[A-Za-z]*|--command")
 _SHELL_VALUED = frozenset(("-o", "+o", "-O", "+O", "--rcfile", "--init-file"))
 _INPUT_FILES = re.compile(r"-|/dev/stdin|/dev/fd/\d+|/proc/(?:self|thread-self|\d+)/fd/\d+")
 _DESCRIPTORS = re.compile(r"/dev/fd/[1-9]\d*|/proc/(?:self|thread-self|\d+)/fd/[1-9]\d*")
-_START_UP = re.compile(
-    r"BASH_ENV|BASH_FUNC_.*|BASH_(?:CMDS|ALIASES)\b.*|GIT_CONFIG_(?:KEY_|VALUE_|PARAMETERS|COUNT).*|GIT_EXEC_PATH"
-)
-_PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
-# Their values are commands. A name that ends with one of the first three, as in GIT_EDITOR, counts too.
-_COMMAND_ENDINGS = frozenset(("EDITOR", "PAGER", "BROWSER"))
-_COMMAND_VARIABLES = frozenset(
-    [
-        "VISUAL",
-        "GIT_ASKPASS",
-        "SSH_ASKPASS",
-        "SUDO_ASKPASS",
-        "GIT_SSH",
-        "GIT_SSH_COMMAND",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_PROXY_COMMAND",
-        "RSYNC_RSH",
-        "CVS_RSH",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "SHELL",
-        "PROMPT_COMMAND",
-    ]
-)
-# The last part of keys such as core.pager.
-_GIT_COMMAND_KEYS = frozenset(
-    [
-        "pager",
-        "editor",
-        "sshcommand",
-        "fsmonitor",
-        "external",
-        "textconv",
-        "askpass",
-        "driver",
-        "command",
-        "cmd",
-        "program",
-        "clean",
-        "smudge",
-        "process",
-        "gitproxy",
-        "sequenceeditor",
-        "helper",
-    ]
-)
 _ASSIGNING = frozenset(("export", "declare", "local", "readonly", "typeset", "printf", "read", "mapfile", "readarray"))
 _COMPUTES = _ASSIGNING | {"let", "test", "[", "unset", "getopts"}
 _FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _FD_ACTIONS = frozenset(("-x", "-X", "--exec", "--exec-batch"))
-# What a search path may name beside itself: folders of the system, and those below the home directory.
-_SEARCH_FOLDER = re.compile(
-    rf"(?:[{HOME}~]|/(?!tmp\b|var/tmp\b|dev\b|proc\b|home\b|workspace\b))[\w./+-]*|{SEARCH_PATH}"
-)
-
-# Programs that run the command after their flags, and those that do so after a subcommand.
-_RUNNERS = frozenset(
-    {"valgrind", "gdb", "lldb", "prlimit", "numactl", "choom", "setarch", "linux32", "linux64", "xvfb-run"}
-    | {"dbus-run-session", "systemd-inhibit", "cpulimit", "torsocks", "proxychains", "proxychains4"}
-    | {"chronic", "catchsegv", "eatmydata", "chpst", "softlimit", "catatonit", "tini", "dumb-init"}
-)
-# The dynamic loader runs the program that it gets: ld-linux-x86-64.so.2, ld-musl-x86_64.so.1, ld.so.
-_LOADER = re.compile(r"ld[\w-]{0,40}\.so[\d.]{0,8}")
-_RUNNER_SUBCOMMANDS = {
-    "exec": frozenset(("bundle", "npm", "pnpm", "yarn", "bun", "mise", "asdf", "direnv", "rbenv", "pyenv", "opam")),
-    "run": frozenset(("conda", "mamba", "micromamba", "rye", "pdm", "hatch", "pipenv")),
-    "dlx": frozenset(("pnpm", "yarn")),
-    "stat": frozenset(("perf",)),
-    "record": frozenset(("perf",)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +172,7 @@ class _Search:
                 raise _Hidden(f"which command `{_shown(words)}` runs is known only when it runs") from None
         elif name in WRAPPERS:
             self._run_wrapped(name, words, command)
-        elif runner := _runner_of(name, words):
+        elif runner := index_of_command(name, words):
             self._run_after(words[runner:], command)
 
     def _run_operands(self, words: list[str]) -> None:
@@ -271,22 +216,10 @@ class _Search:
         if is_marked(bare.partition("[")[0]):
             raise _Hidden("which variable is set is known only when it runs")
         self._check_code_in(bare)
-        if _START_UP.fullmatch(bare):
-            raise _Hidden(f"`{bare}` can make names and programs run something else")
-        if bare in _PROMPTS and (is_marked(value) or "$(" in value or "`" in value):
-            raise _Hidden(f"`{bare}` holds code that is known only when it runs")
-        if bare == "ENV" and (STREAM in value or "/" in value):
-            raise _Hidden("`ENV` names a file that shells run first")
-        if bare in _COMMAND_VARIABLES or bare.rpartition("_")[2] in _COMMAND_ENDINGS:
+        if danger := assignment_danger(bare, value, self._folder):
+            raise _Hidden(danger)
+        if holds_command(bare):
             self._run_text(value, SEVERAL_WORDS)
-        if bare == "PATH":
-            self._check_search_path(value)
-
-    def _check_search_path(self, value: str) -> None:
-        for folder in value.split(":"):
-            is_of_workspace = folder.startswith(self._folder.rstrip("/") + "/")
-            if is_of_workspace or not _SEARCH_FOLDER.fullmatch(folder) or "/../" in f"{folder}/":
-                raise _Hidden("`PATH` names a folder whose programs are known only when it runs")
 
     def _compute(self, name: str, words: list[str]) -> None:
         """Look at builtins that set variables, or compute texts as arithmetic."""
@@ -379,7 +312,7 @@ class _Search:
                 key, _, value = words[at + 1].partition("=")
                 self._configure_git(key, value)
             elif word == "config":
-                keys = [at for at in range(at + 1, len(words)) if _may_be_key(words[at])]
+                keys = [at for at in range(at + 1, len(words)) if may_be_git_key(words[at])]
                 if keys:
                     self._configure_git(words[keys[0]], " ".join(words[keys[0] + 1 : keys[0] + 2]))
             elif word.startswith("--exec-path="):
@@ -398,7 +331,7 @@ class _Search:
             if is_marked(value):
                 raise _Hidden(f"`{key}` of git is known only when it runs")
             self._run_text(value[1:] if value.startswith("!") else f"git {value}", SEVERAL_WORDS)
-        elif value and "." in key and key.rpartition(".")[2].lower() in _GIT_COMMAND_KEYS:
+        elif value and is_git_command_key(key):
             self._run_text(value.removeprefix("!"), SEVERAL_WORDS)
 
     def _run_found(self, words: list[str], actions: frozenset[str]) -> None:
@@ -415,7 +348,7 @@ class _Search:
             return
         before = words[: len(words) - len(inner)]
         text = _output_of(command.source) if command.source is not None and not command.text_in else command.text_in
-        placeholder = _placeholder(before)
+        placeholder = xargs_placeholder(before)
         if placeholder:
             inner = [word.replace(placeholder, ONE_WORD) for word in inner]
         elif text and not is_marked(text):
@@ -437,29 +370,6 @@ class _Search:
             return
         inner = [word.replace("{}", ONE_WORD) for word in words[start:end]]
         self._judge([*inner, SEVERAL_WORDS], ScannedCommand())
-
-
-def _runner_of(name: str, words: Sequence[str]) -> int:
-    """Return the index of the words behind a program that runs another; 0 if it runs none."""
-    if name in _RUNNERS or _LOADER.fullmatch(name):
-        return 1
-    return 2 if len(words) > 1 and name in _RUNNER_SUBCOMMANDS.get(words[1], ()) else 0
-
-
-def _may_be_key(word: str) -> bool:
-    return not word.startswith("-") and ("." in word or is_marked(word))
-
-
-def _placeholder(flags: Sequence[str]) -> str:
-    """The text that xargs replaces by a line of its input."""
-    for at, flag in enumerate(flags):
-        if flag == "-I" and at + 1 < len(flags):
-            return flags[at + 1]
-        if flag.startswith(("-I", "--replace=")):
-            return flag.removeprefix("-I").removeprefix("--replace=")
-        if flag in ("-i", "--replace"):
-            return "{}"
-    return ""
 
 
 def _output_of(source: ScannedCommand) -> str:

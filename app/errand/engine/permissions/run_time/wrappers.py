@@ -1,5 +1,6 @@
 """Programs that run the command that follows among their words, and where it begins."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,6 +57,22 @@ _WRAPPERS = {
     "ssh": Wrapper("46AaCfGgKkMNnqsTtVvXxYy", "BbcDEeFIiJLlmOopQRSWw", operands=1),
 }
 
+# Programs that run the command after their flags, whichever these are, and those that do so after a subcommand.
+_RUNNERS = frozenset(
+    {"valgrind", "gdb", "lldb", "prlimit", "numactl", "choom", "setarch", "linux32", "linux64", "xvfb-run"}
+    | {"dbus-run-session", "systemd-inhibit", "cpulimit", "torsocks", "proxychains", "proxychains4"}
+    | {"chronic", "catchsegv", "eatmydata", "chpst", "softlimit", "catatonit", "tini", "dumb-init"}
+)
+# The dynamic loader runs the program that it gets: ld-linux-x86-64.so.2, ld-musl-x86_64.so.1, ld.so.
+_LOADER = re.compile(r"ld[\w-]{0,40}\.so[\d.]{0,8}")
+_RUNNER_SUBCOMMANDS = {
+    "exec": frozenset(("bundle", "npm", "pnpm", "yarn", "bun", "mise", "asdf", "direnv", "rbenv", "pyenv", "opam")),
+    "run": frozenset(("conda", "mamba", "micromamba", "rye", "pdm", "hatch", "pipenv")),
+    "dlx": frozenset(("pnpm", "yarn")),
+    "stat": frozenset(("perf",)),
+    "record": frozenset(("perf",)),
+}
+
 
 class Uncertain(Exception):
     """The beginning of the inner command depends on words that are known only at run time."""
@@ -105,6 +122,25 @@ def _takes_value(flag: str, wrapper: Wrapper, rest: Sequence[str]) -> bool:
                 raise Uncertain
             return False
     return False
+
+
+def index_of_command(name: str, words: Sequence[str]) -> int:
+    """Return the index of the words behind a program that runs another; 0 if it runs none."""
+    if name in _RUNNERS or _LOADER.fullmatch(name):
+        return 1
+    return 2 if len(words) > 1 and name in _RUNNER_SUBCOMMANDS.get(words[1], ()) else 0
+
+
+def xargs_placeholder(flags: Sequence[str]) -> str:
+    """Return the text that xargs replaces by a line of its input."""
+    for at, flag in enumerate(flags):
+        if flag == "-I" and at + 1 < len(flags):
+            return flags[at + 1]
+        if flag.startswith(("-I", "--replace=")):
+            return flag.removeprefix("-I").removeprefix("--replace=")
+        if flag in ("-i", "--replace"):
+            return "{}"
+    return ""
 
 
 def is_marked(word: str) -> bool:
