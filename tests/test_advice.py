@@ -188,3 +188,8 @@ def test_what_is_not_there_is_found() -> None:
     named = "`pytest tests/test_nothing.py tests/engine/tools`, `engine/nothing`, `nowhere.py` and [a page](gone.md)"
     assert [*_wrong_files(named)] == ["tests/test_nothing.py", "engine/nothing", "nowhere.py", "gone.md"]
     assert [*_wrong_pages("See Settings → Moods and the page Data.")] == ["page Moods"]
+
+
+def test_no_decision_is_missing_in_the_numbering() -> None:
+    numbers = sorted(int(page.name.partition("-")[0]) for page in (_CHECKOUT / "docs" / "decisions").glob("*.md"))
+    assert numbers == list(range(1, len(numbers) + 1))
