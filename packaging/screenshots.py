@@ -27,12 +27,12 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
+from errand.client.conversation.rows import TaskEndRow
 from errand.protocol.asks import Ask, AskAnswerParams, AskKind
 from errand.window.desktop.quick_task import QuickTaskDialog
 from errand.window.desktop.tray import TrayMenu
 from errand.window.main import translate_qt
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.row import TaskEndRow
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.stores.window_state import ThemeMode
 from errand.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog

@@ -8,8 +8,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtWidgets import QApplication
 
-from errand.window.rows import row as shown
-from errand.window.rows.markup.pieces import MarkdownPieces, split_markdown
+from errand.client.conversation import rows as shown
+from errand.client.conversation.markdown_pieces import MarkdownPieces, split_markdown
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView

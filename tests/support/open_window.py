@@ -17,11 +17,11 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
+from errand.client.conversation.rows import Row
 from errand.client.launch import connect
 from errand.system.paths import Paths
 from errand.window import CLIENT_NAME
 from errand.window.main import build_window
-from errand.window.rows.row import Row
 from errand.window.stores.stores import Stores, make_stores
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme

@@ -5,6 +5,17 @@ from datetime import UTC, datetime, timedelta
 
 from PySide6.QtCore import QObject, Signal
 
+from errand.client.conversation.rows import (
+    CallState,
+    ImageRow,
+    NoticeRow,
+    ReplyRow,
+    Row,
+    TaskEndRow,
+    ThinkingRow,
+    ToolCallRow,
+    UserRow,
+)
 from errand.engine.tools.call_display import display_of, with_facts
 from errand.protocol.asks import (
     RUN_AGAIN,
@@ -30,17 +41,6 @@ from errand.protocol.blocks import (
 from errand.protocol.conversations import Node, Role
 from errand.protocol.tasks import CallProgress, Task, TaskStatus, TaskStopReason
 from errand.protocol.usage import Usage
-from errand.window.rows.row import (
-    CallState,
-    ImageRow,
-    NoticeRow,
-    ReplyRow,
-    Row,
-    TaskEndRow,
-    ThinkingRow,
-    ToolCallRow,
-    UserRow,
-)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

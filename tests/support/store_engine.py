@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errand.client.connection import Connection
+from errand.client.conversation.rows import Row
 from errand.engine.server.authentication import AccessToken
 from errand.engine.server.dispatcher import ROUTES
 from errand.engine.server.services import Services
 from errand.engine.server.websocket_server import Server, bind_loopback
 from errand.protocol.engine import PROTOCOL_VERSION, Endpoint
-from errand.window.rows.row import Row
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores, make_stores
 from tests.support.connections import Cable, cable_to

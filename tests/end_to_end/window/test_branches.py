@@ -5,8 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from errand.client.conversation.rows import BranchEndRow, BranchSwitchRow, ReplyRow, TaskEndRow, UserRow
 from errand.window.rows.edit import MessageEditField
-from errand.window.rows.row import BranchEndRow, BranchSwitchRow, ReplyRow, TaskEndRow, UserRow
 from errand.window.rows.task_end import TaskEndView
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to

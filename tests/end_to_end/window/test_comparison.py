@@ -7,8 +7,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from errand.window.rows.row import ReplyRow
-from errand.window.stores.conversation.branch_rows import BranchRows
+from errand.client.conversation.branch_rows import BranchRows
+from errand.client.conversation.rows import ReplyRow
 from errand.window.views.branches.compared_branch import ComparedBranchView
 from errand.window.views.branches.comparison import ComparisonDialog
 from errand.window.views.conversation.ask_models_dialog import AskModelsDialog

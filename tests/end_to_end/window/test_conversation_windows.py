@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from errand.window.rows.row import ReplyRow
+from errand.client.conversation.rows import ReplyRow
 from errand.window.views.settings.dialog import SettingsDialog
 from errand.window.views.shared.picker import PickerDialog
 from tests.support.command_line import Errand

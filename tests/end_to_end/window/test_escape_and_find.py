@@ -5,8 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QWidget
 
+from errand.client.conversation.rows import AskRow, ReplyRow, TaskEndRow
 from errand.window.rows.asks.ask import AskView
-from errand.window.rows.row import AskRow, ReplyRow, TaskEndRow
 from errand.window.views.branches.tree_panel import TreePanelView
 from errand.window.views.conversation.find_bar import FindBarView
 from tests.support.command_line import Errand

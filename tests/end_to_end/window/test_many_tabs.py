@@ -5,11 +5,11 @@ from pathlib import Path
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
+from errand.client.conversation.rows import ReplyRow
 from errand.engine.storage.database import Database
 from errand.engine.storage.records import agents, conversations, nodes
 from errand.engine.storage.sqlite.engines import sqlite_url
 from errand.system.paths import Paths
-from errand.window.rows.row import ReplyRow
 from tests.support.command_line import Errand
 from tests.support.open_window import OpenWindow, open_window
 from tests.support.records import agent, conversation, node

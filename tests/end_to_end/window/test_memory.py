@@ -4,8 +4,8 @@ import pytest
 from PySide6.QtGui import QAction, QContextMenuEvent
 from PySide6.QtWidgets import QApplication, QMenu
 
+from errand.client.conversation.rows import RecallRow, TaskEndRow, ToolCallRow
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.row import RecallRow, TaskEndRow, ToolCallRow
 from errand.window.views.memory.dialog import MemoryDialog
 from errand.window.views.memory.forget_dialog import ForgetDialog
 from tests.support.command_line import Errand

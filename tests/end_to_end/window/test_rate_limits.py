@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from errand.window.rows.row import TaskEndRow
+from errand.client.conversation.rows import TaskEndRow
 from errand.window.widgets.status_dot import dot_state
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to

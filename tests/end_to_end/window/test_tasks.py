@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
+from errand.client.conversation.rows import AskRow, NoticeRow, ReplyRow, TaskEndRow, UserRow
 from errand.protocol.tasks import Task
-from errand.window.rows.row import AskRow, NoticeRow, ReplyRow, TaskEndRow, UserRow
 from errand.window.stores.task_options import TaskOptions
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.views.conversation.conversation_view import ConversationView

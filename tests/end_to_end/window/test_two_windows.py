@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from errand.window.rows.row import AskRow, BranchSwitchRow, ReplyRow, TaskEndRow
+from errand.client.conversation.rows import AskRow, BranchSwitchRow, ReplyRow, TaskEndRow
 from errand.window.stores.task_options import TaskOptions
 from tests.support.command_line import Errand
 from tests.support.model_replies import shell, speak_to

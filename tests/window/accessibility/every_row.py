@@ -4,9 +4,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from errand.protocol.asks import ReachedLimit
-from errand.protocol.blocks import FileBlock, RecallBlock, SummaryBlock
-from errand.window.rows.row import (
+from errand.client.conversation.rows import (
     AskRow,
     BranchEndRow,
     BranchSwitchRow,
@@ -19,6 +17,8 @@ from errand.window.rows.row import (
     StepRow,
     SummaryRow,
 )
+from errand.protocol.asks import ReachedLimit
+from errand.protocol.blocks import FileBlock, RecallBlock, SummaryBlock
 from tests.support.rows import (
     APPROVAL,
     LIMIT,

@@ -2,9 +2,9 @@
 
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from errand.client.conversation.rows import UserRow
 from errand.engine.memory.facts import FactDraft
 from errand.text.translation import tr
-from errand.window.rows.row import UserRow
 from errand.window.views.memory.dialog import MemoryDialog, MemoryPage
 from errand.window.views.memory.forget_dialog import ForgetDialog
 from tests.support.engine_parts import remembered

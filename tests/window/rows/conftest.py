@@ -7,9 +7,9 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import Row
 from errand.window.rows.base import RowView
 from errand.window.rows.registry import kind_of
-from errand.window.rows.row import Row
 from errand.window.theme.theme import Theme
 from tests.support.row_actions import KeptActions
 

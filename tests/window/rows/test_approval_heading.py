@@ -5,8 +5,8 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import AskRow
 from errand.window.rows.asks.ask import AskView
-from errand.window.rows.row import AskRow
 from errand.window.theme.theme import Theme
 from tests.support.row_actions import KeptActions
 from tests.support.rows import APPROVAL

@@ -20,10 +20,10 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import AskRow
 from errand.protocol.asks import Approval, Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit
 from errand.window.rows.asks.ask import AskView
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.row import AskRow
 from errand.window.theme.theme import Theme
 from tests.support.row_actions import KeptActions
 from tests.support.rows import APPROVAL, CODE, FETCH, LIMIT, QUESTION, SERVICE, UNKNOWN

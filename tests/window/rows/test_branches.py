@@ -7,9 +7,9 @@ from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu
 
+from errand.client.conversation.rows import BranchEndRow, BranchSwitchRow, EditMessageRow, Row
 from errand.window.rows.base import RowView
 from errand.window.rows.edit import MessageEditField
-from errand.window.rows.row import BranchEndRow, BranchSwitchRow, EditMessageRow, Row
 from tests.support.row_actions import KeptActions
 from tests.support.rows import end, node, reply, user
 from tests.window.rows.conftest import MakeRowView

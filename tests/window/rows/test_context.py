@@ -5,12 +5,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton
 
+from errand.client.conversation.rows import Row, SummaryRow
 from errand.client.texts.context import summary_text
 from errand.protocol.blocks import SummaryBlock
 from errand.window.rows.base import RowView
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.edit import MessageEditField
-from errand.window.rows.row import Row, SummaryRow
 from errand.window.rows.text_view import TextView
 from tests.support.row_actions import KeptActions
 from tests.support.rows import node, reply, user

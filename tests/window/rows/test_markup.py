@@ -6,12 +6,12 @@ import pytest
 from PySide6.QtGui import QColor, QFont, QImage, QTextBlock, QTextCharFormat, QTextCursor, QTextDocument, QTextTable
 from PySide6.QtWidgets import QWidget
 
+from errand.client.conversation.rows import ReplyRow
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.markdown import fragment_markdown, markdown_document
 from errand.window.rows.markup.decoration import MarkdownDocument, QuoteBar
 from errand.window.rows.markup.source import mark_up
-from errand.window.rows.row import ReplyRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from tests.support.rows import reply

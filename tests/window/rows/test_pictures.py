@@ -11,8 +11,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import ImageRow
 from errand.protocol.blocks import ImageBlock
-from errand.window.rows.row import ImageRow
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.picture_viewer import PictureViewer, suggested_name

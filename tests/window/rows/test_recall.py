@@ -5,14 +5,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton
 
+from errand.client.conversation.node_rows import NodeExtras, node_rows
+from errand.client.conversation.rows import RecallRow, Row
 from errand.client.number_format import moment_text
 from errand.protocol.blocks import RecallBlock, RecalledEntry
 from errand.window.rows.base import RowView
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.recall import RECALL
-from errand.window.rows.row import RecallRow, Row
 from errand.window.rows.text_view import TextView
-from errand.window.stores.conversation.node_rows import NodeExtras, node_rows
 from tests.support.row_actions import KeptActions
 from tests.support.rows import node, recalled
 from tests.window.rows.conftest import WIDTH, MakeRowView, part

@@ -2,8 +2,8 @@
 
 from PySide6.QtWidgets import QAbstractButton
 
+from errand.client.conversation.rows import Row
 from errand.window.rows.base import RowView
-from errand.window.rows.row import Row
 from errand.window.widgets.buttons import IconButton
 from tests.support.row_actions import KeptActions
 from tests.support.rows import end, tool

@@ -10,8 +10,8 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import AskRow, ImageRow, Row
 from errand.window.rows.registry import kind_of
-from errand.window.rows.row import AskRow, ImageRow, Row
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QApplication
 
+from errand.client.conversation.rows import ToolCallRow
 from errand.engine.tools.call_display import display_of
 from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
 from errand.protocol.tasks import Task
 from errand.window.rows.code_view import CodeView
-from errand.window.rows.row import ToolCallRow
 from errand.window.rows.tools.tool_call import ToolCallView
 from errand.window.theme.theme import Theme
 from tests.support.protocol_events import task

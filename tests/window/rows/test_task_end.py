@@ -4,8 +4,10 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
 
+from errand.client.conversation.rows import TaskEndRow
 from errand.protocol.tasks import Task
-from errand.window.rows.row import TaskEndRow
+from errand.window import CLIENT_NAME
+from errand.window.rows.text_view import TextView
 from errand.window.widgets.buttons import IconButton
 from errand.window.widgets.labels import ElidedLabel
 from errand.window.widgets.status_dot import dot_state
@@ -61,3 +63,15 @@ def test_in_a_narrow_column_the_title_is_whole_and_the_review_an_icon(show: Make
     assert title.width() >= title.sizeHint().width()
     part(row_view, IconButton, "Review 12 files").click()
     assert actions.changes.reviewed == [("task_1", "")]
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "remarks"),
+    [("errand stop", "By errand stop. Terminated: sleep 60 (pid 7)."), (CLIENT_NAME, "Terminated: sleep 60 (pid 7).")],
+)
+def test_a_stop_names_the_client_that_asked_for_it_unless_it_was_this_window(
+    show: MakeRowView, stopped_by: str, remarks: str
+) -> None:
+    stopped = ended(reason="manual_stop")
+    row_view = show(TaskEndRow("end", stopped, stopped_by=stopped_by, remarks=("Terminated: sleep 60 (pid 7).",)))
+    assert part(row_view, TextView, "What was terminated").toPlainText() == remarks

@@ -10,10 +10,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QMenu, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
-from errand.window.rows.base import RowView, message_markdown
+from errand.client.conversation.rows import Row, Speaker
+from errand.client.texts.messages import message_markdown
+from errand.window.rows.base import RowView
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.piece import Fence, parse_fence
-from errand.window.rows.row import Row, Speaker
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.widgets.highlighting import HighlightedRun, highlight

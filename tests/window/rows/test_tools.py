@@ -12,13 +12,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import Row, ToolCallRow
 from errand.client.safe_text import output_text
 from errand.protocol.blocks import ToolIcon
 from errand.protocol.tasks import CallProgress, TaskStopReason
 from errand.window.rows.base import RowView
 from errand.window.rows.code_view import CodeView, DiffView
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.row import Row, ToolCallRow
 from errand.window.rows.text_view import TextView
 from errand.window.rows.tools.line import TOOL_ICONS
 from errand.window.theme.theme import Theme

@@ -9,12 +9,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import Row
 from errand.protocol.blocks import ImageBlock
 from errand.window.rows.base import RowView
 from errand.window.rows.markdown import fragment_markdown, markdown_document
 from errand.window.rows.markup.text_objects import OBJECT
 from errand.window.rows.markup.web_pictures import WebPicture, parse_picture_link, picture_link
-from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.widgets.picture_viewer import PictureViewer

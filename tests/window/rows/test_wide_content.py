@@ -5,12 +5,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 
+from errand.client.conversation.rows import Row
 from errand.protocol.base import JsonObject
 from errand.window.rows.base import RowView
 from errand.window.rows.code_view import CodeView, find_links
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.piece import TableView
-from errand.window.rows.row import Row
 from tests.support.row_actions import KeptActions
 from tests.support.rows import reply, tool
 from tests.window.rows.conftest import WIDTH, MakeRowView, part

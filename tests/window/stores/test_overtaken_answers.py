@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 
 from errand.client.connection import Connection
+from errand.client.conversation.branch import LoadedBranch
 from errand.protocol.agents import Personality
 from errand.protocol.base import Method
 from errand.protocol.events import AgentUpdate, ConversationUpdate, PersonalityDeleted, PersonalityUpdate, TaskUpdate
 from errand.window.stores.catalog import PersonalityStore
-from errand.window.stores.conversation.branch import LoadedBranch
 from errand.window.stores.conversation.paging import SettledLoader
 from errand.window.stores.session import EngineSession, P, R
 from tests.support.engine_server import EngineServer, engine_server

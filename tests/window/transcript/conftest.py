@@ -7,8 +7,8 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import Row
 from errand.window.rows.base import RowView
-from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView

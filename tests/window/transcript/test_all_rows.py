@@ -9,9 +9,9 @@ from PySide6.QtGui import QAccessible, QTextDocument
 from PySide6.QtWidgets import QWidget
 from shiboken6 import delete, isValid
 
+from errand.client.conversation.rows import Row, StepRow
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.registry import ROW_KINDS
-from errand.window.rows.row import Row, StepRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView

@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtCore import QPoint
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import Row
 from errand.window.rows.markup.formulas import FORMULAS
 from errand.window.rows.markup.text_objects import OBJECT
-from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from tests.support.rows import reply, user

@@ -8,8 +8,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import AskRow
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.row import AskRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from tests.support.rows import APPROVAL, long_conversation, reply, tool, user

@@ -8,8 +8,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import Row, ThinkingRow
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.row import Row, ThinkingRow
 from errand.window.rows.text_view import TextView
 from errand.window.rows.thinking import ThinkingView
 from tests.support.rows import long_conversation, reply, thinking, tool, user

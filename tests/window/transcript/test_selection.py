@@ -9,8 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import Row
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
 from tests.support.rows import end, image, notice, reply, thinking, tool, user
 from tests.window.transcript.conftest import Page

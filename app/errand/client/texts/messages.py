@@ -1,4 +1,4 @@
-"""Who speaks: messages of the engine to an agent, and entries of memory."""
+"""Texts about messages: who speaks, and what a message says as a whole."""
 
 from errand.client.safe_text import escape_hidden_line
 from errand.protocol.blocks import MemoryRole, TextBlock
@@ -14,3 +14,9 @@ def engine_message_text(node: Node) -> str:
 def speaker_text(role: MemoryRole, speaker: str) -> str:
     """Who said an entry of memory, to the person who reads it."""
     return tr("You") if role == "user" else " ".join(escape_hidden_line(speaker).split())
+
+
+def message_markdown(node: Node | None) -> str:
+    """The whole text of a message, verbatim."""
+    blocks = node.blocks if node else ()
+    return "\n\n".join(block.text.strip("\n") for block in blocks if isinstance(block, TextBlock))

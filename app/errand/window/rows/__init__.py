@@ -1,5 +1,5 @@
-"""The kinds of transcript rows: each view with its spacing and its text forms. The rows as plain data are in row.py.
+"""The kinds of transcript rows: each view with its spacing and its text forms.
 
-`stores/conversation/node_rows.py` selects the rows; `transcript` lays them out. Asks are in `asks`, tool calls in
-`tools`. Start with row.py, then reply.py.
+The rows as plain data, and what selects them, are in `errand.client.conversation`; `transcript` lays them out. Asks are
+in `asks`, tool calls in `tools`. Start with reply.py.
 """

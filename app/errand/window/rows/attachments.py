@@ -3,12 +3,12 @@
 from PySide6.QtCore import QSize, Qt, QUrl
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 
+from errand.client.conversation.rows import FileRow, ImageRow
 from errand.client.number_format import file_size
 from errand.client.safe_text import plain
 from errand.protocol.blocks import ImageBlock
 from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
-from errand.window.rows.row import FileRow, ImageRow
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens

@@ -9,12 +9,11 @@ from PySide6.QtCore import QPoint, Qt, Signal, SignalInstance
 from PySide6.QtGui import QContextMenuEvent, QImage
 from PySide6.QtWidgets import QLayout, QMenu, QSizePolicy, QWidget
 
+from errand.client.conversation.rows import Row
 from errand.protocol.asks import AskAnswerParams
-from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
 from errand.text.translation import tr
 from errand.window.rows.markup.web_pictures import PictureActions, address_of_link
-from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens
@@ -151,12 +150,6 @@ class CopySource:
 
     link: str = ""
     message: str = ""
-
-
-def message_markdown(node: Node | None) -> str:
-    """The whole text of a message, verbatim."""
-    blocks = node.blocks if node else ()
-    return "\n\n".join(block.text.strip("\n") for block in blocks if isinstance(block, TextBlock))
 
 
 def show_menu(parent: QWidget, position: QPoint, copyable: CopySource, actions: RowActions, opening: MenuHook) -> None:

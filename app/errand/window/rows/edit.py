@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
+from errand.client.conversation.rows import EditMessageRow
 from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, text_estimate
-from errand.window.rows.row import EditMessageRow
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens

@@ -5,9 +5,9 @@ from functools import partial
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from errand.client.conversation.rows import BranchEndRow, BranchSwitchRow
 from errand.text.translation import tr, trn
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
-from errand.window.rows.row import BranchEndRow, BranchSwitchRow
 from errand.window.theme.style import push_button, set_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import IconButton

@@ -7,13 +7,13 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QTextDocument, QTextOption, QTextTable, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from errand.client.conversation.markdown_pieces import Details, parse_details, split_markdown
 from errand.client.safe_text import plain
 from errand.text.translation import tr
 from errand.window.rows.base import RowActions
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
 from errand.window.rows.markdown import MAX_STYLED, markdown_document, without_markup
-from errand.window.rows.markup.pieces import Details, parse_details, split_markdown
 from errand.window.rows.piece_pictures import PiecePictures
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, set_style

@@ -4,6 +4,7 @@ from functools import partial
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from errand.client.conversation.rows import RecallRow
 from errand.client.number_format import moment_text
 from errand.client.safe_text import plain
 from errand.client.texts.messages import speaker_text
@@ -13,7 +14,6 @@ from errand.text.translation import decimal, tr, trn
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.markdown import plain_document, quoted
-from errand.window.rows.row import RecallRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import push_button, set_style, set_tool_tip
 from errand.window.theme.theme import Theme

@@ -2,6 +2,7 @@
 
 from typing import cast
 
+from errand.client.conversation.rows import Row
 from errand.window.rows.asks.ask import ASK
 from errand.window.rows.attachments import FILE, IMAGE
 from errand.window.rows.base import RowKind
@@ -9,7 +10,6 @@ from errand.window.rows.edit import EDIT_MESSAGE
 from errand.window.rows.fork import BRANCH_END, BRANCH_SWITCH
 from errand.window.rows.recall import RECALL
 from errand.window.rows.reply import REPLY, SPEAKER, STEP
-from errand.window.rows.row import Row
 from errand.window.rows.summary import SUMMARY
 from errand.window.rows.task_end import NOTICE, TASK_END
 from errand.window.rows.thinking import THINKING

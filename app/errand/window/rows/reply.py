@@ -2,7 +2,10 @@
 
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
+from errand.client.conversation.markdown_pieces import is_cut
+from errand.client.conversation.rows import ReplyRow, SpeakerRow, StepRow
 from errand.client.safe_text import plain
+from errand.client.texts.messages import message_markdown
 from errand.text.translation import tr
 from errand.window.rows.base import (
     RowActions,
@@ -10,14 +13,11 @@ from errand.window.rows.base import (
     RowView,
     Spacing,
     line_estimate,
-    message_markdown,
     text_estimate,
 )
 from errand.window.rows.markdown import without_markup
-from errand.window.rows.markup.pieces import is_cut
 from errand.window.rows.message_actions import KeepMarkView, add_message_entries
 from errand.window.rows.piece import PieceView
-from errand.window.rows.row import ReplyRow, SpeakerRow, StepRow
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import AgentDotView

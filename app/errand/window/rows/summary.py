@@ -2,6 +2,7 @@
 
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from errand.client.conversation.rows import SummaryRow
 from errand.client.safe_text import plain
 from errand.client.texts.context import summary_text
 from errand.text.translation import tr
@@ -10,7 +11,6 @@ from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.edit import MessageEditField
 from errand.window.rows.markdown import markdown_document, quoted, without_markup
 from errand.window.rows.message_actions import BranchLock
-from errand.window.rows.row import SummaryRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import push_button, set_style
 from errand.window.theme.theme import Theme

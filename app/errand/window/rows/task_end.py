@@ -7,6 +7,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from errand.client.conversation.rows import NoticeRow, TaskEndRow
 from errand.client.number_format import task_totals
 from errand.client.safe_text import plain
 from errand.client.texts.tasks import is_unfinished, refused_text, unfinished_text
@@ -14,10 +15,10 @@ from errand.protocol.blocks import NoticeKind
 from errand.protocol.tasks import Task
 from errand.text.notice_text import notice_text
 from errand.text.translation import tr, trn
+from errand.window import CLIENT_NAME
 from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate, line_estimate
 from errand.window.rows.markdown import markdown_document, plain_document, without_markup
 from errand.window.rows.message_actions import BranchLock, HoverActionsView
-from errand.window.rows.row import NoticeRow, TaskEndRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
@@ -160,8 +161,9 @@ class TaskEndView(RowView[TaskEndRow]):
             document = plain_document(plain(text), self.theme) if has_error else markdown_document(text, self.theme)
             self._text.setAccessibleName(tr("What went wrong") if has_error else tr("Summary"))
             self._text.show_document(document)
-        self._remarks.setVisible(bool(row.remarks))
-        self._remarks.show_document(plain_document(plain(" ".join(row.remarks)), self.theme, colour="muted"))
+        remarks = _remarks(row)
+        self._remarks.setVisible(bool(remarks))
+        self._remarks.show_document(plain_document(plain(remarks), self.theme, colour="muted"))
         is_done = label.state == "done"
         self._retry.setVisible(row.retry_id is not None and is_done)
         self._labelled_retry.setVisible(row.retry_id is not None and not is_done)
@@ -226,7 +228,14 @@ class TaskEndView(RowView[TaskEndRow]):
 
 def _is_quiet(row: TaskEndRow) -> bool:
     """True if the task ended well and there is nothing to say that its last reply does not say."""
-    return _end_label(row.task).state == "done" and not (row.task.summary or row.remarks or refused_text(row.task))
+    return _end_label(row.task).state == "done" and not (row.task.summary or _remarks(row) or refused_text(row.task))
+
+
+def _remarks(row: TaskEndRow) -> str:
+    """Return who stopped the task, unless it was this window, and the remarks on its end."""
+    is_by_another = row.stopped_by not in ("", CLIENT_NAME)
+    who = [tr("By {who}.").format(who=row.stopped_by)] if is_by_another else []
+    return " ".join((*who, *row.remarks))
 
 
 def _end_label(task: Task) -> _EndLabel:
@@ -281,12 +290,12 @@ def _end_markdown(row: TaskEndRow, is_open: bool) -> str:
     if _is_quiet(row):
         return ""
     text_of_task = row.task.summary or row.task.error
-    return "\n\n".join(text for text in (_end_label(row.task).text, text_of_task, " ".join(row.remarks)) if text)
+    return "\n\n".join(text for text in (_end_label(row.task).text, text_of_task, _remarks(row)) if text)
 
 
 def _end_text(row: TaskEndRow) -> str:
     text_of_task = without_markup(row.task.summary or row.task.error or "")
-    return "\n".join(text for text in (text_of_task, " ".join(row.remarks)) if text)
+    return "\n".join(text for text in (text_of_task, _remarks(row)) if text)
 
 
 TASK_END = RowKind(

@@ -2,11 +2,11 @@
 
 from PySide6.QtWidgets import QWidget
 
+from errand.client.conversation.rows import ThinkingRow
 from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowKind, Spacing, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
 from errand.window.rows.markdown import markdown_document, plain_document, quoted, without_markup
-from errand.window.rows.row import ThinkingRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.theme import Theme
 from errand.window.widgets.labels import markdown_line

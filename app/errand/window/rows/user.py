@@ -16,11 +16,12 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QWidget
 
+from errand.client.conversation.rows import Speaker, UserRow
+from errand.client.texts.messages import message_markdown
 from errand.text.translation import tr
-from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, message_markdown, text_estimate
+from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, text_estimate
 from errand.window.rows.markdown import plain_document
 from errand.window.rows.message_actions import BranchLock, HoverActionsView, KeepMarkView, add_message_entries
-from errand.window.rows.row import Speaker, UserRow
 from errand.window.rows.text_view import TextView
 from errand.window.theme.style import paint_rounded, push_button
 from errand.window.theme.theme import Theme

@@ -2,12 +2,13 @@
 
 from PySide6.QtGui import QTextCursor
 
+from errand.client.conversation.markdown_pieces import is_cut, parse_details
+from errand.client.conversation.rows import NoticeRow, ReplyRow, Row, UserRow
 from errand.window.rows.code_view import CodeView
 from errand.window.rows.markdown import code_fence, fragment_markdown, is_one_run, plain_text
-from errand.window.rows.markup.pieces import is_cut, parse_details
 from errand.window.rows.piece import parse_fence
 from errand.window.rows.registry import kind_of
-from errand.window.rows.row import NoticeRow, ReplyRow, Row, RowSource, UserRow
+from errand.window.rows.row_source import RowSource
 from errand.window.rows.text_view import TextView
 from errand.window.transcript.highlights import text_views
 from errand.window.transcript.recycler import RowViewRecycler

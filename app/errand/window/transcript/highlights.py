@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
+from errand.client.conversation.rows import Row
 from errand.window.rows.base import RowView
-from errand.window.rows.row import Row
 from errand.window.rows.text_view import TextHighlight, TextView
 from errand.window.transcript.selection import SelectionRange
 

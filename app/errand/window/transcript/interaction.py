@@ -7,9 +7,10 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QTextCursor
 from PySide6.QtWidgets import QMenu, QWidget
 
+from errand.client.conversation.rows import Row
 from errand.text.translation import tr
 from errand.window.rows.base import RowActions, RowView
-from errand.window.rows.row import Row, RowSource
+from errand.window.rows.row_source import RowSource
 from errand.window.transcript.highlights import (
     SearchPattern,
     current_highlight,

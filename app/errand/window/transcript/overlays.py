@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 
 from errand.text.translation import tr
 from errand.window.rows.base import RowActions
-from errand.window.rows.row import RowSource
+from errand.window.rows.row_source import RowSource
 from errand.window.theme.style import brush, colour, paint_focus_ring, set_style
 from errand.window.theme.theme import Theme
 

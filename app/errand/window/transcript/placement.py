@@ -9,8 +9,9 @@ from PySide6.QtCore import QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QAbstractScrollArea
 
+from errand.client.conversation.rows import Row
 from errand.window.rows.base import RowView
-from errand.window.rows.row import Row, RowSource
+from errand.window.rows.row_source import RowSource
 from errand.window.rows.text_view import TextView, is_any_pending
 from errand.window.theme.theme import Theme
 from errand.window.transcript.highlights import text_view_at

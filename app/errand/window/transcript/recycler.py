@@ -11,8 +11,9 @@ from functools import cache, partial
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
+from errand.client.conversation.rows import Row
 from errand.window.rows.base import RowActions, RowKind, RowView, spacing_above
-from errand.window.rows.row import Row, RowSource
+from errand.window.rows.row_source import RowSource
 from errand.window.theme.theme import Theme
 from errand.window.transcript.layout import RowHeights
 from errand.window.widgets.accessibility import is_tab_stop, step_focus

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-from errand.window.rows.row import RowSource
+from errand.window.rows.row_source import RowSource
 
 _PAST_END = sys.maxsize
 

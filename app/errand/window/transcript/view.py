@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from errand.text.translation import tr
 from errand.window.rows.base import RowActions
-from errand.window.rows.row import RowSource, as_signal
+from errand.window.rows.row_source import RowSource, as_signal
 from errand.window.theme.style import paint_focus_ring, paint_rounded
 from errand.window.theme.theme import Theme
 from errand.window.transcript.interaction import SearchHighlights, SelectionController

@@ -4,9 +4,9 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from errand.client.conversation.rows import ReplyRow, SpeakerRow, UserRow
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import TurnTaking
-from errand.window.rows.row import ReplyRow, SpeakerRow, UserRow
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.task_options import TaskOptions

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from errand.client.conversation.rows import BranchEndRow, BranchSwitchRow, EditMessageRow, ReplyRow, TaskEndRow, UserRow
 from errand.protocol.tasks import Task
-from errand.window.rows.row import BranchEndRow, BranchSwitchRow, EditMessageRow, ReplyRow, TaskEndRow, UserRow
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply

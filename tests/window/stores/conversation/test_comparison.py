@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from errand.window.rows.row import ReplyRow, TaskEndRow, UserRow
-from errand.window.stores.conversation.branch import ComparedBranch
-from errand.window.stores.conversation.branch_rows import BranchRows
+from errand.client.conversation.branch import ComparedBranch
+from errand.client.conversation.branch_rows import BranchRows
+from errand.client.conversation.rows import ReplyRow, TaskEndRow, UserRow
 from errand.window.stores.conversation.comparison import ComparisonStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation.tree import TreeStore

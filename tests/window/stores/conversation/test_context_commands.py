@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from errand.window.rows.row import SummaryRow
+from errand.client.conversation.rows import SummaryRow
 from tests.engine.agent.compaction.test_context_window import SUMMARY
 from tests.engine.agent.compaction.test_summaries import answering, said, talk
 from tests.support.model_server import ModelServer

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from PySide6.QtWidgets import QApplication
 
+from errand.client.conversation.rows import ReplyRow
 from errand.protocol.conversations import Node
 from errand.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
 from errand.window.rows.markdown import markdown_document
 from errand.window.rows.registry import row_text
-from errand.window.rows.row import ReplyRow
 from errand.window.stores.conversation.find import FindStore
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.theme.theme import Theme

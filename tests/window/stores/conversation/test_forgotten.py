@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from errand.client.conversation.rows import ReplyRow, StepRow, TaskEndRow, ToolCallRow, UserRow
 from errand.engine.agent.tasks.task_target import NO_TITLE
 from errand.protocol.base import JsonObject
 from errand.text.notice_text import FORGOTTEN
-from errand.window.rows.row import ReplyRow, StepRow, TaskEndRow, ToolCallRow, UserRow
 from errand.window.stores.conversation.tree import TreeStore
 from tests.support.engine_parts import EngineParts, branch
 from tests.support.model_server import Call, ModelServer, Reply

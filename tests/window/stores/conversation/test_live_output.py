@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from errand.window.rows.row import ReplyRow, StepRow, ToolCallRow
+from errand.client.conversation.rows import ReplyRow, StepRow, ToolCallRow
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until

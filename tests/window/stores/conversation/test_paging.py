@@ -6,12 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from errand.client.conversation.branch import LoadedBranch
+from errand.client.conversation.rows import AskRow, ReplyRow, Speaker, SpeakerRow, TaskEndRow, ToolCallRow, UserRow
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate, TextDelta
-from errand.window.rows.row import AskRow, ReplyRow, Speaker, SpeakerRow, TaskEndRow, ToolCallRow, UserRow
-from errand.window.stores.conversation.branch import LoadedBranch
 from errand.window.stores.stores import Stores
 from tests.support.connections import cable_to
 from tests.support.engine_server import EngineServer, engine_server

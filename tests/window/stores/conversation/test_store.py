@@ -4,10 +4,19 @@ import asyncio
 import os
 from pathlib import Path
 
+from errand.client.conversation.rows import (
+    AskRow,
+    FileRow,
+    NoticeRow,
+    ReplyRow,
+    StepRow,
+    TaskEndRow,
+    ToolCallRow,
+    UserRow,
+)
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import EmptyParams
 from errand.protocol.engine import ENGINE_STATUS
-from errand.window.rows.row import AskRow, FileRow, NoticeRow, ReplyRow, StepRow, TaskEndRow, ToolCallRow, UserRow
 from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
@@ -137,7 +146,8 @@ async def test_subscribing_during_a_reply_gives_the_text_so_far_and_a_stop_keeps
         assert "Notice" not in second.kinds
         end = second.rows[-1]
         assert isinstance(end, TaskEndRow) and end.task.stop_reason == "manual_stop"
-        assert end.remarks == ("By the window.", "The last reply was cut off. What came before is kept.")
+        assert end.stopped_by == "the window"
+        assert end.remarks == ("The last reply was cut off. What came before is kept.",)
         said = "".join(texts_of(second))
         assert LONG.startswith(said) and len(said) > 300
 

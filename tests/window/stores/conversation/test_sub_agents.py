@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from errand.client.conversation.rows import ReplyRow, SpeakerRow, StepRow, UserRow
 from errand.protocol.tasks import Task, TaskStartParams
-from errand.window.rows.row import ReplyRow, SpeakerRow, StepRow, UserRow
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.conversation.tree import TreeStore
 from tests.support.model_replies import DONE

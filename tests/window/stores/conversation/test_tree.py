@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from errand.client.conversation.rows import ReplyRow, UserRow
 from errand.protocol.tasks import Task, TaskRetryParams, TaskStartParams
-from errand.window.rows.row import ReplyRow, UserRow
 from errand.window.stores.conversation.tree import TreeStore
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import ModelServer, Reply

@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
-from errand.window.rows.row import FileRow, ImageRow
+from errand.client.conversation.rows import FileRow, ImageRow
 from errand.window.stores.catalog import ModelStore
 from errand.window.stores.window_state import WindowStateStore
 from errand.window.theme.theme import Theme

@@ -9,9 +9,9 @@ from PySide6.QtGui import QInputMethodEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QPlainTextEdit, QWidget
 
+from errand.client.conversation.rows import UserRow
 from errand.protocol.events import AskUpdate
 from errand.window.rows.edit import MessageEditField
-from errand.window.rows.row import UserRow
 from errand.window.theme.theme import Theme
 from errand.window.views.conversation.conversation_view import ConversationView
 from tests.support.window import until

@@ -10,11 +10,11 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QMenu, QWidget
 
+from errand.client.conversation.rows import ThinkingRow
 from errand.protocol.settings import Model
 from errand.window.rows.asks.approval import ApprovalCard
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.edit import MessageEditField
-from errand.window.rows.row import ThinkingRow
 from errand.window.stores.conversation.agents import NewAgent
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.theme import Theme

@@ -8,9 +8,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit
 
+from errand.client.conversation.rows import AskRow
 from errand.window.rows.asks.choices import choice_names
 from errand.window.rows.disclosure import DisclosureButton
-from errand.window.rows.row import AskRow
 from errand.window.theme.theme import Theme
 from errand.window.views.usage.context_popover import ContextPopoverView
 from tests.support.window import until

@@ -7,8 +7,8 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from errand.client.conversation.rows import UserRow
 from errand.protocol.conversations import Node
-from errand.window.rows.row import UserRow
 from errand.window.stores.memory import ForgetStore
 from errand.window.theme.theme import Theme
 from errand.window.views.memory.forget_dialog import ForgetDialog

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
+from errand.client.conversation.rows import AskRow
 from errand.client.safe_text import plain
 from errand.client.texts.asks import asked_text, choice_text, subject_text
 from errand.protocol.asks import Ask, AskAnswerParams, AskKind
@@ -17,7 +18,6 @@ from errand.window.rows.asks.choices import CONTINUE, STOP
 from errand.window.rows.asks.limit_field import LimitField
 from errand.window.rows.base import RowActions, RowKind, Spacing, card_estimate, line_estimate
 from errand.window.rows.disclosure import DisclosureRowView, LinePart
-from errand.window.rows.row import AskRow
 from errand.window.theme.style import push_button
 from errand.window.theme.theme import Theme
 from errand.window.theme.tokens import DesignTokens

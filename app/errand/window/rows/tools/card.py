@@ -8,6 +8,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from errand.client.conversation.rows import ToolCallRow
 from errand.client.patch import patch_of_diff
 from errand.client.safe_text import escape_hidden, output_text
 from errand.client.texts.tool_calls import content_of
@@ -17,7 +18,6 @@ from errand.text.translation import tr
 from errand.window.rows.asks.ask_card import outcome_text
 from errand.window.rows.base import RowActions
 from errand.window.rows.code_view import CodeView, DiffView
-from errand.window.rows.row import ToolCallRow
 from errand.window.theme.style import paint_rounded, push_button, set_style
 from errand.window.theme.theme import Theme
 from errand.window.widgets.buttons import CopyButton, IconButton, ShortcutToolTip

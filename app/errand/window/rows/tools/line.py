@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from errand.client.conversation.rows import ToolCallRow
 from errand.client.number_format import duration, money, running_time
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.tasks import tool_activity
@@ -11,7 +12,6 @@ from errand.protocol.tasks import CallProgress, Task
 from errand.text.translation import tr, trn
 from errand.window.rows.asks.ask_card import settled_words
 from errand.window.rows.disclosure import LinePart
-from errand.window.rows.row import ToolCallRow
 from errand.window.widgets.labels import one_line
 
 TOOL_ICONS: dict[ToolIcon, str] = {

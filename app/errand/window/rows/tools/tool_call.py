@@ -4,6 +4,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
+from errand.client.conversation.rows import ToolCallRow
 from errand.client.safe_text import escape_hidden_line, output_text
 from errand.protocol.tasks import Task
 from errand.text.translation import tr
@@ -11,7 +12,6 @@ from errand.window.rows.base import RowActions, RowKind, RowView, Spacing, line_
 from errand.window.rows.disclosure import DisclosureButton, hit_count_parts
 from errand.window.rows.markdown import code_fence
 from errand.window.rows.message_actions import add_forget_entry
-from errand.window.rows.row import ToolCallRow
 from errand.window.rows.tools.card import ToolCallCard, arguments_text, result_diff, whole_output
 from errand.window.rows.tools.line import line_of
 from errand.window.theme.style import push_button

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
+from errand.client.conversation.rows import Speaker
 from errand.protocol.agents import (
     AGENT_CREATE,
     AGENT_DELETE,
@@ -24,7 +25,6 @@ from errand.protocol.conversations import (
     Node,
     TurnTaking,
 )
-from errand.window.rows.row import Speaker
 from errand.window.stores.session import EngineSession
 
 

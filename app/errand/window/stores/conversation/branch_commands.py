@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
+from errand.client.conversation.branch import MAX_COMPARED, ComparedBranch, LoadedBranch
 from errand.client.errors import CallError
 from errand.protocol.agents import AGENT_SET_HEAD, Agent, AgentSetHeadParams
 from errand.protocol.blocks import FileBlock, ImageBlock
@@ -25,7 +26,6 @@ from errand.protocol.conversations import (
 from errand.protocol.tasks import TASK_GET, TASK_RETRY, TASK_START, TaskIdParams, TaskRetryParams, TaskStartParams
 from errand.text.translation import tr
 from errand.window.stores.conversation.agents import AgentStore
-from errand.window.stores.conversation.branch import MAX_COMPARED, ComparedBranch, LoadedBranch
 from errand.window.stores.conversation.commands import TaskCommands
 from errand.window.stores.session import EngineSession
 from errand.window.stores.task_options import new_task_id

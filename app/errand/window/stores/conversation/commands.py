@@ -7,6 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
+from errand.client.conversation.branch import ComparedBranch, LoadedBranch
 from errand.client.errors import CallError
 from errand.protocol.asks import Ask, AskAnswerParams
 from errand.protocol.comparisons import TASK_COMPARE_MODELS, TaskCompareModelsParams
@@ -32,7 +33,6 @@ from errand.protocol.tasks import (
 from errand.text.translation import tr
 from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
-from errand.window.stores.conversation.branch import ComparedBranch, LoadedBranch
 from errand.window.stores.session import EngineSession
 from errand.window.stores.task_options import TaskOptions
 from errand.window.stores.tasks import TaskStore, can_pause, is_paused, is_working

@@ -5,19 +5,20 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Signal
 
+from errand.client.conversation.branch import ComparedBranch
+from errand.client.conversation.branch_rows import StreamingKind
+from errand.client.conversation.row_list import RowSection
+from errand.client.conversation.rows import Speaker
 from errand.protocol.conversations import Node
 from errand.protocol.events import TextDelta, ToolOutput
 from errand.protocol.tasks import Task
-from errand.window.rows.row import Speaker
-from errand.window.stores.conversation.branch import ComparedBranch
-from errand.window.stores.conversation.branch_rows import BranchRows, StreamedText
-from errand.window.stores.conversation.row_list import RowSection
+from errand.window.stores.conversation.row_store import RowStore
 from errand.window.stores.tasks import TaskStore, is_working
 
 _BATCH = 25
 
 
-class ComparedBranchStore(BranchRows):
+class ComparedBranchStore(RowStore):
     """Emits `state_changed` when its tasks or what its model writes have changed.
 
     `left_out` counts the oldest nodes below the fork that are not shown.
@@ -31,7 +32,7 @@ class ComparedBranchStore(BranchRows):
         self.left_out = 0
         self._known_tasks = tasks
         self._base_id: str | None = None
-        self._streamed: StreamedText = "none"
+        self._streamed: StreamingKind = "none"
         self._speakers: Mapping[str, Speaker] = {}
         self.branch.lock(True)  # a comparison offers no branch switches or forks
 

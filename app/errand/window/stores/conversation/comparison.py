@@ -6,13 +6,13 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from errand.client.conversation.branch import MAX_COMPARED, ComparedBranch
+from errand.client.conversation.branch_path import BranchPath, read_to_fork
+from errand.client.conversation.paging import SettledLoader
 from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate, TextDelta, ToolOutput
 from errand.protocol.tasks import TASK_STOP, Task, TaskIdParams
-from errand.window.stores.conversation.branch import MAX_COMPARED, ComparedBranch
-from errand.window.stores.conversation.branch_path import BranchPath, read_to_fork
 from errand.window.stores.conversation.compared_branch import ComparedBranchStore
-from errand.window.stores.conversation.paging import SettledLoader
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore, is_working

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from errand.client.conversation.rows import Row
+from errand.client.conversation.tree_layout import branch_parent
 from errand.protocol.conversations import (
     CONVERSATION_SEARCH,
     CONVERSATION_TREE,
@@ -14,9 +16,7 @@ from errand.protocol.conversations import (
     SearchHit,
     TreeNode,
 )
-from errand.window.rows.row import Row
 from errand.window.stores.conversation.store import ConversationStore
-from errand.window.stores.conversation.tree_layout import branch_parent
 from errand.window.stores.session import EngineSession
 
 _THROTTLE_MS = 120  # interval at which streamed text is searched

@@ -1,61 +1,15 @@
-"""Loads older pages with their asks and tasks, and finds rows that are not loaded."""
+"""Loads older pages for slots, and finds rows that are not loaded."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject, Signal
 
-from errand.protocol.asks import ASK_LIST, AskListParams
-from errand.protocol.blocks import ToolCallBlock
-from errand.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams, Node
-from errand.protocol.tasks import TASK_LIST, TaskListParams
-from errand.window.stores.conversation.branch import LoadedBranch
+from errand.client.conversation.branch import LoadedBranch
+from errand.client.conversation.branch_rows import BranchRows
+from errand.client.conversation.paging import SettledLoader, older_page
 from errand.window.stores.conversation.branch_commands import BranchCommands
-from errand.window.stores.conversation.branch_rows import BranchRows
 from errand.window.stores.session import EngineSession
-
-_PAGE = 500  # the engine's maximum
-
-
-class SettledLoader:
-    """Loads past tasks and asks into the branch, each once: later changes arrive as events."""
-
-    def __init__(self, session: EngineSession, branch: LoadedBranch) -> None:
-        self._session = session
-        self._branch = branch
-        self._cursor: str | None = None
-        self._has_more_tasks = True
-        self._with_asks: set[str] = set()
-
-    async def load(self, conversation_id: str, nodes: Collection[Node]) -> None:
-        """Load the tasks of these nodes, and the asks of tasks that may have raised some."""
-        task_ids = {node.task_id for node in nodes if node.task_id is not None}
-        while self._has_more_tasks and not all(self._branch.tasks.get(task_id) is not None for task_id in task_ids):
-            await self._load_tasks(conversation_id)
-        asking = {node.task_id for node in nodes if node.task_id is not None and _may_ask(node)} - self._with_asks
-        if asking:
-            await self._load_asks(tuple(asking))
-
-    async def _load_tasks(self, conversation_id: str) -> None:
-        """Load the next page of tasks, newest first like the nodes."""
-        params = TaskListParams(conversation_id=conversation_id, limit=_PAGE, cursor=self._cursor)
-        page = await self._session.call(TASK_LIST, params)
-        self._cursor = page.next_cursor
-        self._has_more_tasks = page.next_cursor is not None
-        for task in page.tasks:
-            if self._branch.tasks.get(task.id) is None:  # otherwise an event brought a newer state
-                self._branch.put_task(task)
-
-    async def _load_asks(self, task_ids: tuple[str, ...]) -> None:
-        result = await self._session.call(ASK_LIST, AskListParams(waiting=False, task_ids=task_ids))
-        for ask in result.asks:
-            self._branch.asks.put(ask)
-        self._with_asks.update(task_ids)
-
-
-def _may_ask(node: Node) -> bool:
-    """True for a reply with calls, and from the second turn on, when a limit may have been reached."""
-    return node.turn > 1 or any(isinstance(block, ToolCallBlock) for block in node.blocks)
 
 
 class OlderPageLoader(QObject):
@@ -84,10 +38,9 @@ class OlderPageLoader(QObject):
             self._session.spawn(self._load(conversation_id, limit), self.failed.emit)
 
     async def _load(self, conversation_id: str, limit: int) -> None:
-        before, leaf = self._branch.ids[0], self._branch.ids[-1]
-        params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=leaf, before_id=before, limit=limit)
+        before = self._branch.ids[0]
         try:
-            page = await self._session.call(CONVERSATION_NODES, params)
+            page = await older_page(self._session, self._branch, conversation_id, limit)
             await self._settled_loader.load(conversation_id, page.nodes)
         finally:
             self._is_loading = False

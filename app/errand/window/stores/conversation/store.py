@@ -2,6 +2,7 @@
 
 from PySide6.QtCore import Signal
 
+from errand.client.conversation.paging import SettledLoader
 from errand.protocol.agents import Agent
 from errand.protocol.asks import Ask
 from errand.protocol.conversations import Conversation, ConversationNodesResult, Node
@@ -12,10 +13,10 @@ from errand.window.stores.asks import AskStore
 from errand.window.stores.conversation.agents import AgentStore
 from errand.window.stores.conversation.background import BackgroundStore
 from errand.window.stores.conversation.branch_commands import BranchCommands, ContextCommands
-from errand.window.stores.conversation.branch_rows import BranchRows
 from errand.window.stores.conversation.commands import TaskCommands
-from errand.window.stores.conversation.paging import OlderPageLoader, RowSeeker, SettledLoader
+from errand.window.stores.conversation.paging import OlderPageLoader, RowSeeker
 from errand.window.stores.conversation.queue import QueueStore
+from errand.window.stores.conversation.row_store import RowStore
 from errand.window.stores.pictures import PictureStore
 from errand.window.stores.session import EngineSession
 from errand.window.stores.tasks import TaskStore, is_working
@@ -26,7 +27,7 @@ _PAGE = 50
 _SEEKING_PAGE = 500  # the engine's maximum
 
 
-class ConversationStore(BranchRows):
+class ConversationStore(RowStore):
     """An open conversation. Made by `Stores.open`.
 
     `followed` is emitted when its events begin to arrive, then `is_followed` is true. `reached` and `missed` answer
@@ -207,10 +208,7 @@ class ConversationStore(BranchRows):
 
     def _on_older_loaded(self, page: ConversationNodesResult) -> None:
         if self.is_current:
-            touched = self.branch.prepend(page.nodes, page.has_more, page.forks)
-            older = touched[: len(page.nodes)]
-            self.rows.prepend([(node_id, self.branch.rows(node_id)) for node_id in older])
-            self.touch(touched[len(page.nodes) :])
+            self.prepend(page)
         self.seeker.on_page_loaded()
 
     def _on_older_failed(self, reason: str) -> None:
@@ -246,13 +244,11 @@ class ConversationStore(BranchRows):
         self.branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
 
     def _show(self) -> None:
-        sections = [(node_id, self.branch.rows(node_id)) for node_id in self.branch.ids]
         if self._is_loaded and len(self.rows):
-            self.rows.replace(sections)
-            self.is_current = True
+            self.replace()
             self.taskUpdate.emit(self.task)  # another branch has a different last task
         else:
             self._is_loaded = True
-            self.fill(sections)
+            self.fill(self.sections(self.branch.ids))
             self.loaded.emit()
         self.seeker.on_branch_shown()

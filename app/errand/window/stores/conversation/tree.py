@@ -2,6 +2,9 @@
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from errand.client.conversation.branch import ComparedBranch
+from errand.client.conversation.rows import Speaker
+from errand.client.conversation.tree_layout import TreeLine, branch_parent, newest_leaf, path_to, tree_lines
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import TextBlock, ToolCallBlock
 from errand.protocol.conversations import (
@@ -13,10 +16,7 @@ from errand.protocol.conversations import (
 )
 from errand.protocol.events import AgentUpdate, Event, TaskMessage, TaskUpdate
 from errand.protocol.tasks import Task
-from errand.window.rows.row import Speaker
-from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.store import ConversationStore
-from errand.window.stores.conversation.tree_layout import TreeLine, branch_parent, newest_leaf, path_to, tree_lines
 from errand.window.stores.session import EngineSession
 
 _THROTTLE_MS = 200  # a running agent changes the tree often: limits how often the lines are rebuilt

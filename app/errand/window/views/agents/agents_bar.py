@@ -6,12 +6,12 @@ from PySide6.QtCore import QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWidget
 
+from errand.client.conversation.branch import ComparedBranch
 from errand.protocol.agents import Agent
 from errand.protocol.conversations import TurnRule, TurnTaking
 from errand.protocol.tasks import Task
 from errand.text.translation import tr, uncapitalised
 from errand.window.stores.catalog import ModelStore
-from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.tasks import is_working

@@ -3,14 +3,14 @@
 from PySide6.QtCore import QObject, Signal, SignalInstance
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
+from errand.client.conversation.branch import ComparedBranch
+from errand.client.conversation.branch_rows import StreamingKind
 from errand.client.number_format import duration, elapsed, money, running_time
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.conversations import Node
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
 from errand.text.translation import tr
-from errand.window.stores.conversation.branch import ComparedBranch
-from errand.window.stores.conversation.branch_rows import StreamedText
 from errand.window.stores.conversation.compared_branch import ComparedBranchStore
 from errand.window.stores.conversation.comparison import ComparisonStore
 from errand.window.stores.model_choice import model_name
@@ -32,7 +32,7 @@ _CONTINUE = tr("Continue with this one")
 _STILL_WRITING = tr("Wait until it is done, or stop it")
 _NOTHING_YET = tr("There is no reply yet")
 _ENDS_HERE = tr("This branch ends here. The others go on.")
-_WRITING: dict[StreamedText, str] = {"none": tr("Working"), "thinking": tr("Thinking"), "reply": tr("Answering")}
+_WRITING: dict[StreamingKind, str] = {"none": tr("Working"), "thinking": tr("Thinking"), "reply": tr("Answering")}
 _TONES: dict[DotState, Tone] = {
     "waiting": "waiting",
     "held": "waiting",
@@ -287,7 +287,7 @@ class ComparedBranchView(QWidget):
         return menu
 
 
-def state_text(task: Task | None, streams: StreamedText, *, has_rows: bool) -> str:
+def state_text(task: Task | None, streams: StreamingKind, *, has_rows: bool) -> str:
     """What a branch does, in words; of a failed task why."""
     if task is None:
         return ""

@@ -4,12 +4,12 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, Q
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
+from errand.client.conversation.rows import Speaker
+from errand.client.conversation.tree_layout import TreeLine
 from errand.client.number_format import money
 from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
 from errand.text.translation import tr, trn
-from errand.window.rows.row import Speaker
-from errand.window.stores.conversation.tree_layout import TreeLine
 from errand.window.theme.theme import Theme
 from errand.window.widgets.agent_dot import paint_agent_dot
 from errand.window.widgets.labels import markdown_line

@@ -6,9 +6,9 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelInde
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QListView, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
+from errand.client.conversation.tree_layout import TreeLine
 from errand.text.translation import tr
 from errand.window.stores.conversation.tree import TreeStore
-from errand.window.stores.conversation.tree_layout import TreeLine
 from errand.window.theme.style import plain_tool_tip
 from errand.window.theme.theme import Theme
 from errand.window.views.branches.tree_delegate import LINE, TreeDelegate, accessible_text, line_title

@@ -8,12 +8,12 @@ import msgspec
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from errand.client.conversation.branch_rows import StreamingKind
+from errand.client.conversation.rows import UserRow
 from errand.protocol.tasks import ApproveMode, Task
 from errand.text.translation import tr
 from errand.window.rows.asks.choices import choice_names
-from errand.window.rows.row import UserRow
 from errand.window.stores.catalog import ModelStore
-from errand.window.stores.conversation.branch_rows import StreamedText
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.stores import Stores
 from errand.window.stores.task_options import TaskOptionDefaults, TaskOptions
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from errand.window.views.composer.server_prompts import ServerPromptListView
 
 
-_WRITING: dict[StreamedText, str] = {"none": tr("Working"), "thinking": tr("Thinking"), "reply": tr("Answering")}
+_WRITING: dict[StreamingKind, str] = {"none": tr("Working"), "thinking": tr("Thinking"), "reply": tr("Answering")}
 
 
 class PromptHistory:

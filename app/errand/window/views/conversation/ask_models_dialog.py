@@ -6,8 +6,8 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QListView, QPlainTextEdit, QVBoxLayout, QWidget
 
+from errand.client.conversation.branch import MAX_COMPARED
 from errand.text.translation import tr
-from errand.window.stores.conversation.branch import MAX_COMPARED
 from errand.window.stores.model_choice import MORE, ModelChoice, ModelLine, model_name, shown_name
 from errand.window.stores.task_options import TaskOptionDefaults
 from errand.window.theme.style import push_button, set_style

@@ -7,9 +7,9 @@ from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from errand.client.conversation.rows import AskRow
 from errand.protocol.asks import Ask
 from errand.text.translation import tr
-from errand.window.rows.row import AskRow
 from errand.window.stores.catalog import is_scripted
 from errand.window.stores.changes import ChangesStore, is_undone
 from errand.window.stores.conversation.store import ConversationStore

@@ -5,9 +5,9 @@ from functools import partial
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from errand.client.conversation.branch import ComparedBranch
 from errand.client.safe_text import escape_hidden
 from errand.text.translation import tr
-from errand.window.stores.conversation.branch import ComparedBranch
 from errand.window.stores.conversation.commands import WorkspaceQuestion
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.task_options import TaskOptionDefaults

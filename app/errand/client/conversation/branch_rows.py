@@ -1,44 +1,50 @@
-"""The rows of a loaded branch as a row source, kept current while its nodes change."""
+"""The rows of a loaded branch, kept current while its nodes change."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from PySide6.QtCore import QObject, Signal
-
+from errand.client.conversation.branch import LoadedBranch
+from errand.client.conversation.row_list import RowList, RowSection
+from errand.client.conversation.rows import ReplyRow, Row, ThinkingRow
 from errand.protocol.asks import Ask
+from errand.protocol.conversations import ConversationNodesResult
 from errand.protocol.events import TextDelta, ToolOutput
-from errand.window.rows.row import ReplyRow, Row, ThinkingRow
-from errand.window.stores.conversation.branch import LoadedBranch
-from errand.window.stores.conversation.row_list import RowList, RowSection
 
-StreamedText: TypeAlias = Literal["none", "thinking", "reply"]
+StreamingKind: TypeAlias = Literal["none", "thinking", "reply"]
 
 
-class BranchRows(QObject):
+@dataclass(frozen=True, slots=True)
+class RowListeners:
+    """Functions that are called right after each change of the rows.
+
+    `reset` when all rows are new; `inserted(first, count)`, `changed(index)` and `removed(first, count)`.
+    """
+
+    reset: Callable[[], None]
+    inserted: Callable[[int, int], None]
+    changed: Callable[[int], None]
+    removed: Callable[[int, int], None]
+
+
+class BranchRows:
     """The rows of a branch.
-
-    Emits `reset` when all rows are new; `inserted`, `changed`, `removed` right after each change.
 
     While `is_current` is False the branch is being loaded, and its rows stay unchanged.
     """
 
-    reset = Signal()
-    inserted = Signal(int, int)
-    changed = Signal(int)
-    removed = Signal(int, int)
-
-    def __init__(self, *, is_current: bool) -> None:
-        super().__init__()
+    def __init__(self, listeners: RowListeners, *, is_current: bool) -> None:
         self.branch = LoadedBranch()
-        self.rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
+        self.rows = RowList(listeners.inserted, listeners.changed, listeners.removed)
         self.is_current = is_current
+        self._on_reset = listeners.reset
 
     @property
     def has_older(self) -> bool:
         return self.branch.has_older
 
     @property
-    def streams(self) -> StreamedText:
+    def streams(self) -> StreamingKind:
         """What the last row streams at the moment."""
         match self.row(self.count() - 1) if self.count() else None:
             case ThinkingRow(streaming=True):
@@ -64,7 +70,22 @@ class BranchRows(QObject):
         """Show all rows of the branch for the first time."""
         self.rows.fill(sections)
         self.is_current = True
-        self.reset.emit()
+        self._on_reset()
+
+    def replace(self) -> None:
+        """Show the branch as it is now; rows that were shown before stay."""
+        self.rows.replace(self.sections(self.branch.ids))
+        self.is_current = True
+
+    def prepend(self, page: ConversationNodesResult) -> None:
+        """Insert the rows of an older page."""
+        touched = self.branch.prepend(page.nodes, page.has_more, page.forks)
+        self.rows.prepend(self.sections(touched[: len(page.nodes)]))
+        self.touch(touched[len(page.nodes) :])
+
+    def sections(self, node_ids: Iterable[str]) -> list[RowSection]:
+        """The rows of these nodes, a section for each."""
+        return [(node_id, self.branch.rows(node_id)) for node_id in node_ids]
 
     def put_ask(self, ask: Ask) -> None:
         self.touch(self.branch.asks.put(ask))

@@ -2,10 +2,10 @@
 
 import msgspec
 
+from errand.client.conversation.branch import LoadedBranch
+from errand.client.conversation.rows import AskRow, ToolCallRow
 from errand.protocol.blocks import ToolCallBlock
 from errand.protocol.tasks import CallProgress, Task
-from errand.window.rows.row import AskRow, ToolCallRow
-from errand.window.stores.conversation.branch import LoadedBranch
 from tests.support import records
 from tests.support.rows import UNKNOWN, WHEN
 

@@ -1,7 +1,7 @@
 """The tree as lines: folded nodes, indentation, the active branch."""
 
+from errand.client.conversation.tree_layout import TreeLine, tree_lines
 from errand.protocol.conversations import Role, TreeNode
-from errand.window.stores.conversation.tree_layout import TreeLine, tree_lines
 from tests.support.records import NOW, task
 
 

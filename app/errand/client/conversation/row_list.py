@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from errand.window.rows.row import Row
+from errand.client.conversation.rows import Row
 
 RowSection: TypeAlias = tuple[str, Sequence[Row]]
 

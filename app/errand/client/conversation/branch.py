@@ -6,12 +6,9 @@ from itertools import takewhile
 
 from msgspec.structs import force_setattr
 
-from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
-from errand.protocol.conversations import Fork, Node
-from errand.protocol.events import ToolOutput
-from errand.protocol.tasks import Task
-from errand.text.translation import tr
-from errand.window.rows.row import (
+from errand.client.conversation.branch_index import CallIndex, ForkIndex, TaskIndex
+from errand.client.conversation.node_rows import AskAnchors, NodeExtras, node_rows
+from errand.client.conversation.rows import (
     BranchEndRow,
     EditMessageRow,
     NoticeRow,
@@ -22,9 +19,12 @@ from errand.window.rows.row import (
     ToolCallRow,
     UserRow,
 )
-from errand.window.stores.conversation.branch_index import CallIndex, ForkIndex, TaskIndex
-from errand.window.stores.conversation.node_rows import AskAnchors, NodeExtras, node_rows
-from errand.window.stores.conversation.streaming import StreamingRows
+from errand.client.conversation.streaming import StreamingRows
+from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
+from errand.protocol.conversations import Fork, Node
+from errand.protocol.events import ToolOutput
+from errand.protocol.tasks import Task
+from errand.text.translation import tr
 
 _REMOVED = Speaker(tr("Removed agent"), "")
 

@@ -5,9 +5,9 @@ from types import MappingProxyType
 
 import msgspec
 
+from errand.client.conversation.rows import Speaker
 from errand.protocol.conversations import NodeStatus, Role, TreeNode
 from errand.protocol.tasks import Task
-from errand.window.rows.row import Speaker
 
 ROOT = ""
 """What the first messages follow."""

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from errand.client.conversation.markdown_pieces import MarkdownPieces
+from errand.client.conversation.rows import ReplyRow, Row, ThinkingRow
 from errand.protocol.blocks import TextBlock, ThinkingBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import TextDelta
-from errand.window.rows.markup.pieces import MarkdownPieces
-from errand.window.rows.row import ReplyRow, Row, ThinkingRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errand.window.rows.markup.pieces import MarkdownPieces, is_cut, split_markdown
+from errand.client.conversation.markdown_pieces import MarkdownPieces, is_cut, split_markdown
 
 LINES = st.sampled_from(
     ["word", "", "", "- item", "* **b** item", "1. one", "2. two", "  more", "    deep", "```", "```py", "~~~", "  ```",

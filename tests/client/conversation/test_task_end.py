@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from errand.client.conversation.node_rows import task_end
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.notices import (
     EndedProcess,
@@ -13,8 +14,6 @@ from errand.protocol.notices import (
     TaskStuck,
 )
 from errand.protocol.tasks import Task, TaskStopReason
-from errand.window import CLIENT_NAME
-from errand.window.stores.conversation.node_rows import task_end
 from tests.support.records import NOW, node, task
 
 SLEEP = (EndedProcess(pid=7, started=1.0, name="sleep 60"),)
@@ -30,7 +29,7 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
         (
             ended("manual_stop"),
             NoticeBlock(kind="stopped", data=TaskStopped(by="the window", ended=SLEEP, unread=("and this",))),
-            ("By the window. Terminated: sleep 60 (pid 7). Not delivered: “and this”.",),
+            ("Terminated: sleep 60 (pid 7). Not delivered: “and this”.",),
         ),
         (
             ended("token_limit"),
@@ -58,12 +57,7 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
             NoticeBlock(kind="error", data=EndNotSaved(text="The disk is full.")),
             ("The end of the task could not be saved. The disk is full.",),
         ),
-        (
-            ended("manual_stop"),
-            NoticeBlock(kind="stopped", data=TaskStopped(by=CLIENT_NAME, ended=SLEEP)),
-            ("Terminated: sleep 60 (pid 7).",),
-        ),
-        (ended("manual_stop"), NoticeBlock(kind="stopped", data=TaskStopped(by="errand stop")), ("By errand stop.",)),
+        (ended("manual_stop"), NoticeBlock(kind="stopped", data=TaskStopped(by="errand stop")), ()),
         (ended("error", "no key"), NoticeBlock(kind="error", text="no key"), ()),
         (
             ended("error", "no key"),
@@ -78,9 +72,10 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
     ],
     ids=lambda value: value.kind if isinstance(value, NoticeBlock) else None,
 )
-def test_the_end_shows_who_stopped_it_and_leftovers_but_no_error_twice(
+def test_the_end_has_who_stopped_it_and_leftovers_but_no_error_twice(
     task: Task, notice: NoticeBlock, remarks: tuple[str, ...]
 ) -> None:
     closing = msgspec.structs.replace(node("n2"), role="system", author="engine", blocks=(notice,))
     folded = task_end(task, (node("n1"), closing), is_whole=True)
     assert folded is not None and folded.row.remarks == remarks
+    assert folded.row.stopped_by == (notice.data.by if isinstance(notice.data, TaskStopped) else "")

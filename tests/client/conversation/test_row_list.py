@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from errand.window.rows.row import AskRow, Row
-from errand.window.stores.conversation.row_list import RowList
+from errand.client.conversation.row_list import RowList
+from errand.client.conversation.rows import AskRow, Row
 from tests.support.records import ask
 
 SECTIONS = st.lists(st.lists(st.integers(0, 40), max_size=5), max_size=6)

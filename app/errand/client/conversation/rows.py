@@ -1,9 +1,7 @@
-"""The rows of a transcript as plain data, and the protocol of their source (`RowSource`)."""
+"""The rows of a transcript as plain data."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
-
-from PySide6.QtCore import Signal, SignalInstance
+from typing import Literal, TypeAlias
 
 from errand.protocol.agents import Color
 from errand.protocol.asks import Ask
@@ -148,14 +146,16 @@ class AskRow:
 class TaskEndRow:
     """The end of a task: complete with its summary, stopped, failed or at a limit.
 
-    `reply` is the last reply in Markdown. `remarks` say what was truncated, ended or not read. `retry_id` is the reply
-    that a retry generates again, `fork_id` the node where another branch can start; None if there is none.
-    `is_model_failure`: the model or its provider did not answer, which its settings may mend.
+    `reply` is the last reply in Markdown. `stopped_by` is the client that stopped the task, empty if none did.
+    `remarks` say what was truncated, ended or not read. `retry_id` is the reply that a retry generates again, `fork_id`
+    the node where another branch can start; None if there is none. `is_model_failure`: the model or its provider did
+    not answer, which its settings may mend.
     """
 
     key: str
     task: Task
     reply: str = ""
+    stopped_by: str = ""
     remarks: tuple[str, ...] = ()
     retry_id: str | None = None
     fork_id: str | None = None
@@ -236,33 +236,3 @@ Row: TypeAlias = (
     | SpeakerRow
     | StepRow
 )
-
-
-class RowSource(Protocol):
-    """Rows, oldest first.
-
-    Emits `reset()` when all rows are new; `inserted(first, count)`, `changed(index)` and `removed(first, count)` after
-    each single change.
-    """
-
-    @property
-    def reset(self) -> Signal: ...
-    @property
-    def inserted(self) -> Signal: ...
-    @property
-    def changed(self) -> Signal: ...
-    @property
-    def removed(self) -> Signal: ...
-
-    @property
-    def has_older(self) -> bool: ...
-
-    def count(self) -> int: ...
-
-    def row(self, index: int) -> Row: ...
-
-
-def as_signal(signal: Signal) -> SignalInstance:
-    """A source's signal as SignalInstance: it is one on an instance, but a protocol cannot express that for pyright."""
-    assert isinstance(signal, SignalInstance)
-    return signal

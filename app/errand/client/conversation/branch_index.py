@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from errand.client.conversation.node_rows import CallResult, FoldedTaskEnd, task_end
+from errand.client.conversation.rows import BranchSwitchRow
 from errand.protocol.blocks import ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Fork, Node
 from errand.protocol.tasks import CallProgress, Task
-from errand.window.rows.row import BranchSwitchRow
-from errand.window.stores.conversation.node_rows import CallResult, FoldedTaskEnd, task_end
 
 # The last two nodes of a task contain its end: a reply that broke off, and the engine's notice.
 _MAX_FOLDED = 2

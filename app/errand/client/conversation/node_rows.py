@@ -5,7 +5,26 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from errand.client.texts.messages import engine_message_text
+from errand.client.conversation.markdown_pieces import split_markdown
+from errand.client.conversation.rows import (
+    AskRow,
+    CallState,
+    FileRow,
+    ImageRow,
+    NoticeRow,
+    RecallRow,
+    ReplyRow,
+    Row,
+    Speaker,
+    SpeakerRow,
+    SummaryRow,
+    TaskEndRow,
+    ThinkingRow,
+    ToolCallRow,
+    UserRow,
+)
+from errand.client.conversation.streaming import row_key, text_rows
+from errand.client.texts.messages import engine_message_text, message_markdown
 from errand.client.texts.tool_calls import content_of
 from errand.protocol.asks import Ask, AskKind
 from errand.protocol.blocks import (
@@ -24,27 +43,6 @@ from errand.protocol.notices import TaskFailed, TaskStopped
 from errand.protocol.tasks import CallProgress, Task
 from errand.text.notice_text import leftovers_text, notice_text
 from errand.text.translation import tr
-from errand.window import CLIENT_NAME
-from errand.window.rows.base import message_markdown
-from errand.window.rows.markup.pieces import split_markdown
-from errand.window.rows.row import (
-    AskRow,
-    CallState,
-    FileRow,
-    ImageRow,
-    NoticeRow,
-    RecallRow,
-    ReplyRow,
-    Row,
-    Speaker,
-    SpeakerRow,
-    SummaryRow,
-    TaskEndRow,
-    ThinkingRow,
-    ToolCallRow,
-    UserRow,
-)
-from errand.window.stores.conversation.streaming import row_key, text_rows
 
 _CUT_OFF = tr("The reply was cut off. What came before is kept.")
 _FAILED = tr("The reply failed.")
@@ -270,6 +268,7 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTask
         f"{task.id}/end",
         _without_echo(task, last),
         reply=message_markdown(last),
+        stopped_by=_stopped_by(closing),
         remarks=tuple(remark for remark in (_closing_remark(closing, task), _failure_remark(failure, task)) if remark),
         retry_id=is_retried.id if is_retried is not None else None,
         is_model_failure=closing is not None and any(_is_model_failure(notice) for notice in _notices(closing)),
@@ -306,16 +305,20 @@ def _failure_remark(broken: Node | None, task: Task) -> str:
     return broken.error or "" if broken.error != task.error else ""
 
 
+def _stopped_by(closing: Node | None) -> str:
+    notices = _notices(closing) if closing is not None else ()
+    return next((notice.data.by for notice in notices if isinstance(notice.data, TaskStopped)), "")
+
+
 def _closing_remark(closing: Node | None, task: Task) -> str:
-    """Who stopped the task, what failed beside its reply, the ended processes and the unread messages."""
+    """What failed beside its reply, the ended processes and the unread messages."""
     return " ".join(_closing_text(notice, task) for notice in _notices(closing)) if closing is not None else ""
 
 
 def _closing_text(notice: NoticeBlock, task: Task) -> str:
     match notice.data:
         case TaskStopped(by=by) as stopped if by:
-            who = tr("By {who}.").format(who=by) if by != CLIENT_NAME else ""
-            return " ".join(filter(None, (who, leftovers_text(stopped))))
+            return leftovers_text(stopped)
         case TaskFailed(cause=cause) as failed if cause != "internal":
             return leftovers_text(failed)
         case None if task.error is not None:  # from before notices had data: the text begins with the error

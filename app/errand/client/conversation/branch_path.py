@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
+from errand.client.conversation.branch import ComparedBranch
+from errand.client.conversation.paging import Caller
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams, Node
-from errand.window.stores.conversation.branch import ComparedBranch
-from errand.window.stores.session import EngineSession
 
 _PAGE = 100  # decoding one takes 3 to 5 ms
 _MAX_TEXT = 2_000
@@ -15,8 +15,8 @@ _MAX_TEXT = 2_000
 class BranchPath:
     """The loaded part of a branch, oldest first."""
 
-    def __init__(self, session: EngineSession, conversation_id: str, branch: ComparedBranch) -> None:
-        self._session = session
+    def __init__(self, caller: Caller, conversation_id: str, branch: ComparedBranch) -> None:
+        self._caller = caller
         self._conversation_id = conversation_id
         self._branch = branch
         self._pages: list[Sequence[Node]] = []  # newest first
@@ -36,7 +36,7 @@ class BranchPath:
             before_id=self._oldest_id,
             limit=_PAGE,
         )
-        page = await self._session.call(CONVERSATION_NODES, params)
+        page = await self._caller.call(CONVERSATION_NODES, params)
         for node in reversed(page.nodes):
             self._positions[node.id] = len(self._positions)
         self._pages.append(page.nodes)

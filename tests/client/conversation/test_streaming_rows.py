@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from errand.client.conversation.rows import ReplyRow, Row, Speaker, SpeakerRow, ThinkingRow
+from errand.client.conversation.streaming import RowTail, StreamingRows
 from errand.protocol.blocks import Block, TextBlock, ThinkingBlock
 from errand.protocol.events import TextDelta
-from errand.window.rows.row import ReplyRow, Row, Speaker, SpeakerRow, ThinkingRow
-from errand.window.stores.conversation.streaming import RowTail, StreamingRows
 from tests.support.records import node
 
 Kind = Literal["text", "thinking", "toolCall"]

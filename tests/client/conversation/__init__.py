@@ -1,0 +1,1 @@
+"""The model of a conversation, as nodes, events and deltas fill it."""
