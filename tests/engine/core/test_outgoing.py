@@ -160,7 +160,7 @@ async def test_commands_and_pages_of_the_browser_are_led_on_to_the_proxy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[tuple[str, int]] = []
-    ours = HttpProxy(lambda host, port, addresses: judged.append((host, port)), most=4)
+    ours = HttpProxy(lambda host, port, addresses: judged.append((host, port)), max_connections=4)
     async with web_site({"/a": "plain"}) as site, company_network(tmp_path, site.port, monkeypatch) as network:
         port = ours.open()
         plain = await _asked(port, f"GET http://{HOST}/a HTTP/1.1\r\nHost: {HOST}\r\n\r\n")

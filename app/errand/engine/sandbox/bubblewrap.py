@@ -31,9 +31,10 @@ _OWN_NETWORK = ("--unshare-net",)
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """How a process joins the network of others: its starting thread calls `enter`, or its command line has a `prefix`.
+    """The steps by which a process joins the network of others: a call of `enter`, or a `prefix` of its command line.
 
-    The process inherits `inherited`, which bubblewrap closes by `options`; `enter` needs `held`. Close them all.
+    The thread that starts the process calls `enter`, which needs the descriptors `held`. The process gets the
+    descriptors `inherited`, which bubblewrap closes by `options`. Close them all.
     """
 
     enter: Callable[[], None] | None = None
@@ -44,7 +45,7 @@ class Joining:
 
 
 def problem_of(program: str) -> str:
-    """Why this bubblewrap makes no sandbox here; empty if it does. Starts a process."""
+    """Return why this bubblewrap cannot make a sandbox here; empty if it can. Starts a process."""
     try:
         tried = subprocess.run(
             [program, *_PROBED, "--cap-drop", "ALL", "--", "true"], capture_output=True, timeout=_PROBE_S, check=False
@@ -56,12 +57,12 @@ def problem_of(program: str) -> str:
 
 
 def binds_descriptors(program: str) -> bool:
-    """True if this bubblewrap can mount an open file. Starts a process."""
+    """Return True if this bubblewrap can mount an open file. Starts a process."""
     try:
-        shown = subprocess.run([program, "--help"], capture_output=True, timeout=_PROBE_S, check=False)
+        help_output = subprocess.run([program, "--help"], capture_output=True, timeout=_PROBE_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return b"--ro-bind-fd" in shown.stdout
+    return b"--ro-bind-fd" in help_output.stdout
 
 
 def bubblewrapped(
@@ -76,11 +77,11 @@ def bubblewrapped(
     *,
     by_descriptor: bool,
 ) -> list[str]:
-    """The command line that runs `arguments` in `folder` within the profile. Call it in a thread.
+    """Return the command line that runs `arguments` in `folder` within the profile. Call it in a thread.
 
     The `environment` may name sockets of services. The process needs the descriptors of `pinned` and that of the
-    `call_filter`, which bubblewrap closes. `by_descriptor`: mount these open files, not what is at their paths. It gets
-    a network of its own if it is not `joining` one.
+    `call_filter`, which bubblewrap closes. `by_descriptor`: mount these open files instead of what is at their paths.
+    Without `joining`, the process gets a network of its own.
     """
     closed, unchanged, writable = profile.closed(), profile.unchanged(), profile.writable()
     hidden = tuple(dict.fromkeys((*profile.hidden(), *closed)))
@@ -102,12 +103,16 @@ def bubblewrapped(
         *((path, ["--bind", str(path)]) for path in writable),
         *((path, ["--ro-bind", str(path)]) for path in profile.readable()),
         *((path, ["--symlink", target]) for path, target in profile.links().items()),
-        *((one.path, _mount(one, by_descriptor)) for one in pinned if _is_shown(one.path, hidden, writable, denied)),
+        *(
+            (file.path, _mount(file, by_descriptor))
+            for file in pinned
+            if _is_mountable(file.path, hidden, writable, denied)
+        ),
         *((path, ["--ro-bind", str(path)]) for path in unchanged),
     ]
     # A mount covers what was mounted below its path before.
     mounts.sort(key=lambda mount: len(mount[0].parts))
-    options = [word for path, how in mounts for word in (*how, str(path))]
+    options = [word for path, mount_options in mounts for word in (*mount_options, str(path))]
     sealed = [word for path in folders for word in ("--remount-ro", str(path))]
     prefix, network = ((), _OWN_NETWORK) if joining is None else (joining.prefix, joining.options)
     filtered = [] if call_filter is None else ["--seccomp", str(call_filter)]
@@ -129,15 +134,15 @@ def _settings_of_the_machine() -> tuple[Path, ...]:
 
 
 def _is_open_to_root(path: Path) -> bool:
-    """True for a file that its owner may write, and for a folder that has one."""
+    """Return True for a file that its owner may write, and for a folder that has one."""
     if not path.is_dir():
         return bool(os.lstat(path).st_mode & 0o222)
     files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
     return any(os.lstat(file).st_mode & 0o222 for file in files)
 
 
-def _is_shown(path: Path, hidden: Iterable[Path], writable: Iterable[Path], denied: Iterable[Path]) -> bool:
-    """False if mounting the path would show what is hidden: its nearest folder of these is hidden, not writable."""
+def _is_mountable(path: Path, hidden: Iterable[Path], writable: Iterable[Path], denied: Iterable[Path]) -> bool:
+    """Return False if the mount would show hidden files: the nearest of these folders is hidden, not writable."""
     if any(map(path.is_relative_to, denied)):
         return False
     hides = [len(folder.parts) for folder in hidden if path.is_relative_to(folder)]
@@ -145,6 +150,6 @@ def _is_shown(path: Path, hidden: Iterable[Path], writable: Iterable[Path], deni
     return max(hides, default=0) < max(opens, default=1)
 
 
-def _mount(one: PinnedPath, by_descriptor: bool) -> list[str]:
-    kind = "--bind" if one.is_writable else "--ro-bind"
-    return [f"{kind}-fd", str(one.descriptor)] if by_descriptor else [kind, str(one.path)]
+def _mount(file: PinnedPath, by_descriptor: bool) -> list[str]:
+    kind = "--bind" if file.is_writable else "--ro-bind"
+    return [f"{kind}-fd", str(file.descriptor)] if by_descriptor else [kind, str(file.path)]

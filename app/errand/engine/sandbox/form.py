@@ -17,18 +17,18 @@ _OTHER_SYSTEMS = {
     "darwin": "Errand has none for macOS yet.",
     "win32": "Windows has nothing like it that works without an administrator.",
 }
-# In the run directory: people were told that there is no sandbox.
-_NOTE = "no-sandbox"
+# A file in the run directory: people know by now that there is no sandbox.
+_NOTICE_MARKER = "no-sandbox"
 _probing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What the system offers. `problem` says why it is not bubblewrap, empty if it is.
+    """The sandbox that this system offers. `problem` says why it is not bubblewrap, empty if it is.
 
-    `binds_descriptors`: bubblewrap can mount an open file, so that nobody can put a link in its place meanwhile.
-    `has_network_limits`: it can keep commands from the network. `filters_calls`: the kernel can keep them from some
-    system calls.
+    `binds_descriptors`: bubblewrap can mount an open file, so that nobody can replace the file by a link meanwhile.
+    `has_network_limits`: it can cut commands off from the network. `filters_calls`: the kernel can refuse some system
+    calls.
     """
 
     form: SandboxForm
@@ -41,47 +41,47 @@ class Sandbox:
 
 
 def find_sandbox() -> Sandbox:
-    """The strongest form that works here. Starts a process the first time (20 ms): call it in a thread then."""
+    """Return the strongest form that works here. Starts a process the first time (20 ms): call it in a thread then."""
     with _probing:
-        return _found()
+        return _probed_sandbox()
 
 
 def forget_sandbox() -> None:
     """Probe again at the next call."""
-    _found.cache_clear()
+    _probed_sandbox.cache_clear()
 
 
 def sandbox_of(mode: SandboxMode) -> Sandbox | None:
-    """The sandbox to use, None to run commands without one. Raises `ConfigurationError` if there must be one."""
+    """Return the sandbox to use, None to run commands without one. Raises `ConfigurationError` if there must be one."""
     if mode == "off":
         return None
-    found = find_sandbox()
-    if found.form != "none":
-        return found
+    sandbox = find_sandbox()
+    if sandbox.form != "none":
+        return sandbox
     if mode == "required":
         raise ConfigurationError(
-            f"Commands may run only in a sandbox, and there is none here: {found.problem} {found.advice} "
+            f"Commands may run only in a sandbox, and there is none here: {sandbox.problem} {sandbox.advice} "
             "The setting command_sandbox decides about this."
         )
     return None
 
 
 def is_sandboxed(mode: SandboxMode) -> bool:
-    """True if commands run in a sandbox, or not at all."""
+    """Return True if commands run in a sandbox, or not at all."""
     return mode == "required" or (mode == "auto" and find_sandbox().form != "none")
 
 
 def status_of(mode: SandboxMode) -> SandboxStatus:
-    """What people are told: one sentence about what holds, and advice if it could be better."""
+    """Return one sentence for people about the sandbox in use, and advice if there is a better one."""
     if mode == "off":
         text = "Commands run without a sandbox: the setting command_sandbox is off."
         return SandboxStatus(form="none", mode=mode, text=f"{text} {_BARE}", advice="Set command_sandbox to auto.")
-    found = find_sandbox()
-    return SandboxStatus(form=found.form, mode=mode, text=_text(found, mode), advice=found.advice)
+    sandbox = find_sandbox()
+    return SandboxStatus(form=sandbox.form, mode=mode, text=_text(sandbox, mode), advice=sandbox.advice)
 
 
 def short_text(mode: SandboxMode) -> str:
-    """The same in a few words, for an approval."""
+    """Return the text of the status in a few words, for an approval."""
     match "none" if mode == "off" else find_sandbox().form:
         case "bubblewrap":
             return "runs in the sandbox (bubblewrap)"
@@ -94,14 +94,14 @@ def short_text(mode: SandboxMode) -> str:
 
 
 def missing_sandbox(paths: Paths, mode: SandboxMode) -> Condition | None:
-    """What to tell people once if commands run without the sandbox that they want if there is any."""
-    status, note = status_of(mode), paths.run / _NOTE
+    """Return a notice, once, if the mode asks for a sandbox and commands run without one."""
+    status, marker = status_of(mode), paths.run / _NOTICE_MARKER
     if mode == "off" or status.form != "none":
-        note.unlink(missing_ok=True)
+        marker.unlink(missing_ok=True)
         return None
-    if note.exists():
+    if marker.exists():
         return None
-    note.touch(mode=0o600)
+    marker.touch(mode=0o600)
     now = datetime.now(UTC)
     return Condition(kind="no_sandbox", text=status.text, advice=status.advice, since=now, holds=False)
 
@@ -109,9 +109,9 @@ def missing_sandbox(paths: Paths, mode: SandboxMode) -> Condition | None:
 _BARE = "They can do what you can do."
 
 
-def _text(found: Sandbox, mode: SandboxMode) -> str:
-    calls = "" if found.filters_calls else " This kernel filters no system calls: its keyring is open to them."
-    match found.form:
+def _text(sandbox: Sandbox, mode: SandboxMode) -> str:
+    calls = "" if sandbox.filters_calls else " This kernel filters no system calls: its keyring is open to them."
+    match sandbox.form:
         case "bubblewrap":
             looks = " What provably only looks may run outside." if mode == "auto" else ""
             return (
@@ -120,21 +120,21 @@ def _text(found: Sandbox, mode: SandboxMode) -> str:
                 f"it.{looks}{calls}"
             )
         case "landlock":
-            network = "" if found.has_network_limits else " This kernel cannot keep them from the network."
-            sockets = "" if found.filters_calls else " Unix sockets of services are open to them too."
+            network = "" if sandbox.has_network_limits else " This kernel cannot keep them from the network."
+            sockets = "" if sandbox.filters_calls else " Unix sockets of services are open to them too."
             return (
                 "Commands run in the weaker sandbox (Landlock): they can change only the workspace, and cannot read "
                 f"keys. They see other processes, and UDP is open to them.{network}{calls}{sockets} "
-                f"{found.problem}"
+                f"{sandbox.problem}"
             )
         case "none" if mode == "required":
-            return f"No command runs: there must be a sandbox, and there is none here. {found.problem}"
+            return f"No command runs: there must be a sandbox, and there is none here. {sandbox.problem}"
         case "none":
-            return f"Commands run without a sandbox. {found.problem} {_BARE}"
+            return f"Commands run without a sandbox. {sandbox.problem} {_BARE}"
 
 
 @cache
-def _found() -> Sandbox:
+def _probed_sandbox() -> Sandbox:
     if sys.platform != "linux":
         return Sandbox("none", problem=_OTHER_SYSTEMS.get(sys.platform, "This system has none that Errand knows."))
     program = shutil.which(bubblewrap.SANDBOX_PROCESS)

@@ -13,23 +13,27 @@ _WRITTEN = {
     "extensions": "objectformat partialclone refstorage",
     "user": "name email",
 }
-# Without them git takes the folder for no repository.
+# Without them git does not recognise the repository.
 _MINIMAL_CONFIGURATION = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
 
 
 def plain_configuration(text: str) -> str:
-    """The configuration without all other keys; the same text if it has no others."""
-    section, kept = "", list[str]()
+    """Return the configuration without any other key; the same text if it has no other."""
+    section, lines = "", list[str]()
     for line in text.splitlines():
         rest = line.strip()
-        if found := _SECTION.fullmatch(rest):
-            section = found[1].lower()
-            kept.append(line)
+        if header := _SECTION.fullmatch(rest):
+            section = header[1].lower()
+            lines.append(line)
         elif not rest or rest[0] in "#;" or _is_written(section, rest):
-            kept.append(line)
-    return "".join(f"{line}\n" for line in kept) if "core" in text.lower() else _MINIMAL_CONFIGURATION
+            lines.append(line)
+    return "".join(f"{line}\n" for line in lines) if "core" in text.lower() else _MINIMAL_CONFIGURATION
 
 
 def _is_written(section: str, line: str) -> bool:
-    found = _KEY.fullmatch(line)
-    return found is not None and not line.endswith("\\") and found[1].lower() in _WRITTEN.get(section, "").split()
+    assignment = _KEY.fullmatch(line)
+    return (
+        assignment is not None
+        and not line.endswith("\\")
+        and assignment[1].lower() in _WRITTEN.get(section, "").split()
+    )

@@ -28,47 +28,49 @@ Judge: TypeAlias = Callable[[str, int, Sequence[str]], str | None]
 Dial: TypeAlias = Callable[[int], Awaitable[socket.socket | None]]
 Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-# Of an answer that comes from the proxy: `refused`, or `unreachable`.
+# The header of each answer of the proxy itself: `refused`, or `unreachable`.
 PROXY_HEADER = "x-errand"
 _MAX_HEAD_BYTES, _CHUNK = 64 * 1024, 64 * 1024
 _HEAD_S, _CONNECT_S = 30.0, 15.0
 _PROXY_PORT = 80
 _MAX_LOOKUPS = 16
-# Before the next attempt to accept a connection if the engine has no descriptors left.
-_PAUSE_S = 1.0
+# The pause before the next attempt to accept a connection, if the engine has no descriptors left.
+_ACCEPT_RETRY_S = 1.0
 _REQUEST = re.compile(
     rb"([A-Z]{1,20}) (?:(http)://)?(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]@]+)(?::(\d{1,5}))?(/\S*)? HTTP/1\.[01]"
 )
-# Of the connection to the proxy.
-_OWN_HEADERS = (b"proxy-", b"connection:", b"keep-alive:")
+# Headers of the connection to the proxy, which the server does not get.
+_HOP_HEADERS = (b"proxy-", b"connection:", b"keep-alive:")
 _USER = "errand"
 _LOOPBACK = frozenset(("127.0.0.1", "::1"))
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyLogin:
-    """What a proxy asks for, where others can reach it."""
+    """The user and the password that a proxy asks for, where others can reach it."""
 
     password: str = field(default_factory=partial(secrets.token_hex, 16))
 
     @property
     def user_info(self) -> str:
-        """As an address has it, before the @."""
+        """The part of an address before the @."""
         return f"{_USER}:{self.password}"
 
     def admits(self, headers: Sequence[bytes]) -> bool:
-        wanted = base64.b64encode(self.user_info.encode())
-        given = [value.split() for name, _, value in (line.partition(b":") for line in headers) if _is_login(name)]
-        return any(len(one) == 2 and hmac.compare_digest(one[1], wanted) for one in given)
+        expected = base64.b64encode(self.user_info.encode())
+        credentials = [
+            value.split() for name, _, value in (line.partition(b":") for line in headers) if _is_login(name)
+        ]
+        return any(len(login) == 2 and hmac.compare_digest(login[1], expected) for login in credentials)
 
 
 class _Refused(Exception):
-    """The text is for who asked; `word` tells our answer from one of the server."""
+    """An answer of the proxy itself. The text is for the client; `outcome` is the value of our header."""
 
-    def __init__(self, status: HTTPStatus, text: str, word: Literal["refused", "unreachable"] = "refused") -> None:
+    def __init__(self, status: HTTPStatus, text: str, outcome: Literal["refused", "unreachable"] = "refused") -> None:
         super().__init__(text)
         self.status = status
-        self.word = word
+        self.outcome = outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +83,26 @@ class _Request:
 
     @property
     def head(self) -> bytes:
-        """What the server gets: without the address, and for one request alone."""
+        """The head of the request as the server gets it: without the address, for a single request."""
         return self._head(self.path)
 
     def head_for(self, proxy: SplitResult) -> bytes:
-        """What another proxy gets: with the address."""
-        return self._head(f"http://{self.place}".encode() + self.path, *_login_at(proxy))
+        """Return the head of the request as another proxy gets it: with the address."""
+        return self._head(f"http://{self.authority}".encode() + self.path, *_login_at(proxy))
 
     @property
-    def place(self) -> str:
+    def authority(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def is_tunnel(self) -> bool:
         return self.method == b"CONNECT"
 
-    def _head(self, target: bytes, *own: bytes) -> bytes:
-        kept = [line for line in self.headers if not line.lower().startswith(_OWN_HEADERS)]
-        return b"\r\n".join((self.method + b" " + target + b" HTTP/1.1", *kept, *own, b"Connection: close", b"", b""))
+    def _head(self, target: bytes, *added: bytes) -> bytes:
+        headers = [line for line in self.headers if not line.lower().startswith(_HOP_HEADERS)]
+        return b"\r\n".join(
+            (self.method + b" " + target + b" HTTP/1.1", *headers, *added, b"Connection: close", b"", b"")
+        )
 
 
 @dataclass(slots=True)
@@ -106,7 +110,7 @@ class HttpProxy:
     """Serves the sockets that it was given, until `close`; at most `most` connections at once."""
 
     judge: Judge
-    most: int
+    max_connections: int
     dial: Dial | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     _sockets: set[socket.socket] = field(default_factory=set[socket.socket])
@@ -114,7 +118,7 @@ class HttpProxy:
 
     def open(self) -> int:
         """Listen on a new port of this machine, which is returned, and serve whoever connects."""
-        listener = socket.create_server(("127.0.0.1", 0), backlog=self.most)
+        listener = socket.create_server(("127.0.0.1", 0), backlog=self.max_connections)
         self.listen(listener)
         return listener.getsockname()[1]
 
@@ -125,15 +129,15 @@ class HttpProxy:
         self._accept(listener, login)
 
     def drop(self, listener: socket.socket) -> None:
-        """Listen there no longer; connections go on."""
+        """Stop listening there; open connections go on."""
         if listener in self._sockets:
             self._sockets.discard(listener)
             asyncio.get_running_loop().remove_reader(listener)
             listener.close()
 
     async def close(self) -> None:
-        for one in tuple(self._sockets):
-            self.drop(one)
+        for listener in tuple(self._sockets):
+            self.drop(listener)
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -150,9 +154,9 @@ class HttpProxy:
         except OSError:
             loop = asyncio.get_running_loop()
             loop.remove_reader(listener)
-            loop.call_later(_PAUSE_S, self._accept, listener, login)
+            loop.call_later(_ACCEPT_RETRY_S, self._accept, listener, login)
             return
-        if len(self._tasks) >= self.most:
+        if len(self._tasks) >= self.max_connections:
             client.close()
             return
         client.setblocking(False)
@@ -193,7 +197,7 @@ class HttpProxy:
             out.close()
 
     async def _connected(self, request: _Request, proxy: SplitResult | None) -> Connection:
-        """Connects to an address that was judged, not to the name once more; or to the person's proxy."""
+        """Connect to an address that was judged, without another look-up of the name; or to the person's proxy."""
         host, port = request.host, request.port
         try:
             async with self._lookups:
@@ -219,40 +223,44 @@ class HttpProxy:
 
 
 def _next_proxy(request: _Request) -> SplitResult | None:
-    """The proxy of the environment for a request, if one is to be used."""
+    """Return the proxy of the environment for a request, if one is to be used."""
     try:
-        proxy = proxy_of(f"{'https' if request.is_tunnel else 'http'}://{request.place}")
+        proxy = proxy_of(f"{'https' if request.is_tunnel else 'http'}://{request.authority}")
     except UnusableRoute as error:
         raise _Refused(HTTPStatus.BAD_GATEWAY, str(error), "unreachable") from error
     return urlsplit(proxy) if proxy is not None else None
 
 
 async def _connected_through(proxy: SplitResult, request: _Request) -> Connection:
-    """A connection to the person's proxy; one that leads to the server if a tunnel is wanted."""
-    place = f"The proxy {proxy.hostname}:{proxy.port or _PROXY_PORT}"
+    """Return a connection to the person's proxy; one that leads to the server if a tunnel is wanted."""
+    proxy_name = f"The proxy {proxy.hostname}:{proxy.port or _PROXY_PORT}"
     connection = await _first_of((proxy.hostname or "",), proxy.port or _PROXY_PORT, is_tls=proxy.scheme == "https")
     if connection is None:
-        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{place} does not answer.", "unreachable")
+        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{proxy_name} does not answer.", "unreachable")
     if not request.is_tunnel:
         return connection
     reader, writer = connection
-    lines = (b"CONNECT %s HTTP/1.1" % request.place.encode(), b"Host: " + request.place.encode(), *_login_at(proxy))
+    lines = (
+        b"CONNECT %s HTTP/1.1" % request.authority.encode(),
+        b"Host: " + request.authority.encode(),
+        *_login_at(proxy),
+    )
     try:
         async with asyncio.timeout(_HEAD_S):
             writer.write(b"\r\n".join((*lines, b"", b"")))
             status = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].split(b" ", 2)[1:]
     except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         writer.close()
-        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{place} does not answer.", "unreachable") from error
+        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{proxy_name} does not answer.", "unreachable") from error
     if status[:1] != [b"200"]:
         writer.close()
         status_line = b" ".join(status).decode("ascii", "replace")[:200]
-        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{place} refuses: {status_line}", "unreachable")
+        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{proxy_name} refuses: {status_line}", "unreachable")
     return connection
 
 
 async def _first_of(addresses: Sequence[str], port: int, *, is_tls: bool = False) -> Connection | None:
-    """The first connection that can be made."""
+    """Return the first connection that can be made."""
     for address in addresses:
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CONNECT_S):
@@ -261,7 +269,7 @@ async def _first_of(addresses: Sequence[str], port: int, *, is_tls: bool = False
 
 
 def _login_at(proxy: SplitResult) -> tuple[bytes, ...]:
-    """The header for a proxy whose address has a user and a password."""
+    """Return the header for a proxy whose address has a user and a password."""
     if proxy.username is None:
         return ()
     login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
@@ -269,13 +277,13 @@ def _login_at(proxy: SplitResult) -> tuple[bytes, ...]:
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """The IP addresses of a host. Raises OSError."""
+    """Return the IP addresses of a host. Raises OSError."""
     # The few threads of the event loop, which a stop needs, must not wait for the name server of a hostile name.
     try:
-        found = await in_workspace(Path(host), partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
+        infos = await in_workspace(Path(host), partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
     except (FolderNotAnswering, UnicodeError) as error:
         raise OSError(f"the name {host[:200]} could not be looked up") from error
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    return list(dict.fromkeys(str(address[0]) for *_, address in infos))
 
 
 def _is_login(name: bytes) -> bool:
@@ -284,15 +292,15 @@ def _is_login(name: bytes) -> bool:
 
 def _parsed(head: bytes) -> _Request:
     first, *headers = head[:-4].split(b"\r\n")
-    found = _REQUEST.fullmatch(first)
-    is_tunnel = found is not None and found[1] == b"CONNECT"
-    if found is None or is_tunnel == bool(found[2]) or (is_tunnel and not found[4]):
+    match = _REQUEST.fullmatch(first)
+    is_tunnel = match is not None and match[1] == b"CONNECT"
+    if match is None or is_tunnel == bool(match[2]) or (is_tunnel and not match[4]):
         raise _Refused(HTTPStatus.BAD_REQUEST, "This proxy takes CONNECT, and http addresses.")
-    port = int(found[4] or 80)
+    port = int(match[4] or 80)
     if not 0 < port < 65_536:
         raise _Refused(HTTPStatus.BAD_REQUEST, "There is no such port.")
-    host = found[3].decode("ascii", "replace").strip("[]")
-    return _Request(found[1], host, port, found[5] or b"/", tuple(headers))
+    host = match[3].decode("ascii", "replace").strip("[]")
+    return _Request(match[1], host, port, match[5] or b"/", tuple(headers))
 
 
 def _refusal(refused: _Refused) -> bytes:
@@ -302,7 +310,7 @@ def _refusal(refused: _Refused) -> bytes:
     head = f"HTTP/1.1 {status.value} {refused}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}"
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
         head += f'\r\nProxy-Authenticate: Basic realm="{_USER}"'
-    return f"{head}\r\n{PROXY_HEADER}: {refused.word}\r\nConnection: close\r\n\r\n".encode() + body
+    return f"{head}\r\n{PROXY_HEADER}: {refused.outcome}\r\nConnection: close\r\n\r\n".encode() + body
 
 
 async def _relay(
@@ -311,7 +319,7 @@ async def _relay(
     upstream: asyncio.StreamReader,
     out: asyncio.StreamWriter,
 ) -> None:
-    """Copy both ways until the server has said all, or either side is gone."""
+    """Copy in both directions until the server has sent all, or either side is gone."""
     upwards = asyncio.create_task(_copy(reader, out), name="request through a proxy")
     try:
         await _copy(upstream, writer)

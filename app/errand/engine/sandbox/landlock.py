@@ -1,6 +1,6 @@
 """Restricts the files and TCP ports of a thread, and of what it starts, through Landlock. Linux only.
 
-The weaker form of the sandbox: it hides no names and no processes, and does not limit UDP.
+The weaker form of the sandbox: it hides neither names nor processes, and does not limit UDP.
 https://docs.kernel.org/userspace-api/landlock.html
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from errand.engine.sandbox import seccomp
 
-# The same on all processors.
+# Numbers of system calls, the same on all processors.
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
 _VERSION = 1
 _PATH_BENEATH = 1
@@ -37,7 +37,7 @@ _TCP = 3  # bind and connect
 _SCOPES_SINCE = 6
 _SCOPES = 3  # abstract unix sockets and signals
 
-# What programs need to write that is no file of anybody.
+# Devices that programs need to write.
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")
 
 
@@ -57,14 +57,14 @@ def _libc() -> ctypes.CDLL:
 
 @cache
 def version() -> int:
-    """The kernel's version of Landlock, 0 if there is none."""
+    """Return the kernel's version of Landlock, 0 if there is none."""
     if sys.platform != "linux":
         return 0
     return max(0, _libc().syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION))
 
 
 def ruleset(writable: Iterable[Path], readable: Iterable[Path], hidden: Iterable[Path], *, network: bool) -> int:
-    """A descriptor of what `enter` restricts to. Looks at many folders, for milliseconds. Raises OSError.
+    """Return a descriptor of what `enter` restricts to. Looks at many folders, for milliseconds. Raises OSError.
 
     Whatever is not `hidden` can be read, and lists can be read everywhere; `readable` and `writable` win over `hidden`.
     """
@@ -97,25 +97,25 @@ def enter(descriptor: int) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Those of root: with them a process reads the memory and the environment of others past Landlock."""
+    """Drop the capabilities of root: with them a process reads memory and environment of others past Landlock."""
     for capability in range(_MAX_CAPABILITIES):
-        _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for one that the kernel or the user has not
+        _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for one that the kernel or the user lacks
     header, none = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()
     _checked(_libc().capset(header, none))
 
 
 def _all_but(hidden: frozenset[str]) -> list[str]:
-    """What to allow so that nothing of `hidden` is: the entries of all folders above them, without links."""
+    """Return the paths to allow so that `hidden` stays closed: the entries of all folders above, without links."""
     above = {str(parent) for path in hidden for parent in Path(path).parents}
-    found: list[str] = []
+    paths: list[str] = []
     for folder in above:
         with suppress(OSError), os.scandir(folder) as entries:
-            found += [
+            paths += [
                 entry.path
                 for entry in entries
                 if entry.path not in hidden and entry.path not in above and not entry.is_symlink()
             ]
-    return found
+    return paths
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

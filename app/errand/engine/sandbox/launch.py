@@ -27,9 +27,10 @@ def refuse_all(host: str, port: int, addresses: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start. The process inherits `descriptors`; `held` are for `enter`, which the starting thread calls first.
+    """A process to start, made by `prepare_launch`. Close it whether the process has started or failed to.
 
-    `enter` changes its thread for good. Made by `prepare_launch`. Close it when the process has started, or has not.
+    The process inherits `descriptors`. The thread that starts it first calls `enter`, which needs `held` and changes
+    its thread for good.
     """
 
     arguments: list[str]
@@ -52,7 +53,7 @@ class Launch:
             self.proxy.connection.close()
 
 
-# Those whose commands run now, or left processes in the background: they can exchange files.
+# Sandboxes whose commands run now, or left processes in the background, which can exchange files.
 _busy: WeakSet["CommandSandbox"] = WeakSet()
 
 
@@ -71,11 +72,11 @@ class CommandSandbox:
         self.has_background = False
 
     def another(self) -> "CommandSandbox":
-        """One with the same bounds, for processes that stay when the task has ended."""
+        """Return a sandbox with the same bounds, for processes that stay when the task has ended."""
         return CommandSandbox(self.profile, self.proxy.judge, self.loopback)
 
     def launch(self, arguments: list[str], folder: Path, environment: Mapping[str, str], *, network: bool) -> Launch:
-        """Reads the file system and may start a process. Raises `ConfigurationError`, or OSError."""
+        """Return the process to start. Reads the file system, may start one. Raises `ConfigurationError` or OSError."""
         profile, sandbox = self.profile, sandbox_of(self.profile.mode)
         network = network or profile.network
         if sandbox is None:
@@ -87,8 +88,8 @@ class CommandSandbox:
             rules = landlock.ruleset(writable, profile.readable(), profile.hidden(), network=network)
             inside = profile.environment(environment, str(profile.temporary))
             return Launch(arguments, folder, inside, held=[rules], enter=partial(landlock.enter, rules))
-        files = [one for folder in profile.writable() for one in pin(folder, self._protected_in(folder))]
-        descriptors, inside = [one.descriptor for one in files], profile.environment(environment, "/tmp")
+        files = [file for folder in profile.writable() for file in pin(folder, self._protected_in(folder))]
+        descriptors, inside = [file.descriptor for file in files], profile.environment(environment, "/tmp")
         proxy = None
         if network:
             ours, theirs = socket.socketpair()
@@ -116,7 +117,7 @@ class CommandSandbox:
 
     def _protected_in(self, folder: Path) -> ProtectedFiles:
         if folder == self._guard.root:
-            return self._guard.known
+            return self._guard.protected
         return find_protected(folder, is_deep=folder != Path(os.path.realpath(self.profile.cache)))
 
     @property
@@ -129,9 +130,9 @@ class CommandSandbox:
         return self.profile.mode == "required" or bool(_busy)
 
     async def after(self, *, has_background: bool, of_latest: bool = False) -> list[str]:
-        """Call it when the process has ended: the names of the files in the workspace that it was not to make.
+        """Clean up when the process has ended; return the names of files in the workspace that it may not make.
 
-        They were moved away, into `not-kept` in the task's output folder. `has_background`: processes are left, and
+        They were moved into `not-kept` in the task's output folder. `has_background`: processes are left, and
         `of_latest`: by this command.
         """
         self.has_background = has_background
@@ -157,28 +158,28 @@ async def prepare_launch(
     *,
     network: bool = False,
 ) -> Launch:
-    """What to start so that `arguments` run in `folder`, in the sandbox if there is one.
+    """Return the process that runs `arguments` in `folder`, in the sandbox if there is one.
 
-    `network`: this command has the network. Raises `ConfigurationError` if there must be a sandbox and is none,
+    `network`: this command has the network. Raises `ConfigurationError` if a required sandbox is missing,
     `FolderNotAnswering`, or OSError.
     """
     if sandbox is None:
         return Launch(arguments, folder, environment)
     _busy.add(sandbox)
-    made, is_abandoned = list[Launch](), threading.Event()
+    launches, is_abandoned = list[Launch](), threading.Event()
 
     def work() -> Launch:
-        made.append(sandbox.launch(arguments, folder, environment, network=network))
+        launches.append(sandbox.launch(arguments, folder, environment, network=network))
         if is_abandoned.is_set():
-            made[0].abandon()
-        return made[0]
+            launches[0].abandon()
+        return launches[0]
 
     try:
         launch = await in_workspace(folder, work)
     except BaseException:
         is_abandoned.set()
-        for one in made:
-            one.abandon()
+        for unused in launches:
+            unused.abandon()
         if not sandbox.has_background:
             _busy.discard(sandbox)
         raise

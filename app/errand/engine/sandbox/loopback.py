@@ -73,8 +73,8 @@ class Loopback:
         self._users[id(user)] = user
         async with self._lock:
             if self._network is None and find_sandbox().form == "bubblewrap":
-                made = await asyncio.to_thread(_new_network, find_sandbox().program)
-                self._hold(made)
+                network = await asyncio.to_thread(_new_network, find_sandbox().program)
+                self._hold(network)
 
     def adopt(self, user: object, pid: int) -> None:
         """Share the network of this process of a command from now on, unless there is one already."""
@@ -84,13 +84,13 @@ class Loopback:
                 self._hold(_network_of(pid))
 
     def leave(self, user: object) -> None:
-        """With the last user the network ends; processes that are left in it keep it among themselves."""
+        """Forget a user. The network ends with the last one; processes that are left in it keep it."""
         self._users.pop(id(user), None)
         if not self._users:
             self._drop()
 
     def joining(self) -> Joining | None:
-        """How the next command joins; None for one that gets a network of its own. For any thread."""
+        """Return how the next command joins, None if it gets a network of its own. Any thread may call it."""
         network, owner = self._network, self._owner
         if network is None:
             return None
@@ -103,27 +103,27 @@ class Loopback:
             return None
 
     async def connect(self, port: int) -> socket.socket:
-        """A non-blocking TCP connection to this port of the shared 127.0.0.1, made by the engine.
+        """Return a non-blocking TCP connection to this port of the shared 127.0.0.1, made by the engine.
 
-        What the policy says about the address is the caller's to ask. Raises ConnectionRefusedError if nothing listens
+        The caller asks the policy about the address. Raises ConnectionRefusedError if nothing listens
         there or no process of the conversation is left, other OSErrors as the system does, and TimeoutError.
         """
-        made = await self._socket()
+        connection = await self._socket()
         try:
-            made.setblocking(False)
+            connection.setblocking(False)
             async with asyncio.timeout(_PATIENCE_S):
-                await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
+                await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
         except BaseException:
-            made.close()
+            connection.close()
             raise
-        return made
+        return connection
 
     async def close(self) -> None:
         self._users.clear()
         self._drop()
 
     async def _socket(self) -> socket.socket:
-        """A socket stays in the network in which it was made."""
+        """Return a new socket, which stays in the network in which it was made."""
         async with self._lock:
             joining = self.joining()
             if joining is None:
@@ -163,17 +163,17 @@ class Loopback:
 
 
 def _through_owner(network: int, owner: int) -> Joining:
-    """A process with several threads cannot enter a user namespace, so a program does it before bubblewrap starts."""
+    """Return the joining by a program before bubblewrap: a process with threads cannot enter a user namespace."""
     ends = os.dup(network), os.dup(owner)
     net, user = map(str, ends)
-    places = f"--user=/proc/self/fd/{user}", f"--net=/proc/self/fd/{net}"
-    prefix = (shutil.which("nsenter") or "nsenter", *places, "--preserve-credentials", "--")
+    namespaces = f"--user=/proc/self/fd/{user}", f"--net=/proc/self/fd/{net}"
+    prefix = (shutil.which("nsenter") or "nsenter", *namespaces, "--preserve-credentials", "--")
     # Bubblewrap closes these two before the command starts. It finds nothing to read in the second one.
     return Joining(prefix=prefix, inherited=ends, options=("--sync-fd", net, "--block-fd", user))
 
 
 def _new_network(program: str) -> int | None:
-    """The network of a process of bubblewrap, which waits for that and ends."""
+    """Return the network of a process of bubblewrap, which waits for that and ends."""
     info, info_write = os.pipe()
     block_read, block = os.pipe()
     fixed = ("--unshare-net", "--bind", "/", "/", "--info-fd", str(info_write), "--block-fd", str(block_read))
@@ -210,7 +210,7 @@ def _wait(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _network_of(pid: int) -> int:
-    """Raises OSError, also if the process is in the network of this machine."""
+    """Return a descriptor of the network of a process. Raises OSError, also if it is that of this machine."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     if os.fstat(network).st_ino == os.stat("/proc/self/ns/net").st_ino:
         os.close(network)
@@ -231,17 +231,17 @@ def _enter(network: int) -> None:
 
 
 def in_own_thread(enter: Callable[[], None], work: Callable[[], T]) -> T:
-    """The result of `work` in a new thread, which `enter` changes for good before. Waits for it."""
+    """Return the result of `work` in a new thread, which `enter` changes for good first. Waits for it."""
     result: Future[T] = Future()
 
     def run() -> None:
         try:
             enter()
-            made = work()
+            value = work()
         except BaseException as error:  # noqa: BLE001 -- raised to the caller
             result.set_exception(error)
         else:
-            result.set_result(made)
+            result.set_result(value)
 
     thread = threading.Thread(target=run, name="changed for good")
     thread.start()

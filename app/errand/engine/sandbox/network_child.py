@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _send(engine: socket.socket, sockets: Sequence[socket.socket]) -> None:
-    numbers = array.array("i", [one.fileno() for one in sockets])
+    numbers = array.array("i", [open_socket.fileno() for open_socket in sockets])
     engine.sendmsg([b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)])
 
 

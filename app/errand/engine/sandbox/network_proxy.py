@@ -32,7 +32,7 @@ class ProxyAccess:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """For the environment of the command; the network program adds the port."""
+        """Variables for the environment of the command; the network program adds the port."""
         url = f"http://{self.login.user_info}{network_child.NO_PORT}"
         return {**dict.fromkeys(_VARIABLES, url), **dict.fromkeys(_UNPROXIED, _OWN_HOSTS)}
 
@@ -45,7 +45,7 @@ class NetworkProxy:
     _http: HttpProxy = field(init=False)
     # Where sockets to serve will arrive.
     _expected: set[socket.socket] = field(default_factory=set[socket.socket])
-    # Those of the last command.
+    # The sockets of the last command.
     _latest: set[socket.socket] = field(default_factory=set[socket.socket])
 
     def __post_init__(self) -> None:
@@ -60,14 +60,14 @@ class NetworkProxy:
         asyncio.get_running_loop().add_reader(connection, self._on_handover, access)
 
     def close_latest(self) -> None:
-        """The last command has ended and left no process: its socket would keep its network alive."""
-        for one in self._latest:
-            self._drop(one)
-            self._http.drop(one)
+        """Close the sockets of the last command, which has left no process: they would keep its network alive."""
+        for connection in self._latest:
+            self._drop(connection)
+            self._http.drop(connection)
 
     async def close(self) -> None:
-        for one in tuple(self._expected):
-            self._drop(one)
+        for connection in tuple(self._expected):
+            self._drop(connection)
         await self._http.close()
 
     def _drop(self, connection: socket.socket) -> None:
@@ -91,7 +91,7 @@ class NetworkProxy:
 
 @cache
 def network_program() -> tuple[str, ...]:
-    """Begins a command that has the network; see network_child.py for its arguments.
+    """Return the beginning of a command that has the network; see network_child.py for its arguments.
 
     An installed bundle's executable is errand itself; else the text goes along, whose file may be hidden inside.
     """

@@ -1,4 +1,4 @@
-"""What the commands of a task may reach."""
+"""The files and folders that the commands of a task may reach."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from errand.engine.core.file_names import SECRETS_AT_HOME, is_secret_name
 from errand.protocol.engine import SandboxMode
 from errand.system.paths import USER_SKILLS
 
-# Keys of the system, what runs (sockets of services, their secrets), and boot files.
+# Keys of the system, /run (sockets of services, their secrets), and boot files.
 _RUN = Path("/run")
 _OF_THE_SYSTEM = (
     "/boot",
@@ -21,7 +21,7 @@ _OF_THE_SYSTEM = (
     "/etc/ssl/private",
     str(_RUN),
 )
-# Below it: the system itself on NixOS and Guix, names of hosts, disks of the person, what is plugged in.
+# Paths below it: the system itself on NixOS and Guix, names of hosts, disks of the person, devices.
 _OPEN_IN_RUN = (
     "current-system",
     "booted-system",
@@ -71,11 +71,11 @@ class DeniedFolders:
 
 @dataclass(frozen=True, slots=True)
 class SandboxProfile:
-    """What the commands of one task may reach. Whatever is not named can be read, and not changed.
+    """The bounds of the commands of one task. Paths that are not named can be read, but not changed.
 
     `homes` are home directories of the person, `private` is the app's own data, `granted` are folders that the person
-    opened, `denied` says what they deny now. `network`: every command has the network, otherwise those of which that is
-    said. The methods read the file system and return real paths: call them in a thread.
+    opened, `denied` returns what they deny now. `network`: every command has the network, not only those that ask for
+    it. The methods read the file system and return real paths: call them in a thread.
     """
 
     workspace: Path
@@ -99,7 +99,7 @@ class SandboxProfile:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def hidden(self) -> tuple[Path, ...]:
-        """What looks empty: the app's own data, keys and sessions, sockets of services, and what the person denied."""
+        """Return what looks empty: the app's data, keys and sessions, sockets of services, what the person denied."""
         secrets = (path for home in dict.fromkeys(self.homes) for path in _secrets(home))
         candidates = (self.private, *secrets, *_OF_THE_SYSTEM, *_SOCKETS, *self.closed())
         return tuple(_outermost(real for path in candidates if (real := _existing(path)) is not None))
@@ -109,40 +109,44 @@ class SandboxProfile:
         granted = [real for path in self.granted if (real := _existing(path)) is not None]
         hidden = self.hidden() if granted else ()
         # A link may have been put where the person meant a folder.
-        opened = (real for real in granted if not any(_overlap(real, one) for one in hidden) or self._is_service(real))
+        opened = (
+            real
+            for real in granted
+            if not any(_overlap(real, hidden_path) for hidden_path in hidden) or self._is_service(real)
+        )
         return (*own, *opened)
 
     def _is_service(self, path: Path) -> bool:
-        """True for a socket in /run, which is hidden as a whole: the person opened this one."""
+        """Return True for a socket in /run, which is hidden as a whole: the person opened this one."""
         return path.is_socket() and path.is_relative_to(_RUN)
 
     def closed(self) -> tuple[Path, ...]:
-        """What the person denied, which looks empty also inside the workspace."""
+        """Return the paths that the person denied, which look empty also inside the workspace."""
         return tuple(real for path in self.denied().closed if (real := _existing(Path(path))) is not None)
 
     def unchanged(self) -> tuple[Path, ...]:
-        """What can be read only, although it lies in something writable, or holds it."""
+        """Return the paths that can only be read, although they are in a writable folder or contain one."""
         folders = [real for path in self.denied().unchanged if (real := _existing(Path(path))) is not None]
         inside = [root for root in self.writable() if any(root.is_relative_to(folder) for folder in folders)]
         return tuple(dict.fromkeys((*folders, *inside)))
 
     def readable(self) -> tuple[Path, ...]:
-        """What can be read although it lies in something hidden: the task's output, and the skills of the person."""
+        """Return the readable paths in hidden folders: the task's output, and the skills of the person."""
         shut = (self.private, *self.closed())
         skills = [real for path in self._skills() if (real := _existing(path)) is not None]
-        open_skills = [real for real in skills if not any(real.is_relative_to(one) for one in shut)]
+        open_skills = [real for real in skills if not any(real.is_relative_to(folder) for folder in shut)]
         own = (self.output_dir, *(path for path in _existing_in_run() if not os.path.islink(path)))
         return (*(real for path in own if (real := _existing(path)) is not None), *open_skills)
 
     def links(self) -> dict[Path, str]:
-        """Return the targets of links that can be read, although they lie in something hidden."""
+        """Return the targets of the readable links in hidden folders."""
         return {Path(path): os.readlink(path) for path in _existing_in_run() if os.path.islink(path)}
 
     def _skills(self) -> tuple[Path, ...]:
-        return tuple(home / place for home in dict.fromkeys(self.homes) for place in USER_SKILLS)
+        return tuple(home / folder for home in dict.fromkeys(self.homes) for folder in USER_SKILLS)
 
     def environment(self, environment: Mapping[str, str], temporary: str) -> dict[str, str]:
-        """The variables of a sandboxed command; `temporary` is the task's own folder as the command sees it."""
+        """Return the variables of a sandboxed command; `temporary` is the task's own folder as the command sees it."""
         caches = {name: str(self.cache / folder) for name, folder in _CACHES.items()}
         return {**environment, **caches, "TMPDIR": temporary}
 
@@ -160,8 +164,8 @@ def _existing_in_run() -> list[str]:
 
 
 def _existing(path: str | Path) -> Path | None:
-    """The real path, or None if there is nothing, or nothing that we may see."""
-    if not os.path.lexists(path):  # most are not there: one call of the system tells, the path itself takes many
+    """Return the real path, or None if there is nothing that we may see."""
+    if not os.path.lexists(path):  # most do not exist: this is one system call, to resolve the path takes many
         return None
     try:
         return Path(os.path.realpath(path, strict=True))
@@ -169,14 +173,14 @@ def _existing(path: str | Path) -> Path | None:
         return None
 
 
-def _overlap(one: Path, other: Path) -> bool:
-    return one.is_relative_to(other) or other.is_relative_to(one)
+def _overlap(first: Path, second: Path) -> bool:
+    return first.is_relative_to(second) or second.is_relative_to(first)
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """Without those inside another one."""
-    found: list[str] = []
+    """Return the paths that are not inside another one."""
+    outermost: list[str] = []
     for path in sorted({*map(str, paths)}):
-        if not any(path.startswith(f"{outer.rstrip('/')}/") for outer in found):
-            found.append(path)
-    return list(map(Path, found))
+        if not any(path.startswith(f"{outer.rstrip('/')}/") for outer in outermost):
+            outermost.append(path)
+    return list(map(Path, outermost))

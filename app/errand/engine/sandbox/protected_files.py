@@ -1,7 +1,7 @@
 """Files of a workspace that make tools, editors or agents run something later: no command changes them.
 
-They are searched in all folders of a workspace but those that tools fill and nobody opens. Those that exist are mounted
-read-only. A command can still make new ones: see workspace_guard.py.
+They are searched in all folders of a workspace, except those that tools fill and nobody opens. Existing ones are
+mounted read-only. A command can still make new ones: see workspace_guard.py.
 """
 
 import os
@@ -15,14 +15,14 @@ from typing import NamedTuple, TypeAlias
 
 from errand.engine.core.file_names import PROTECTED_PARTS, is_protected, plain_name
 
-# Looked at for submodules.
+# Folders that are searched for submodules.
 _MAX_SUBMODULES = 500
 # Folders that are searched, the upper first, and entries of each.
 MAX_FOLDERS = 500
 MAX_ENTRIES = 5_000
 # Protected files below the top that are mounted: each mount takes 0.2 ms. Further ones are put back.
 MAX_PINNED_BELOW = 32
-# Filled by package managers and tools.
+# Folders that package managers and tools fill.
 _UNSEARCHED = frozenset(
     {"node_modules", "bower_components", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".nox", ".eggs"}
     | {".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".terraform", ".next", ".nuxt"}
@@ -30,7 +30,7 @@ _UNSEARCHED = frozenset(
 # Such a folder is not searched if a tool says in it that it can be made again.
 _BUILD_FOLDERS, _CACHE_TAG = frozenset({"target", "build", "out"}), "CACHEDIR.TAG"
 MAX_CACHED_FOLDERS = 20_000
-# What changes within one tick of the file system's clock after a look leaves no trace.
+# A change within one tick of the file system's clock after a look leaves no trace.
 _TICK_NS = 100_000_000
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ANY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_NOFOLLOW", 0)
@@ -70,7 +70,7 @@ own_writes: set[Path] = set()
 
 
 def note_own_write(path: Path) -> None:
-    """The person allowed this file: it stays, whatever commands run at that moment."""
+    """Remember that the person allowed this file: it stays, whichever commands run at that moment."""
     if is_protected(path.parts):
         own_writes.update((path, *path.parents))
 
@@ -78,9 +78,9 @@ def note_own_write(path: Path) -> None:
 def find_protected(
     root: Path, before: Mapping[str, FolderIdentity] | None = None, *, is_deep: bool = True
 ) -> ProtectedFiles:
-    """The protected files of a folder, of those below it, and of their repositories; `root` has no links.
+    """Return the protected files of a folder, of those below it, and of their repositories; `root` has no links.
 
-    `before` are folders that are searched however many there are. `is_deep`: look below the top.
+    `before` are folders that are searched whatever their number. `is_deep`: look below the top.
     """
     protected, searched_before, new_folders = ProtectedFiles(), before or {}, 0
     for part in PROTECTED_PARTS.get(root.name, ()):
@@ -134,28 +134,28 @@ def _entries_of(folder: str) -> tuple[tuple[tuple[str, bool], ...], tuple[str, .
     return tuple(candidates), tuple(sorted(folders))
 
 
-def _note_candidate(folder: Path, name: str, is_folder: bool, found: ProtectedFiles) -> None:
+def _note_candidate(folder: Path, name: str, is_folder: bool, protected: ProtectedFiles) -> None:
     path, parts = folder / name, PROTECTED_PARTS.get(plain_name(name))
     if parts is None or not is_folder:
-        _note(path, folder, found)
+        _note(path, folder, protected)
         return
-    for repository in (path, *_modules(path, folder, found)):
+    for repository in (path, *_modules(path, folder, protected)):
         for part in parts:
-            _note(repository / part, folder, found)
-    _note_worktrees(path, folder, found)
+            _note(repository / part, folder, protected)
+    _note_worktrees(path, folder, protected)
 
 
-def _modules(folder: Path, root: Path, found: ProtectedFiles) -> list[Path]:
-    """The repositories of submodules and of theirs. Slashes in the name of a submodule make folders."""
+def _modules(folder: Path, root: Path, protected: ProtectedFiles) -> list[Path]:
+    """Return the repositories of submodules and of theirs. Slashes in the name of a submodule make folders."""
     if folder.name != ".git":
         return []
     repositories: list[Path] = []
     rest = [folder / "modules"]
-    for count, one in enumerate(rest):
+    for count, folder_to_list in enumerate(rest):
         if count > _MAX_SUBMODULES:
-            _note(folder / "modules", root, found)  # as a whole
+            _note(folder / "modules", root, protected)  # all of them
             break
-        with suppress(OSError), os.scandir(one) as entries:
+        with suppress(OSError), os.scandir(folder_to_list) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     path = Path(entry.path)
@@ -165,27 +165,27 @@ def _modules(folder: Path, root: Path, found: ProtectedFiles) -> list[Path]:
     return repositories
 
 
-def _note_worktrees(folder: Path, root: Path, found: ProtectedFiles) -> None:
-    """Where each linked worktree finds its configuration."""
+def _note_worktrees(folder: Path, root: Path, protected: ProtectedFiles) -> None:
+    """Note the files that lead each linked worktree to its configuration."""
     with suppress(OSError), os.scandir(folder / "worktrees") as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 for name in ("commondir", "config.worktree"):
-                    _note(Path(entry.path, name), root, found)
+                    _note(Path(entry.path, name), root, protected)
 
 
-def _note(path: Path, root: Path, found: ProtectedFiles) -> None:
+def _note(path: Path, root: Path, protected: ProtectedFiles) -> None:
     """Note the file if it exists, or the link on the way to it."""
     with suppress(OSError):
-        for one in (*folders_to(path, root), path):
-            if stat.S_ISLNK(os.lstat(one).st_mode):
-                found.files[one] = ProtectedFile(root, os.readlink(one))
+        for part in (*folders_to(path, root), path):
+            if stat.S_ISLNK(os.lstat(part).st_mode):
+                protected.files[part] = ProtectedFile(root, os.readlink(part))
                 return
-        found.files[path] = ProtectedFile(root, None)
+        protected.files[path] = ProtectedFile(root, None)
 
 
 def folders_to(path: Path, root: Path) -> list[Path]:
-    """Those between the root and the path, the outer first."""
+    """Return the folders between the root and the path, the outer first."""
     return [above for above in reversed(path.parents) if above != root and above.is_relative_to(root)]
 
 
@@ -198,32 +198,32 @@ class PinnedPath:
     is_writable: bool
 
 
-def pinned_of(root: Path, found: ProtectedFiles) -> dict[Path, ProtectedFile]:
+def pinned_of(root: Path, protected: ProtectedFiles) -> dict[Path, ProtectedFile]:
     """Return the paths that `pin` pins: all at the top, and the first below it, without links."""
-    files = {path: file for path, file in found.files.items() if file.link is None}
+    files = {path: file for path, file in protected.files.items() if file.link is None}
     below = [path for path, file in files.items() if file.folder != root]
     return {path: file for path, file in files.items() if path not in below[MAX_PINNED_BELOW:]}
 
 
 def pin(root: Path, protected: ProtectedFiles) -> list[PinnedPath]:
-    """The protected files below `root`, and the folders above them, which must not be moved away with them. Close each.
+    """Open the protected files below `root`, and the folders above them, which must not be moved away. Close each.
 
-    Of a file below the top the folders to the top can be moved, with the file. Not what links lead to: a command could
-    make one, and the mount would show what is hidden.
+    The folders above a file below the top can be moved, with the file. Links are not followed: a command could make
+    one, and the mount would show what is hidden.
     """
-    wanted: dict[Path, bool] = {}
+    writable_by_path: dict[Path, bool] = {}
     for path, file in pinned_of(root, protected).items():
-        wanted |= {above: True for above in folders_to(path, file.folder)}
-        wanted[path] = False
-    found: list[PinnedPath] = []
-    for path, is_writable in sorted(wanted.items(), key=lambda one: len(one[0].parts)):
+        writable_by_path |= {above: True for above in folders_to(path, file.folder)}
+        writable_by_path[path] = False
+    pinned: list[PinnedPath] = []
+    for path, is_writable in sorted(writable_by_path.items(), key=lambda item: len(item[0].parts)):
         if (descriptor := open_below(root, path)) is not None:
-            found.append(PinnedPath(path, descriptor, is_writable))
-    return found
+            pinned.append(PinnedPath(path, descriptor, is_writable))
+    return pinned
 
 
 def open_below(root: Path, path: Path) -> int | None:
-    """A descriptor of the file, without following any link below the root; None if there is a link or nothing."""
+    """Open a file without following any link below the root; None if there is a link or no file."""
     try:
         descriptor = os.open(root, _FOLDER)
         parts = path.relative_to(root).parts

@@ -97,7 +97,7 @@ _Instruction = tuple[int, int, int, int]
 
 @cache
 def is_supported() -> bool:
-    """True if this kernel filters calls, and the numbers of its calls are known here."""
+    """Return True if this kernel filters calls, and the numbers of its calls are known here."""
     if os.name != "posix" or os.uname().machine not in _MACHINES:
         return False
     return _libc().prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
@@ -105,7 +105,7 @@ def is_supported() -> bool:
 
 @cache
 def filter_program(machine: str, *, unix_sockets: bool) -> bytes:
-    """The filter as an array of `struct sock_filter`. Without `unix_sockets` no Unix socket has an address."""
+    """Return the filter as an array of `struct sock_filter`. Without `unix_sockets` no Unix socket has an address."""
     architectures = _MACHINES[machine]
     blocks = [_if_equal(architecture.audit, _block(architecture, unix_sockets)) for architecture in architectures]
     instructions = [_load(_ARCHITECTURE), *_joined(blocks), _refuse(errno.ENOSYS)]
@@ -113,7 +113,7 @@ def filter_program(machine: str, *, unix_sockets: bool) -> bytes:
 
 
 def filter_descriptor() -> int:
-    """A descriptor for bubblewrap's --seccomp, to be read once. Raises OSError."""
+    """Return a descriptor for bubblewrap's --seccomp, to be read once. Raises OSError."""
     readable, writable = os.pipe()
     try:
         os.write(writable, filter_program(os.uname().machine, unix_sockets=True))

@@ -1,4 +1,5 @@
-"""The Unix sockets of services outside a sandbox: whoever sees the path of one may connect, also on a read-only mount.
+"""The Unix sockets of services outside a sandbox: a process that sees the path of one may connect, even on a read-only
+mount.
 
 For bubblewrap, which covers them. Landlock refuses the sockets themselves (seccomp.py, landlock.py).
 """
@@ -17,7 +18,7 @@ _DISKS = "/run/media/"
 _PATH_IN_VALUE = re.compile(r"/[^\s,;:]+")
 MAX_VALUE_LENGTH = 4_096
 MAX_FOLDER_ENTRIES = 32
-# More in one folder are covered with it.
+# If a folder has more, it is covered as a whole.
 MAX_SOCKETS_IN_FOLDER = 8
 _BESIDE_SOCKETS = (".pid", ".lock")
 
@@ -25,10 +26,10 @@ _BESIDE_SOCKETS = (".pid", ".lock")
 def services(
     open_folders: Iterable[Path], covered: Iterable[Path], homes: Iterable[Path], environment: Mapping[str, str]
 ) -> list[Path]:
-    """The sockets to cover: those outside the open folders which exist and are not covered. Reads the file system.
+    """Return the sockets to cover: those that exist outside the open folders and are not covered yet.
 
-    A folder with nothing but sockets stands for them, so that what is bound there later is covered too. They are found
-    by the kernel's lists of bound sockets and in the values of the environment.
+    A folder that holds only sockets stands for them, so that sockets that are bound there later are covered too.
+    Sockets are found by the kernel's lists of bound sockets and in the values of the environment. Reads many files.
     """
     opened = list(open_folders)
     ignored = [*opened, *covered]
@@ -46,7 +47,7 @@ def services(
 
 
 def _bound(homes: Iterable[Path]) -> Iterator[str]:
-    """The paths that are bound on this machine and in the sandboxes that run now, as their programs wrote them."""
+    """Yield the paths that are bound on this machine and in running sandboxes, as their programs wrote them."""
     names = {name for file in ("/proc/self/net/unix", *_of_sandboxes()) for name in _names_in(file)}
     relative = {name for name in names if not name.startswith("/")}
     yield from names - relative
@@ -94,7 +95,7 @@ def _named(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _real_socket(path: str) -> Path | None:
-    """The path without links, or None if there is no socket."""
+    """Return the path without links, or None if there is no socket."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return None
@@ -109,7 +110,7 @@ def _is_replaced(path: str) -> bool:
 
 
 def _has_sockets_alone(folder: Path) -> bool:
-    """True if the folder holds sockets, and files that programs keep beside them."""
+    """Return True if the folder holds sockets, and files that programs keep beside them."""
     try:
         with os.scandir(folder) as entries:
             for count, entry in enumerate(entries):

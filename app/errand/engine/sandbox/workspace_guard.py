@@ -1,6 +1,6 @@
 """Moves away protected files that commands made, and puts back those that they changed.
 
-A command can make new ones, since a mount needs something to cover and an empty file in its place would show in every
+A command can make new ones: a mount needs something to cover, and an empty file in its place would show in every
 listing. They are moved away when the command has ended.
 """
 
@@ -26,15 +26,15 @@ from errand.engine.sandbox.protected_files import (
 
 # Git's examples, which git does not run.
 _EXAMPLE = ".sample"
-# What is put back where the sandbox cannot protect it: files up to this size, this many of a folder.
+# Files that are put back where the sandbox cannot protect them: up to this size, and this many of a folder.
 _MAX_FILE_BYTES, _MAX_FILES = 65_536, 200
-# What `git worktree add` writes.
+# The text that `git worktree add` writes.
 _COMMON = b"../.."
 
 
 @contextmanager
 def _folder_of(path: Path, root: Path) -> Generator[int]:
-    """A descriptor of its folder: a command may put a link in the place of any folder meanwhile. Raises OSError."""
+    """Open the folder of a path: a command may replace any folder by a link meanwhile. Raises OSError."""
     descriptor = open_below(root, path.parent)
     if descriptor is None:
         raise FileNotFoundError(path)
@@ -46,40 +46,40 @@ def _folder_of(path: Path, root: Path) -> Generator[int]:
 
 @dataclass(slots=True)
 class WorkspaceGuard:
-    """Moves away what commands made that no command may make. One for each task; call it in a thread.
+    """Moves away files that no command may make. One for each task; call it in a thread.
 
-    `kept` is the folder for what was moved; on another file system it stays in the workspace under another name. What a
-    person makes while a command runs looks like the command's: it is moved too, and named.
+    `trash` is the folder for moved files; on another file system they stay in the workspace under another name. Files
+    that a person makes while a command runs are moved and named too: they look like the command's.
     """
 
     workspace: Path
-    kept: Path
-    known: ProtectedFiles = field(default_factory=ProtectedFiles)
+    trash: Path
+    protected: ProtectedFiles = field(default_factory=ProtectedFiles)
     _is_watching: bool = False
-    # False until the first command: what is protected then is the person's.
+    # False until the first command: files that are protected then are the person's.
     _has_begun: bool = False
-    # Those that the sandbox does not keep from being changed, and the files of which they consist.
+    # Protected paths that the sandbox lets commands change, and the content of their files.
     _unmounted: list[Path] = field(default_factory=list[Path])
     _contents: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
-    # Repositories of commands whose processes in the background can still change them.
-    _made: set[Path] = field(default_factory=set[Path])
+    # Repositories that background processes of their commands can still change.
+    _new_repositories: set[Path] = field(default_factory=set[Path])
 
     def before(self, *, can_change: bool) -> list[str]:
-        """Call it before a command starts. Names what processes in the background have made since the last one.
+        """Prepare for a command. Return the names of files that background processes have made since the last one.
 
         `can_change`: the sandbox does not keep the command from changing protected files, so they are put back.
         """
         moved = self.after(has_background=True) if self._is_watching else []
         root = self.root
-        self.known, self._is_watching, self._has_begun = find_protected(root), True, True
-        pinned = {} if can_change else pinned_of(root, self.known)
-        plain = (path for path, file in self.known.files.items() if file.link is None)
+        self.protected, self._is_watching, self._has_begun = find_protected(root), True, True
+        pinned = {} if can_change else pinned_of(root, self.protected)
+        plain = (path for path, file in self.protected.files.items() if file.link is None)
         self._unmounted = [path for path in plain if path not in pinned]
         self._contents = _contents(self._unmounted, root)
         return moved
 
     def after(self, *, has_background: bool) -> list[str]:
-        """Call it when a command has ended; returns the names of what was moved away or put back.
+        """Clean up after a command. Return the names of files that were moved away or put back.
 
         `has_background`: processes are left that can go on.
         """
@@ -89,19 +89,19 @@ class WorkspaceGuard:
         root, moved = self.root, list[str]()
         if self._unmounted:
             moved += self._put_back(root)
-        now = find_protected(root, self.known.folders)
-        for path, file in self.known.files.items():
+        now = find_protected(root, self.protected.folders)
+        for path, file in self.protected.files.items():
             if file.link is not None and self._is_there(file) and now.files.get(path) != file:
                 moved += self._restore(path, file.link, root)
-        changed = dict.fromkeys((*self._made, *self._exchanged(now), *self._new(now, root)))
+        changed = dict.fromkeys((*self._new_repositories, *self._exchanged(now), *self._new(now, root)))
         for path in changed:
             if path not in now.files:
                 moved += self._clean_repository(path, root)
-                self._made.add(path)
+                self._new_repositories.add(path)
             elif path not in own_writes:
                 moved += self._move_away(path, root)
-        self._made = self._made if has_background else set()
-        self.known = find_protected(root, now.folders) if moved or changed else now
+        self._new_repositories = self._new_repositories if has_background else set()
+        self.protected = find_protected(root, now.folders) if moved or changed else now
         return moved
 
     @property
@@ -109,29 +109,33 @@ class WorkspaceGuard:
         return Path(os.path.realpath(self.workspace))
 
     def _exchanged(self, now: ProtectedFiles) -> list[Path]:
-        """Files in another folder than before of the same name: a mount goes along with a folder that is moved."""
+        """Return files whose folder was replaced by another of the same name: a mount moves along with its folder."""
         return [
             path
-            for path, file in self.known.files.items()
+            for path, file in self.protected.files.items()
             if path in now.files
             and path not in self._unmounted
-            and now.folders.get(str(file.folder)) != self.known.folders.get(str(file.folder))
+            and now.folders.get(str(file.folder)) != self.protected.folders.get(str(file.folder))
         ]
 
     def _new(self, now: ProtectedFiles, root: Path) -> list[Path]:
-        """The new ones; for those of a new repository its folder, which is not in `now`.
+        """Return the new files; for those of a new repository its folder, which is not in `now`.
 
-        What came with a new repository into a new folder stays, as do files in a folder that was moved.
+        Files that came with a new repository into a new folder stay, as do files in a folder that was moved.
         """
-        before = {identity: folder for folder, identity in self.known.folders.items()}
-        known = {_repository_of(path, root) for path in self.known.files}
+        before = {identity: folder for folder, identity in self.protected.folders.items()}
+        repositories_before = {_repository_of(path, root) for path in self.protected.files}
         new, repositories, new_folders = dict[Path, None](), set[Path](), set[Path]()
         for path, file in now.files.items():
-            if path in self.known.files or _is_of_a_worktree(path, root) or self._was_moved(path, file, now, before):
+            if (
+                path in self.protected.files
+                or _is_of_a_worktree(path, root)
+                or self._was_moved(path, file, now, before)
+            ):
                 continue
             repository, is_link = _repository_of(path, root), _leads_to_a_repository(path, root)
-            is_repository = repository is not None and repository not in known
-            if (is_repository or is_link) and str(file.folder) not in self.known.folders:
+            is_repository = repository is not None and repository not in repositories_before
+            if (is_repository or is_link) and str(file.folder) not in self.protected.folders:
                 new_folders.add(file.folder)
             if repository is not None and is_repository:
                 repositories.add(repository)
@@ -143,24 +147,24 @@ class WorkspaceGuard:
     def _was_moved(
         self, path: Path, file: ProtectedFile, now: ProtectedFiles, before: dict[FolderIdentity, str]
     ) -> bool:
-        """True if the file went along, unchanged, with its folder."""
+        """Return True if the file was moved, unchanged, with its folder."""
         identity = now.folders.get(str(file.folder))
         folder = before.get(identity) if identity is not None else None
         if folder is None or folder == str(file.folder):
             return False
         earlier = Path(folder) / path.relative_to(file.folder)
         contents = {name: data for name, data in self._contents.items() if name == earlier or earlier in name.parents}
-        return earlier in self.known.files and all(
+        return earlier in self.protected.files and all(
             _read(path / name.relative_to(earlier), self.root) == data for name, data in contents.items()
         )
 
     def _is_there(self, file: ProtectedFile) -> bool:
-        """False if the folder with the file was moved away or removed; the workspace itself is there."""
+        """Return False if the folder with the file was moved away or removed; the workspace itself is there."""
         return file.folder == self.root or file.folder.is_dir()
 
     def _put_back(self, root: Path) -> list[str]:
         moved: list[str] = []
-        watched = [path for path in self._unmounted if self._is_there(self.known.files[path])]
+        watched = [path for path in self._unmounted if self._is_there(self.protected.files[path])]
         before = {path: data for path, data in self._contents.items() if any(map(path.is_relative_to, watched))}
         now = _contents(watched, root)
         for path in {**before, **now}:
@@ -185,7 +189,7 @@ class WorkspaceGuard:
         return moved or [str(path.relative_to(root))]
 
     def _clean_repository(self, git: Path, root: Path) -> list[str]:
-        """A command may make a repository, but not one that names programs to run."""
+        """Remove from a repository that a command made whatever names programs to run."""
         moved: list[str] = []
         for name in ("config.worktree", "commondir", "info/attributes"):
             if git / name not in own_writes:
@@ -204,8 +208,8 @@ class WorkspaceGuard:
                     os.close(readable)
         except OSError:
             return self._move_away(hooks, root) if hooks.is_symlink() else []
-        made = [hooks / name for name in names if not name.endswith(_EXAMPLE)]
-        return [name for path in made if path not in own_writes for name in self._move_away(path, root)]
+        hooks_made = [hooks / name for name in names if not name.endswith(_EXAMPLE)]
+        return [name for path in hooks_made if path not in own_writes for name in self._move_away(path, root)]
 
     def _clean_configuration(self, config: Path, root: Path) -> list[str]:
         data = _read(config, root)
@@ -218,11 +222,11 @@ class WorkspaceGuard:
         return moved
 
     def _move_away(self, path: Path, root: Path) -> list[str]:
-        """Rename it, which follows no link and copies nothing: its content may be exchanged meanwhile."""
-        for target in _free_names(self.kept / path.name, path.with_name(f"{path.name}.not-kept")):
+        """Rename it, which follows no link and copies nothing: its content may change meanwhile."""
+        for target in _free_names(self.trash / path.name, path.with_name(f"{path.name}.not-kept")):
             with suppress(OSError), _folder_of(path, root) as folder:
                 os.lstat(path.name, dir_fd=folder)
-                self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.trash.mkdir(mode=0o700, parents=True, exist_ok=True)
                 if target.parent == path.parent:
                     os.rename(path.name, target.name, src_dir_fd=folder, dst_dir_fd=folder)
                 else:
@@ -232,7 +236,7 @@ class WorkspaceGuard:
 
 
 def _contents(paths: Iterable[Path], root: Path) -> dict[Path, bytes]:
-    """The small files among them and in their folders, without following links."""
+    """Return the small files among them and in their folders, without following links."""
     files: dict[Path, bytes] = {}
     for path in paths:
         below = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
@@ -242,8 +246,8 @@ def _contents(paths: Iterable[Path], root: Path) -> dict[Path, bytes]:
     return files
 
 
-def _free_names(*wanted: Path) -> Iterable[Path]:
-    for path in wanted:
+def _free_names(*paths: Path) -> Iterable[Path]:
+    for path in paths:
         number, free = 1, path
         while os.path.lexists(free):
             number += 1
@@ -252,7 +256,7 @@ def _free_names(*wanted: Path) -> Iterable[Path]:
 
 
 def _repository_of(path: Path, root: Path) -> Path | None:
-    """The repository that the file configures, that of a folder or of a submodule."""
+    """Return the repository that the file configures, that of a folder or of a submodule."""
     git = next((above for above in path.parents if above.name == ".git" and above.is_relative_to(root)), None)
     if git is None or path.is_relative_to(git / "worktrees"):
         return None
@@ -260,13 +264,13 @@ def _repository_of(path: Path, root: Path) -> Path | None:
 
 
 def _is_of_a_worktree(path: Path, root: Path) -> bool:
-    """True for what `git worktree add` writes: where the repository is."""
+    """Return True for the file by which `git worktree add` says where the repository is."""
     is_there = path.name == "commondir" and path.parts[-4:-2] == (".git", "worktrees")
     return is_there and (_read(path, root) or b"").strip() == _COMMON
 
 
 def _leads_to_a_repository(path: Path, root: Path) -> bool:
-    """True for the file `.git` of a submodule or a linked worktree whose repository lies in the workspace."""
+    """Return True for the file `.git` of a submodule or a linked worktree whose repository lies in the workspace."""
     if path.name != ".git":
         return False
     text = (_read(path, root) or b"").decode(errors="replace").strip()
@@ -286,15 +290,15 @@ def _write_new(path: Path, data: bytes, root: Path) -> None:
 
 
 def _read(path: Path, root: Path) -> bytes | None:
-    """The content of a small file, not through a link."""
+    """Return the content of a small file, not through a link."""
     try:
         with _folder_of(path, root) as folder:
             descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError:
         return None
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_FILE_BYTES:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_FILE_BYTES:
             return None
         return os.read(descriptor, _MAX_FILE_BYTES)
     except OSError:
