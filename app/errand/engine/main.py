@@ -54,7 +54,7 @@ from errand.engine.models.recovery.retry import RetryPolicy
 from errand.engine.models.router import ModelRouter, window_of
 from errand.engine.permissions.grants import Grants
 from errand.engine.permissions.network import judge_named, own_port
-from errand.engine.sandbox.form import find_sandbox, missing_sandbox
+from errand.engine.sandbox.detection import find_sandbox, missing_sandbox
 from errand.engine.server.authentication import AccessToken, new_token
 from errand.engine.server.endpoint_file import remove_endpoint, take_engine_lock, write_endpoint
 from errand.engine.server.services import Services

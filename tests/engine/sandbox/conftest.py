@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.sandbox.form import find_sandbox, forget_sandbox
+from errand.engine.sandbox.detection import find_sandbox, forget_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.profile import SandboxProfile
 from errand.engine.tools.base import ToolContext, ToolResult

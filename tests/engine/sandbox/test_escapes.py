@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.sandbox.form import find_sandbox
+from errand.engine.sandbox.detection import find_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.protocol.engine import SandboxForm

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import errand
-from errand.engine.sandbox.form import find_sandbox
+from errand.engine.sandbox.detection import find_sandbox
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.loopback import Loopback
 from errand.engine.tools.base import ToolContext
@@ -109,7 +109,7 @@ async def test_two_commands_with_the_network_run_at_once(sandboxed: ToolContext)
 
 _OF_NOBODY = """
 import asyncio, ctypes, os, subprocess, sys
-from errand.engine.sandbox.form import find_sandbox
+from errand.engine.sandbox.detection import find_sandbox
 from errand.engine.sandbox.launch import CommandSandbox, prepare_launch
 from errand.engine.sandbox.loopback import Loopback
 from errand.engine.sandbox.profile import SandboxProfile

@@ -15,7 +15,7 @@ from errand.engine.permissions.grants import Grants, describe
 from errand.engine.permissions.paths import unusable_path
 from errand.engine.permissions.policy import Decision, decide
 from errand.engine.permissions.shell.grammar import PlainCommand
-from errand.engine.sandbox.form import status_of
+from errand.engine.sandbox.detection import status_of
 from errand.engine.tools.base import Access
 from errand.protocol.asks import Grant
 from errand.system.paths import Paths

@@ -12,7 +12,7 @@ from weakref import WeakSet
 from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.sandbox import landlock, seccomp
 from errand.engine.sandbox.bubblewrap import Joining, bubblewrapped
-from errand.engine.sandbox.form import sandbox_of
+from errand.engine.sandbox.detection import sandbox_of
 from errand.engine.sandbox.http_proxy import Judge
 from errand.engine.sandbox.loopback import Loopback
 from errand.engine.sandbox.network_proxy import NetworkProxy, ProxyAccess, network_program

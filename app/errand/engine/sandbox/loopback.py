@@ -23,7 +23,7 @@ from typing import TypeVar
 import msgspec
 
 from errand.engine.sandbox.bubblewrap import Joining
-from errand.engine.sandbox.form import find_sandbox
+from errand.engine.sandbox.detection import find_sandbox
 from errand.engine.sandbox.network_proxy import network_program
 
 if sys.platform != "win32":

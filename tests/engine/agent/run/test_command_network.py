@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from errand.engine.sandbox.form import find_sandbox
+from errand.engine.sandbox.detection import find_sandbox
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.tasks import NetworkMode
 from tests.support.engine_parts import EngineParts, engine_parts

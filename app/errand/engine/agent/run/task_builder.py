@@ -41,7 +41,7 @@ from errand.engine.event_log import EventLog
 from errand.engine.memory.facts import FactProposals, Facts
 from errand.engine.models.base import ChatModel
 from errand.engine.permissions.grants import Grants
-from errand.engine.sandbox.form import short_text
+from errand.engine.sandbox.detection import short_text
 from errand.engine.storage.database import Database
 from errand.engine.tools.base import Embed, GuardedTool, ToolContext, no_embedding
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete

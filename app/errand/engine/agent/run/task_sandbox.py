@@ -16,7 +16,7 @@ from errand.engine.permissions.addresses import Address, Malformed, parse_addres
 from errand.engine.permissions.call_policy import judge_call
 from errand.engine.permissions.grants import Grants
 from errand.engine.permissions.network import judge_connection, leads_astray, own_port
-from errand.engine.sandbox.form import is_sandboxed
+from errand.engine.sandbox.detection import is_sandboxed
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.sandbox.loopback import Loopback
 from errand.engine.sandbox.profile import DeniedFolders, SandboxProfile

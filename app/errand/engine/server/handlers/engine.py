@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from errand.engine.core.errors import CannotSave, Conflict, InvalidParams, NotFound
-from errand.engine.sandbox.form import status_of
+from errand.engine.sandbox.detection import status_of
 from errand.engine.server.route import Route
 from errand.engine.server.services import Services
 from errand.engine.server.session import ALL, ClientSession, Subscription

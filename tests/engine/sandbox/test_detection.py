@@ -10,7 +10,14 @@ from errand.engine.core.errors import ConfigurationError, InvalidParams
 from errand.engine.core.setting_lists import writable_folders_of
 from errand.engine.core.settings import Settings
 from errand.engine.sandbox import landlock
-from errand.engine.sandbox.form import find_sandbox, forget_sandbox, missing_sandbox, sandbox_of, short_text, status_of
+from errand.engine.sandbox.detection import (
+    find_sandbox,
+    forget_sandbox,
+    missing_sandbox,
+    sandbox_of,
+    short_text,
+    status_of,
+)
 from errand.protocol.engine import SandboxMode
 from errand.system.paths import Paths
 
