@@ -3,6 +3,7 @@
 from typing import Literal
 
 from errand.protocol.base import Method, Timestamp, Wire
+from errand.protocol.blocks import FileEdit
 from errand.protocol.tasks import ApproveMode, LimitKind
 
 GrantScope = Literal["conversation", "workspace", "user"]
@@ -167,8 +168,9 @@ class Approval(Wire, frozen=True, kw_only=True):
     findings, as `errand explain` prints them. `offers` are what may be allowed from now on, the narrowest first;
     `remembered` and `grantable` are their former form. `basis` is a fingerprint of the arguments and of the files on
     disk that this was made from. `modes` are the approval modes in which this would not be asked but allowed.
-    `sandbox` says what bounds a command. `address` is opened or acted on, `code` in `language` is run, `service` is the
-    tool of another program (`server/tool`) that is called.
+    `edits` are what it changes in files, as data, where `preview` is a diff. `sandbox` says what bounds a command.
+    `address` is opened or acted on, `code` in `language` is run, `service` is the tool of another program
+    (`server/tool`) that is called.
     """
 
     tool: str
@@ -192,6 +194,7 @@ class Approval(Wire, frozen=True, kw_only=True):
     code: str = ""
     language: str = ""
     service: str = ""
+    edits: tuple[FileEdit, ...] = ()
 
 
 class UnknownCall(Wire, frozen=True, kw_only=True):

@@ -68,19 +68,51 @@ ToolIcon = Literal[
     "memory",
 ]
 CallRole = Literal["call", "message", "question", "completion"]
+# What a call does, in the words of the Agent Client Protocol.
+ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
+
+
+class Location(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """A file or folder that a call works on. `line` counts from 1, null if the call is not about one line."""
+
+    path: str
+    line: int | None = None
+
+
+class EditedLines(Wire, frozen=True, kw_only=True):
+    """Lines that a call replaces, with up to three equal lines around them. `line` is the first of the old ones."""
+
+    line: int
+    old_text: str
+    new_text: str
+
+
+class FileEdit(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """The effect of a call on a text file, as data; a unified diff of the same stands beside it.
+
+    `path` is absolute. `is_cut`: the change is too large, or not of a text, so that some or all of its `parts` are
+    left out.
+    """
+
+    path: str
+    is_new: bool = False
+    parts: tuple[EditedLines, ...] = ()
+    is_cut: bool = False
 
 
 class CallDisplay(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """How clients show a call, as its tool declares it. All texts come from the model: make them safe to display.
 
-    `running` and `done` are the verb while it runs and afterwards; a call that was refused keeps `running`. `target`
-    is the command, path or pattern, cut if very long; a path may be shortened. `role` tells calls that talk to a
-    person (a message, a question, the end of the task) from those that act. `content` names the argument that holds
-    the text of a message or question, or the code of a call; `language` is set if that code is all there is to show,
-    otherwise a client shows all arguments. `shows_output_end`: the cause of a failure stands in the last lines of
-    the output.
+    `kind` is what it does. `locations` are the files that its arguments name, as they name them: a relative path starts
+    at the workspace of the task. `running` and `done` are the verb while it runs and afterwards; a call that was
+    refused keeps `running`. `target` is the command, path or pattern, cut if very long; a path may be shortened. `role`
+    tells calls that talk to a person (a message, a question, the end of the task) from those that act. `content` names
+    the argument that holds the text of a message or question, or the code of a call; `language` is set if that code is
+    all there is to show, otherwise a client shows all arguments. `shows_output_end`: the cause of a failure stands in
+    the last lines of the output.
     """
 
+    kind: ToolKind
     running: str = "using a tool"
     done: str = "used a tool"
     target: str = ""
@@ -90,6 +122,7 @@ class CallDisplay(Wire, frozen=True, kw_only=True, omit_defaults=True):
     content: str = ""
     language: str = ""
     shows_output_end: bool = False
+    locations: tuple[Location, ...] = ()
 
 
 class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall", omit_defaults=True):
@@ -102,13 +135,14 @@ class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall", omit_defaul
     tool: str
     arguments: JsonObject
     invalid: str | None = None
-    display: CallDisplay = CallDisplay()
+    display: CallDisplay = CallDisplay(kind="other")
 
 
 class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """What clients show of a result, beside its summary.
 
-    `diff` is a unified diff of the changed file with `added` and `removed` lines. `output_file` holds an output that is
+    `diff` is a unified diff of the changed file with `added` and `removed` lines, `edits` are the same change as data.
+    `locations` are the files that it read or changed, with absolute paths. `output_file` holds an output that is
     too long, or no text. `last_lines` are the end of the output of a failed command, null in older results.
     """
 
@@ -118,6 +152,8 @@ class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
     removed: int | None = None
     output_file: str = ""
     last_lines: tuple[str, ...] | None = None
+    locations: tuple[Location, ...] = ()
+    edits: tuple[FileEdit, ...] = ()
 
 
 # `skipped`: the call was not run, because a queued message came; `stopped`: the task was stopped before it ran or while

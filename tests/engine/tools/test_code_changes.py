@@ -1,11 +1,14 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.tools.base import Tool, ToolContext
-from errand.protocol.base import JsonObject
+from errand.engine.tools.base import Tool, ToolContext, ToolResult
+from errand.protocol.base import JsonObject, JsonValue
+from errand.protocol.blocks import EditedLines, FileEdit
+from errand.text.key_formats import REMOVED
 from tests.support.loop_parts import detail, failure, make_tool_context, run, text_of, tool_of
 
 
@@ -223,3 +226,44 @@ async def test_a_change_that_was_stopped_before_it_was_written_is_not_written(tm
     error = await failure(tool_of(context, "code"), arguments, SetWhileItReads())
     assert str(error) == "Operation aborted"
     assert (context.workspace / "file").read_text() == "before"
+
+
+def edits_of(result: ToolResult) -> tuple[FileEdit, ...]:
+    return msgspec.convert(detail(result, "edits"), tuple[FileEdit, ...])
+
+
+async def test_a_change_has_the_old_and_new_lines_of_each_place_as_data(context: ToolContext, code: Tool) -> None:
+    path = put(context, "f", "".join(f"{number}\n" for number in range(1, 21)))
+    edits: JsonValue = [{"old": "2\n3\n", "new": "two\n3\n"}, {"old": "\n20\n", "new": "\n20"}]
+    result = await run(code, {"action": "edit", "path": "f", "edits": edits})
+    parts = (
+        EditedLines(line=1, old_text="1\n2\n3\n4\n5\n", new_text="1\ntwo\n3\n4\n5\n"),
+        EditedLines(line=17, old_text="17\n18\n19\n20\n", new_text="17\n18\n19\n20"),
+    )
+    assert edits_of(result) == (FileEdit(path=str(path), parts=parts),)
+    assert detail(result, "locations") == [{"path": str(path), "line": 1}]
+
+
+async def test_a_new_file_has_no_old_lines(context: ToolContext, code: Tool) -> None:
+    result = await run(code, {"action": "write", "path": "new", "content": "x\n"})
+    (edit,) = edits_of(result)
+    assert (edit.is_new, edit.parts) == (True, (EditedLines(line=1, old_text="", new_text="x\n"),))
+
+
+async def test_what_is_too_large_of_a_change_is_left_out_and_the_edit_says_so(context: ToolContext, code: Tool) -> None:
+    put(context, "f", f"a\n{'=' * 30_000}\nb\n")
+    result = await run(code, {"action": "write", "path": "f", "content": f"A\n{'-' * 30_000}\nB\n"})
+    (edit,) = edits_of(result)
+    assert (edit.parts, edit.is_cut) == ((), True)
+
+
+async def test_keys_are_removed_from_edits(tmp_path: Path) -> None:
+    context = make_tool_context(tmp_path)
+    context.redactor.add("sk-0123456789abcdef")
+    put(context, "f", "key = sk-0123456789abcdef\n")
+    code = tool_of(context, "code")
+    arguments: JsonObject = {"action": "patch", "path": "f", "old": "key =", "new": "token ="}
+    access = code.access(arguments)
+    result = await run(code, arguments)
+    expected = (EditedLines(line=1, old_text=f"key = {REMOVED}\n", new_text=f"token = {REMOVED}\n"),)
+    assert [edit.parts for edit in (*access.edits, *edits_of(result))] == [expected, expected]

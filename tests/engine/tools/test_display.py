@@ -4,13 +4,14 @@ import pytest
 
 from errand.engine.tools.call_display import display_of, summary_with_time, with_facts
 from errand.protocol.base import JsonObject
-from errand.protocol.blocks import CallDisplay, ResultFacts, ToolResultBlock
+from errand.protocol.blocks import CallDisplay, Location, ResultFacts, ToolResultBlock
 
 CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
     (
         "shell",
         {"command": "make test"},
         CallDisplay(
+            kind="execute",
             running="running",
             done="ran",
             target="make test",
@@ -24,6 +25,7 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
         "shell",
         {"command": "make\n\tall", "working_dir": "src"},
         CallDisplay(
+            kind="execute",
             running="running",
             done="ran",
             target="make\n\tall",
@@ -35,52 +37,131 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
     (
         "code",
         {"action": "read", "path": "a/b.py"},
-        CallDisplay(running="reading", done="read", target="a/b.py", target_is_path=True, icon="file"),
+        CallDisplay(
+            kind="read",
+            locations=(Location(path="a/b.py"),),
+            running="reading",
+            done="read",
+            target="a/b.py",
+            target_is_path=True,
+            icon="file",
+        ),
     ),
     (
         "code",
         {"action": "write", "path": "a\u202eb", "content": "x"},
-        CallDisplay(running="writing", done="wrote", target="a\u202eb", target_is_path=True, icon="new_file"),
+        CallDisplay(
+            kind="edit",
+            locations=(Location(path="a\u202eb"),),
+            running="writing",
+            done="wrote",
+            target="a\u202eb",
+            target_is_path=True,
+            icon="new_file",
+        ),
     ),
     (
         "code",
         {"action": "patch", "path": " ", "old": "x"},
-        CallDisplay(running="changing", done="changed", target=" ", target_is_path=True, icon="changed_file"),
+        CallDisplay(
+            kind="edit",
+            locations=(Location(path=" "),),
+            running="changing",
+            done="changed",
+            target=" ",
+            target_is_path=True,
+            icon="changed_file",
+        ),
     ),
     (
         "code",
         {"action": "list"},
-        CallDisplay(running="listing", done="listed", target=".", target_is_path=True, icon="folder"),
+        CallDisplay(
+            kind="search",
+            locations=(Location(path="."),),
+            running="listing",
+            done="listed",
+            target=".",
+            target_is_path=True,
+            icon="folder",
+        ),
     ),
     (
         "code",
         {"action": "create_dir", "path": 7},
-        CallDisplay(running="making", done="made", target=".", target_is_path=True, icon="folder"),
+        CallDisplay(
+            kind="edit",
+            locations=(Location(path="."),),
+            running="making",
+            done="made",
+            target=".",
+            target_is_path=True,
+            icon="folder",
+        ),
     ),
     (
         "code",
         {"action": "search", "pattern": "def main", "path": "src"},
-        CallDisplay(running="searching for", done="searched for", target="def main", icon="search"),
+        CallDisplay(
+            kind="search",
+            locations=(Location(path="src"),),
+            running="searching for",
+            done="searched for",
+            target="def main",
+            icon="search",
+        ),
     ),
-    ("code", {"action": "fly"}, CallDisplay(running="code fly", done="code fly", target=".", target_is_path=True)),
-    ("code", {}, CallDisplay(running="code ", done="code ", target=".", target_is_path=True)),
+    (
+        "code",
+        {"action": "fly"},
+        CallDisplay(
+            kind="other",
+            locations=(Location(path="."),),
+            running="code fly",
+            done="code fly",
+            target=".",
+            target_is_path=True,
+        ),
+    ),
+    (
+        "code",
+        {},
+        CallDisplay(
+            kind="other",
+            locations=(Location(path="."),),
+            running="code ",
+            done="code ",
+            target=".",
+            target_is_path=True,
+        ),
+    ),
     (
         "task_complete",
         {"summary": "Done."},
-        CallDisplay(running="finishing", done="finished", icon="completion", role="completion", content="summary"),
+        CallDisplay(
+            kind="other", running="finishing", done="finished", icon="completion", role="completion", content="summary"
+        ),
     ),
     (
         "ask_user",
         {"question": "Which?"},
-        CallDisplay(running="asking you", done="asked you", icon="question", role="question", content="question"),
+        CallDisplay(
+            kind="other", running="asking you", done="asked you", icon="question", role="question", content="question"
+        ),
     ),
     (
         "send_update",
         {},
-        CallDisplay(running="telling you", done="told you", icon="message", role="message", content="message"),
+        CallDisplay(
+            kind="other", running="telling you", done="told you", icon="message", role="message", content="message"
+        ),
     ),
-    ("unreadable_call", {}, CallDisplay(running="reading a call", done="read a call")),
-    ("fetch\nit", {"url": "x"}, CallDisplay(running="using fetch\nit", done="used fetch\nit", target="x")),
+    ("unreadable_call", {}, CallDisplay(kind="other", running="reading a call", done="read a call")),
+    (
+        "fetch\nit",
+        {"url": "x"},
+        CallDisplay(kind="other", running="using fetch\nit", done="used fetch\nit", target="x"),
+    ),
 )
 
 

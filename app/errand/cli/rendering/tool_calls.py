@@ -114,7 +114,9 @@ def _picture_line(image: ImageBlock) -> str:
 def _generic_display(result: ToolResultBlock) -> CallDisplay:
     """The display of a call that was before the shown events."""
     return CallDisplay(
-        running=tr("using {tool}").format(tool=result.tool), done=tr("used {tool}").format(tool=result.tool)
+        kind="other",
+        running=tr("using {tool}").format(tool=result.tool),
+        done=tr("used {tool}").format(tool=result.tool),
     )
 
 

@@ -17,7 +17,7 @@ from errand.engine.tools.processes.termination import ProcessSweep
 from errand.engine.tools.sessions import ConversationSessions
 from errand.protocol.background import BackgroundCommand
 from errand.protocol.base import JsonObject, JsonValue
-from errand.protocol.blocks import CallDisplay, ResultMark
+from errand.protocol.blocks import CallDisplay, FileEdit, Location, ResultMark
 from errand.protocol.memory import FactScope, MemorySearchParams, MemorySearchResult
 from errand.protocol.tasks import Task
 from errand.text.redaction import Redactor
@@ -31,6 +31,7 @@ OnUpdate: TypeAlias = Callable[["ToolResult"], None]
 T = TypeVar("T", bound=msgspec.Struct)
 
 _MAX_SUMMARY_LENGTH = 120  # characters
+_MAX_WHOLE_NUMBER = 2**53
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
@@ -47,7 +48,8 @@ class ToolResult:
     """The result of a tool. The model reads `content`; people and the record also get `details` and `summary`.
 
     `summary` is one short line ("12 passed", "+3 −1"), without the time. Clients show these `details`, if there are
-    any: `diff` (unified) with `added` and `removed`, `duration_ms`, `last_lines`, `stdout_file` and `stderr_file`.
+    any: `diff` (unified) with `added` and `removed`, `edits`, `locations`, `duration_ms`, `last_lines`, `stdout_file`
+    and `stderr_file`.
     `terminate` requests that no further model call follows; it applies if every result of the batch sets it.
     """
 
@@ -66,11 +68,35 @@ def text_result(text: str, summary: str = "", details: JsonObject | None = None)
 def hidden(result: ToolResult, redactor: Redactor) -> ToolResult:
     """The result without the app's own keys."""
     content = tuple(Text(redactor.hide(block.text)) if isinstance(block, Text) else block for block in result.content)
-    details = {
-        name: redactor.hide(value) if isinstance(value, str) else value
-        for name, value in (result.details or {}).items()
-    }
+    details = {name: _without_keys(value, redactor) for name, value in (result.details or {}).items()}
     return replace(result, content=content, details=details or result.details, summary=redactor.hide(result.summary))
+
+
+def _without_keys(value: JsonValue, redactor: Redactor) -> JsonValue:
+    match value:
+        case str():
+            return redactor.hide(value)
+        case list():
+            return [_without_keys(item, redactor) for item in value]
+        case dict():
+            return {name: _without_keys(item, redactor) for name, item in value.items()}
+        case _:
+            return value
+
+
+def hidden_edit(edit: FileEdit, redactor: Redactor) -> FileEdit:
+    """Return the edit without the app's own keys."""
+    parts = tuple(
+        msgspec.structs.replace(part, old_text=redactor.hide(part.old_text), new_text=redactor.hide(part.new_text))
+        for part in edit.parts
+    )
+    return msgspec.structs.replace(edit, parts=parts)
+
+
+def facts_of_files(*locations: Location, edits: tuple[FileEdit, ...] = ()) -> JsonObject:
+    """Return the details of a result that say which files a call worked on, and what it changed in them."""
+    facts = {"locations": locations, "edits": edits} if edits else {"locations": locations}
+    return msgspec.json.decode(msgspec.json.encode(facts), type=JsonObject)
 
 
 def short_text(text: str) -> str:
@@ -99,9 +125,9 @@ class Access:
 
     Paths are as the tool will use them: absolute, with `..` and links resolved; `given` is the path as the call names
     it. `command` is the exact command line; `text` describes the call in plain words; `preview` shows its effect (the
-    diff of a write). `operation` is the tool's action. `basis` is a fingerprint of the files this was made from: if it
-    differs later, approval is required again. `is_partial`: the preview does not show the whole change. `content` is a
-    fingerprint of the call's arguments.
+    diff of a write) and `edits` the same as data. `operation` is the tool's action. `basis` is a fingerprint of the
+    files this was made from: if it differs later, approval is required again. `is_partial`: the preview does not show
+    the whole change. `content` is a fingerprint of the call's arguments.
 
     A call of another kind sets one of these: `address` is the URL that it opens or, with a higher tier than `read`, the
     page that it acts on; `code` is source code that it runs in the sandbox or, with an `address`, in that page, in
@@ -121,6 +147,7 @@ class Access:
     writes: tuple[Path, ...] = ()
     command: str | None = None
     preview: str = ""
+    edits: tuple[FileEdit, ...] = ()
     operation: str = ""
     basis: str = ""
     is_partial: bool = False
@@ -376,6 +403,13 @@ def text_argument(arguments: JsonObject, name: str) -> str:
     """A text of raw arguments or of details; empty if it is missing or no text."""
     value = arguments.get(name)
     return value if isinstance(value, str) else ""
+
+
+def whole_number(value: JsonValue) -> int | None:
+    """Return a count, a time in milliseconds or a line; None if it is no such number, or larger than JSON can hold."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < _MAX_WHOLE_NUMBER else None
 
 
 def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:

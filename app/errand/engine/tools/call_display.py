@@ -1,16 +1,17 @@
 """Adds the display to tool calls, and the facts to results, on their way to clients. They are not stored."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
 from errand.engine.core.messages import UNREADABLE_CALL
-from errand.engine.tools.base import text_argument
+from errand.engine.tools.base import text_argument, whole_number
 from errand.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from errand.engine.tools.mcp.tool import McpResources
 from errand.engine.tools.registry import CONTROL_TOOLS, TOOLS
 from errand.protocol.base import JsonObject, JsonValue
-from errand.protocol.blocks import Block, CallDisplay, ResultFacts, ToolCallBlock, ToolResultBlock
+from errand.protocol.blocks import Block, CallDisplay, FileEdit, Location, ResultFacts, ToolCallBlock, ToolResultBlock
 from errand.protocol.conversations import Node
 from errand.protocol.events import Event, TaskMessage
 from errand.text.redaction import redact
@@ -18,6 +19,7 @@ from errand.text.redaction import redact
 # A line shows less; the arguments have all of it.
 _MAX_TARGET_LENGTH = 1_000
 _MAX_READ = 2_000
+_MAX_PATH_LENGTH = 4_096
 
 _DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
     tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS, McpResources)
@@ -27,9 +29,11 @@ _TELLING = (
     *("command", "cmd", "file_path", "filePath", "path", "absolute_path", "pattern", "query", "url"),
     *("description", "prompt", "message", "instructions"),
 )
-_TOO_LARGE = 2**53
-_FACTS = frozenset({"duration_ms", "diff", "added", "removed", "stdout_file", "stderr_file", "last_lines"})
-_UNREADABLE = CallDisplay(running="reading a call", done="read a call")
+T = TypeVar("T", bound=msgspec.Struct)
+_FACTS = frozenset(
+    {"duration_ms", "diff", "added", "removed", "stdout_file", "stderr_file", "last_lines", "edits", "locations"}
+)
+_UNREADABLE = CallDisplay(kind="other", running="reading a call", done="read a call")
 
 
 def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
@@ -42,23 +46,31 @@ def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
     display = _DISPLAYS.get(tool)
     if display is None and is_service_tool(tool):
         server, _, own_name = tool.partition(SEPARATOR)
-        return CallDisplay(running="calling", done="called", target=redact(f"{own_name} of {server}"))
+        return CallDisplay(kind="other", running="calling", done="called", target=redact(f"{own_name} of {server}"))
     shown = display(arguments) if display is not None else _foreign(tool, arguments)
     target = redact(shown.target[:_MAX_READ])
     if len(shown.target) > _MAX_TARGET_LENGTH:
         target = f"{target[:_MAX_TARGET_LENGTH]}…"
-    return shown if target == shown.target else msgspec.structs.replace(shown, target=target)
+    locations = tuple(
+        Location(path=redact(location.path), line=location.line)
+        for location in shown.locations
+        if len(location.path) <= _MAX_PATH_LENGTH
+    )
+    return msgspec.structs.replace(shown, target=target, locations=locations)
 
 
 def _foreign(tool: str, arguments: JsonObject) -> CallDisplay:
     """A tool of another program: its name, and the argument that tells most."""
     texts = {name: value for name in _TELLING if isinstance(value := arguments.get(name), str) and value.strip()}
     name, tool_text = next(iter(texts), ""), redact(tool)
+    is_path = "path" in name.lower()
     return CallDisplay(
+        kind="other",
         running=f"using {tool_text}",
         done=f"used {tool_text}",
         target=texts.get(name, ""),
-        target_is_path="path" in name.lower(),
+        target_is_path=is_path,
+        locations=(Location(path=texts[name]),) if is_path else (),
     )
 
 
@@ -106,21 +118,23 @@ def _seconds(duration_ms: int) -> str:
 def _facts(details: JsonObject) -> ResultFacts:
     """The facts among the details of a tool. An imported result may have anything under their names."""
     return ResultFacts(
-        duration_ms=_whole_number(details.get("duration_ms")),
+        duration_ms=whole_number(details.get("duration_ms")),
         diff=text_argument(details, "diff"),
-        added=_whole_number(details.get("added")),
-        removed=_whole_number(details.get("removed")),
+        added=whole_number(details.get("added")),
+        removed=whole_number(details.get("removed")),
         output_file=text_argument(details, "stdout_file") or text_argument(details, "stderr_file"),
         last_lines=_texts(details.get("last_lines")),
+        locations=_structs(details.get("locations"), Location),
+        edits=_structs(details.get("edits"), FileEdit),
     )
+
+
+def _structs(value: JsonValue, struct: type[T]) -> tuple[T, ...]:
+    try:
+        return msgspec.convert(value, tuple[struct, ...])
+    except msgspec.ValidationError:
+        return ()
 
 
 def _texts(value: JsonValue) -> tuple[str, ...] | None:
     return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else None
-
-
-def _whole_number(value: JsonValue) -> int | None:
-    """A count or a time: an imported number may be of any size."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value < _TOO_LARGE else None

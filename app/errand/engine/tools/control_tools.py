@@ -11,9 +11,15 @@ from errand.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError,
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 
-_COMPLETION = CallDisplay(running="finishing", done="finished", icon="completion", role="completion", content="summary")
-_QUESTION = CallDisplay(running="asking you", done="asked you", icon="question", role="question", content="question")
-_MESSAGE = CallDisplay(running="telling you", done="told you", icon="message", role="message", content="message")
+_COMPLETION = CallDisplay(
+    kind="other", running="finishing", done="finished", icon="completion", role="completion", content="summary"
+)
+_QUESTION = CallDisplay(
+    kind="other", running="asking you", done="asked you", icon="question", role="question", content="question"
+)
+_MESSAGE = CallDisplay(
+    kind="other", running="telling you", done="told you", icon="message", role="message", content="message"
+)
 
 _TASK_COMPLETE: JsonObject = {"type": "object", "properties": {"summary": SUMMARY}, "required": ["summary"]}
 

@@ -113,12 +113,12 @@ class PythonInference:
             texts = arguments.get("texts")
             first = texts[0] if isinstance(texts, list) and texts else ""
             target = _one_line(first) if isinstance(first, str) else ""
-            return CallDisplay(running="embedding", done="embedded", target=target, icon="search")
+            return CallDisplay(kind="think", running="embedding", done="embedded", target=target, icon="search")
         is_plan = text_argument(arguments, "action") == "plan"
         target = _one_line(text_argument(arguments, "task" if is_plan else "prompt"))
         if is_plan:
-            return CallDisplay(running="planning", done="planned", target=target, icon="plan")
-        return CallDisplay(running="asking a model", done="asked a model", target=target, icon="message")
+            return CallDisplay(kind="think", running="planning", done="planned", target=target, icon="plan")
+        return CallDisplay(kind="think", running="asking a model", done="asked a model", target=target, icon="message")
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, PythonInferenceArguments)

@@ -80,7 +80,7 @@ class TaskTool:
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
         title = one_line_title(text_argument(arguments, "description"))
-        return CallDisplay(running="sub-agent", done="sub-agent", target=title, icon="sub_agent")
+        return CallDisplay(kind="other", running="sub-agent", done="sub-agent", target=title, icon="sub_agent")
 
     def access(self, arguments: JsonObject) -> Access:
         return Access("free", "Give work to a sub-agent.")

@@ -293,6 +293,7 @@ def _approval(
         code=access.code,
         language=access.language,
         service=access.service,
+        edits=access.edits,
         basis=_fingerprint(call, access),
         modes=decision.modes,
     )

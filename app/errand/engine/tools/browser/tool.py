@@ -32,7 +32,7 @@ from errand.engine.tools.cancellation import until_cancelled
 from errand.engine.tools.plain_text import clean_output, without_hidden
 from errand.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, shared_localhost
 from errand.protocol.base import JsonObject
-from errand.protocol.blocks import CallDisplay, ToolIcon
+from errand.protocol.blocks import CallDisplay, ToolKind
 from errand.text.translation import marked
 
 Action = Literal[
@@ -64,16 +64,16 @@ _WAITS: dict[str, Wait] = {
     "commit": "commit",
     "none": "commit",
 }
-_DISPLAYS: dict[str, tuple[str, str, ToolIcon]] = {
-    "navigate": (marked("opening"), marked("opened"), "page"),
-    "extract_text": (marked("reading the page"), marked("read the page"), "page"),
-    "extract_html": (marked("reading the source of the page"), marked("read the source of the page"), "page"),
-    "snapshot": (marked("looking at the elements of the page"), marked("looked at the elements of the page"), "page"),
-    "screenshot": (marked("taking a picture of the page"), marked("took a picture of the page"), "page"),
-    "click": (marked("clicking"), marked("clicked"), "page"),
-    "fill": (marked("filling in"), marked("filled in"), "page"),
-    "evaluate": (marked("running a script in the page"), marked("ran a script in the page"), "page"),
-    "close": (marked("closing the page"), marked("closed the page"), "page"),
+_DISPLAYS: dict[str, tuple[str, str, ToolKind]] = {
+    "navigate": (marked("opening"), marked("opened"), "fetch"),
+    "extract_text": (marked("reading the page"), marked("read the page"), "read"),
+    "extract_html": (marked("reading the source of the page"), marked("read the source of the page"), "read"),
+    "snapshot": (marked("looking at the elements of the page"), marked("looked at the elements of the page"), "read"),
+    "screenshot": (marked("taking a picture of the page"), marked("took a picture of the page"), "read"),
+    "click": (marked("clicking"), marked("clicked"), "execute"),
+    "fill": (marked("filling in"), marked("filled in"), "execute"),
+    "evaluate": (marked("running a script in the page"), marked("ran a script in the page"), "execute"),
+    "close": (marked("closing the page"), marked("closed the page"), "other"),
 }
 
 
@@ -131,10 +131,10 @@ class Browser:
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
         action = text_argument(arguments, "action")
-        running, done, icon = _DISPLAYS.get(action, (f"browser {action}", f"browser {action}", "page"))
+        running, done, kind = _DISPLAYS.get(action, (f"browser {action}", f"browser {action}", "other"))
         target = text_argument(arguments, "url" if action == "navigate" else "selector")
         content = "script" if action == "evaluate" else ""
-        return CallDisplay(running=running, done=done, target=target, icon=icon, content=content)
+        return CallDisplay(kind=kind, running=running, done=done, target=target, icon="page", content=content)
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, BrowserArguments)

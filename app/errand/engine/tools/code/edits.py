@@ -18,6 +18,7 @@ from errand.engine.tools.code.line_ends import (
 from errand.engine.tools.code.line_matcher import LineMatcher
 from errand.engine.tools.code.look_alikes import look_alike_hint, unusual_difference
 from errand.engine.tools.code.loose_match import loose_places, reindented
+from errand.protocol.blocks import EditedLines, FileEdit
 
 # Bounds for comparing texts: only their beginnings count, and difflib, which takes quadratic time, gets only the texts
 # that share most pieces with the wanted one.
@@ -35,6 +36,8 @@ _MAX_RESULT_LENGTH = 20_000_000
 
 _CONTEXT = 3
 _MAX_DIFF_TEXT_LENGTH = 20_000
+_MAX_EDIT_LENGTH = 20_000
+_MAX_EDIT_PARTS = 200
 
 
 def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
@@ -164,6 +167,7 @@ class TextDiff:
     added: int
     removed: int
     is_cut: bool = False
+    hunks: "tuple[Hunk, ...]" = ()
 
     @property
     def summary(self) -> str:
@@ -180,14 +184,27 @@ def diff_texts(
     is_cut = len(text) > longest
     if is_cut:
         text = text[:longest].rpartition("\n")[0] + "\n… the rest of the diff is left out\n"
-    return TextDiff(f"--- {name}\n+++ {name}\n{text}" if hunks else "", added, removed, is_cut)
+    return TextDiff(f"--- {name}\n+++ {name}\n{text}" if hunks else "", added, removed, is_cut, tuple(hunks))
+
+
+def file_edit(path: str, hunks: Sequence["Hunk"], *, is_new: bool) -> FileEdit:
+    """The change of a file as data, without the parts that would make it too large."""
+    parts: list[EditedLines] = []
+    length = 0
+    for hunk in hunks:
+        length += len(hunk.old_text) + len(hunk.new_text)
+        if length > _MAX_EDIT_LENGTH or len(parts) == _MAX_EDIT_PARTS:
+            return FileEdit(path=path, is_new=is_new, parts=tuple(parts), is_cut=True)
+        parts.append(EditedLines(line=hunk.line, old_text=hunk.old_text, new_text=hunk.new_text))
+    return FileEdit(path=path, is_new=is_new, parts=tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
     """A piece of a unified diff: lines `old_at` to `old_end` of one text became `new_at` to `new_end` of the other.
 
-    Without the lines of context, and counted from 0. `text` has the lines below the `header`.
+    Without the lines of context, and counted from 0. `text` has the lines below the `header`; `old_text`, which begins
+    at `line` counted from 1, and `new_text` are what it says of both texts, with the lines of context.
     """
 
     header: str
@@ -198,6 +215,9 @@ class Hunk:
     old_end: int
     new_at: int
     new_end: int
+    line: int
+    old_text: str
+    new_text: str
 
 
 def text_hunks(before: str, after: str, lines_before: int = 0) -> list[Hunk]:
@@ -219,7 +239,9 @@ def text_hunks(before: str, after: str, lines_before: int = 0) -> list[Hunk]:
         text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
         changed = [opcode for opcode in group if opcode[0] != "equal"]
         first, last = changed[0], changed[-1]
-        hunks.append(Hunk(header, text, added, removed, first[1], last[2], first[3], last[4]))
+        line = lines_before + first_old + 1
+        old_text, new_text = "".join(old[first_old:last_old]), "".join(new[first_new:last_new])
+        hunks.append(Hunk(header, text, added, removed, first[1], last[2], first[3], last[4], line, old_text, new_text))
     return hunks
 
 

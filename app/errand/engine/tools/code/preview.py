@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from errand.engine.tools.code.edits import Replacement, diff_texts, places
+from errand.engine.tools.code.edits import Replacement, TextDiff, diff_texts, places
+from errand.protocol.blocks import FileEdit
 
 # Of the part that differs.
 _MAX_COMPARED_LENGTH = 200_000
@@ -13,21 +14,24 @@ _CONTEXT = 3
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`is_partial`: the text does not show everything that changes. It is empty if the call would fail."""
+    """`is_partial`: the text does not show everything that changes. It is empty if the call would fail.
+
+    `edit` is the change as data, None if nothing changes or the call would fail.
+    """
 
     text: str = ""
     is_partial: bool = False
+    edit: FileEdit | None = None
 
 
-def preview_diff(before: str, after: str, name: str) -> Preview | None:
+def preview_diff(before: str, after: str, name: str) -> TextDiff | None:
     """The diff; None if the part that differs is too large to be compared."""
     start = _line_before(before, _common_prefix(before, after))
     end = _common_suffix(before[start:], after[start:])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     if max(len(old), len(new)) > _MAX_COMPARED_LENGTH:
         return None
-    change = diff_texts(old, new, name, 3 * _MAX_COMPARED_LENGTH, lines_before=before.count("\n", 0, start))
-    return Preview(change.diff, change.is_cut)
+    return diff_texts(old, new, name, 3 * _MAX_COMPARED_LENGTH, lines_before=before.count("\n", 0, start))
 
 
 def preview_edits(before: str, edits: Sequence[Replacement]) -> Preview:

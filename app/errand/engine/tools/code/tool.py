@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,14 +22,17 @@ from errand.engine.tools.base import (
     ToolError,
     ToolResult,
     decode,
+    facts_of_files,
     hidden,
+    hidden_edit,
     schema_of,
     text_argument,
     text_result,
+    whole_number,
 )
 from errand.engine.tools.checkpoints import FileChange, missing_folders
 from errand.engine.tools.code.arguments import CodeArguments, Edit, repaired
-from errand.engine.tools.code.edits import Replacement, replace_text
+from errand.engine.tools.code.edits import Replacement, file_edit, replace_text
 from errand.engine.tools.code.preview import Preview, preview_diff, preview_edits, preview_write
 from errand.engine.tools.code.search import list_files, search
 from errand.engine.tools.code.workspace_files import PreparedWrite, WorkspaceFiles
@@ -40,7 +43,7 @@ from errand.engine.tools.files.quoted_name import quoted
 from errand.engine.tools.files.real_path import named, opened_folder, resolve, with_real_path
 from errand.engine.tools.plain_text import is_text
 from errand.protocol.base import JsonObject
-from errand.protocol.blocks import CallDisplay, ToolIcon
+from errand.protocol.blocks import CallDisplay, FileEdit, Location, ToolIcon, ToolKind
 from errand.protocol.changes import FOLDER, NOTHING
 from errand.text.translation import marked
 
@@ -51,14 +54,14 @@ _PATIENCE_S = 60.0
 _STOPPED_S = 0.05
 _MAX_PATTERN_LENGTH = 100
 
-_DISPLAYS: dict[str, tuple[str, str, ToolIcon]] = {
-    "read": (marked("reading"), marked("read"), "file"),
-    "write": (marked("writing"), marked("wrote"), "new_file"),
-    "patch": (marked("changing"), marked("changed"), "changed_file"),
-    "edit": (marked("changing"), marked("changed"), "changed_file"),
-    "list": (marked("listing"), marked("listed"), "folder"),
-    "create_dir": (marked("making"), marked("made"), "folder"),
-    "search": (marked("searching for"), marked("searched for"), "search"),
+_DISPLAYS: dict[str, tuple[str, str, ToolKind, ToolIcon]] = {
+    "read": (marked("reading"), marked("read"), "read", "file"),
+    "write": (marked("writing"), marked("wrote"), "edit", "new_file"),
+    "patch": (marked("changing"), marked("changed"), "edit", "changed_file"),
+    "edit": (marked("changing"), marked("changed"), "edit", "changed_file"),
+    "list": (marked("listing"), marked("listed"), "search", "folder"),
+    "create_dir": (marked("making"), marked("made"), "edit", "folder"),
+    "search": (marked("searching for"), marked("searched for"), "search", "search"),
 }
 
 
@@ -84,10 +87,18 @@ class Code:
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
         action = text_argument(arguments, "action")
-        running, done, icon = _DISPLAYS.get(action, (f"code {action}", f"code {action}", "tool"))
+        running, done, kind, icon = _DISPLAYS.get(action, (f"code {action}", f"code {action}", "other", "tool"))
         is_path = action != "search"
-        target = text_argument(arguments, "path" if is_path else "pattern") or "."
-        return CallDisplay(running=running, done=done, target=target, target_is_path=is_path, icon=icon)
+        path, line = text_argument(arguments, "path") or ".", arguments.get("start_line")
+        return CallDisplay(
+            kind=kind,
+            running=running,
+            done=done,
+            target=path if is_path else text_argument(arguments, "pattern") or ".",
+            target_is_path=is_path,
+            icon=icon,
+            locations=(Location(path=path, line=whole_number(line) or None),),
+        )
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, CodeArguments)
@@ -113,6 +124,7 @@ class Code:
                     f"{verb} {name}",
                     writes=(path,),
                     preview=self._context.redactor.hide(preview.text),
+                    edits=(hidden_edit(preview.edit, self._context.redactor),) if preview.edit else (),
                     operation=action,
                     basis=basis,
                     is_partial=preview.is_partial,
@@ -233,6 +245,7 @@ class Code:
             "start_line": part.first,
             "end_line": part.last,
             "lines": part.total,
+            **facts_of_files(Location(path=self._detail(path), line=part.first)),
         }
         return text_result(text, _counted(count, "line"), details)
 
@@ -254,12 +267,15 @@ class Code:
 
     def _changed(self, path: Path, prepared: PreparedWrite, notes: str) -> ToolResult:
         is_new, change = prepared.before.data is None, prepared.diff
+        edit = file_edit(str(path), change.hunks, is_new=is_new)
+        line = edit.parts[0].line if edit.parts else None
         details: JsonObject = {
             "path": str(path),
             "diff": change.diff,
             "added": change.added,
             "removed": change.removed,
             "created": is_new,
+            **facts_of_files(Location(path=str(path), line=line), edits=(edit,)),
         }
         text = f"{'Created' if is_new else 'Changed'} {self._files.name(path)} ({change.summary})"
         return text_result("\n".join(filter(None, (text, notes))), change.summary, details)
@@ -298,21 +314,30 @@ class Code:
             before, (after, edits) = file.text, self._new_text(wanted, file.text, path)
         except (ToolError, OSError):
             return Preview()
-        preview = preview_diff(before, after, self._files.name(path))
-        if preview is None:
+        is_new, cut_edit = loaded.data is None, FileEdit(path=str(path), is_new=loaded.data is None, is_cut=True)
+        change = preview_diff(before, after, self._files.name(path))
+        if change is None:
             preview = preview_edits(before, edits) if edits else preview_write(before, after)
+        else:
+            preview = Preview(change.diff, change.is_cut)
         if loaded.data and not (before or file.bom):
             note = f"It replaces a binary file of {len(loaded.data):,} bytes."
             shown = preview.text.split("\n", 2)[2:] if preview.text.startswith("--- ") else [preview.text]
-            return Preview("\n".join((note, *filter(None, shown))), is_partial=True)
-        return preview
+            return Preview("\n".join((note, *filter(None, shown))), is_partial=True, edit=cut_edit)
+        edit = cut_edit if change is None else file_edit(str(path), change.hunks, is_new=is_new)
+        return replace(preview, edit=edit)
 
     def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         self._must_exist(path)
         ignore = self._ignored(wanted, path)
         leaves_out = ignore.leaves_out if ignore else keep_all
         listing = list_files(path, self._prefix(path), wanted.glob, is_cancelled, leaves_out)
-        details: JsonObject = {"path": self._detail(path), "count": len(listing.lines), "more": bool(listing.more)}
+        details: JsonObject = {
+            "path": self._detail(path),
+            "count": len(listing.lines),
+            "more": bool(listing.more),
+            **facts_of_files(Location(path=self._detail(path))),
+        }
         text = _with_notes(listing.lines, "(nothing)", [listing.more, *listing.notes], ignore)
         return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
 
@@ -324,7 +349,9 @@ class Code:
             with opened_folder(path, make=True):
                 pass
             verb = "Created" if is_new else "There already is"
-            return text_result(f"{verb} {self._files.name(path)}/", details={"path": str(path), "created": is_new})
+            facts = facts_of_files(Location(path=str(path)))
+            details: JsonObject = {"path": str(path), "created": is_new, **facts}
+            return text_result(f"{verb} {self._files.name(path)}/", details=details)
 
         is_free = is_new and not os.path.lexists(path)
         made = missing_folders(path) if is_free else 0
@@ -339,7 +366,12 @@ class Code:
         prefix = self._prefix(path if path.is_dir() else path.parent)
         found = search(path, prefix, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
         text = _with_notes(found.lines, "(no hits)", [found.more, *found.notes(prefix)], ignore)
-        details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
+        details: JsonObject = {
+            "hits": len(found.lines),
+            "files": found.files,
+            "more": found.more,
+            **facts_of_files(Location(path=self._detail(path))),
+        }
         return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
 
     def _prefix(self, folder: Path) -> str:

@@ -134,6 +134,7 @@ class McpResources:
         target = " ".join(filter(None, (text_argument(arguments, "server"), text_argument(arguments, "uri"))))
         is_read = text_argument(arguments, "operation") == "read"
         return CallDisplay(
+            kind="fetch" if is_read else "search",
             running="reading" if is_read else "listing resources",
             done="read" if is_read else "listed resources",
             target=target,

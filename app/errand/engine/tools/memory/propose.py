@@ -69,7 +69,9 @@ class ProposeMemory:
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
         text = text_argument(arguments, "text")
-        return CallDisplay(running="proposing to remember", done="proposed to remember", target=text, icon="memory")
+        return CallDisplay(
+            kind="other", running="proposing to remember", done="proposed to remember", target=text, icon="memory"
+        )
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, ProposeMemoryArguments)

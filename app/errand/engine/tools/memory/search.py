@@ -73,7 +73,9 @@ class SearchMemory:
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
         query = text_argument(arguments, "query")
-        return CallDisplay(running="searching memory for", done="searched memory for", target=query, icon="search")
+        return CallDisplay(
+            kind="search", running="searching memory for", done="searched memory for", target=query, icon="search"
+        )
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, SearchMemoryArguments)

@@ -80,8 +80,9 @@ class Python:
         more = " …" if len(lines) > 1 else ""
         target = f"{lines[0][:_MAX_TARGET_LENGTH]}{more}" if lines else ""
         if not code:
-            return CallDisplay(running="restarting Python", done="restarted Python", icon="command")
+            return CallDisplay(kind="execute", running="restarting Python", done="restarted Python", icon="command")
         return CallDisplay(
+            kind="execute",
             running="running Python",
             done="ran Python",
             target=target,

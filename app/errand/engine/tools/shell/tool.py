@@ -177,12 +177,14 @@ class Shell:
         action = text_argument(arguments, "action") or "run"
         if action != "run":
             return CallDisplay(
+                kind="execute",
                 running=_SHOWN.get(action, (action, action))[0],
                 done=_SHOWN.get(action, (action, action))[1],
                 target=_background_target(arguments, action),
                 icon="command",
             )
         return CallDisplay(
+            kind="execute",
             running="running",
             done="started" if arguments.get("background") is True else "ran",
             target=text_argument(arguments, "command"),

@@ -68,7 +68,9 @@ class WebFetch:
 
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
-        return CallDisplay(running="fetching", done="fetched", target=text_argument(arguments, "url"), icon="page")
+        return CallDisplay(
+            kind="fetch", running="fetching", done="fetched", target=text_argument(arguments, "url"), icon="page"
+        )
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, WebFetchArguments)
