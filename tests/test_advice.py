@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from errand.cli.options import option_names
 from errand.cli.table import TABLE
 from errand.engine.core.settings import Settings, SettingValues
 from errand.protocol.methods import METHODS
@@ -43,7 +42,11 @@ _NAMES = {field.name for field in msgspec.structs.fields(SettingValues)}
 _TITLES = {setting.title for setting in Settings(Path("nowhere.json")).all()}
 _TYPED = re.compile(r"(?<![\w/.:{-])errand ([a-z][a-z-]*)((?:(?!\berrand\b)[^\n;`|)#])*)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-_OPTIONS = {"--help", "--version", *(one for entry in TABLE.entries for one in option_names(entry.load().options))}
+_OPTIONS = {
+    "--help",
+    "--version",
+    *(part.name for entry in TABLE.entries for part in entry.described() if part.is_option),
+}
 _SETTING = re.compile(r"[sS]etting (?:[`“]([^`”]+)[`”]|([a-z]+(?:_[a-z]+)+))")
 _PAGE = re.compile(r"(?:page|Settings →|Settings,) “?([A-Z]\w+)|settings, under ([A-Z]\w+(?: and \w+)?)")
 # Files and folders that a page of docs names, as code and by links.
@@ -107,7 +110,7 @@ def _wrong_commands(text: str) -> Iterator[str]:
         word = re.match(r" ([a-z][a-z-]*)\b(?![|/{])", rest)
         if command.actions and not command.takes_others and word and word[1] not in actions:
             yield f"errand {name} {word[1]}"
-        known = {*option_names(command.options), "--help"}
+        known = {part.name for part in _ENTRIES[name].described()} | {"--help"}
         if name not in _OWN_OPTIONS:
             yield from (f"errand {name} {option}" for option in _OPTION.findall(rest) if option not in known)
 

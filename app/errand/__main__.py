@@ -56,16 +56,13 @@ def main() -> int:
     sys.excepthook = _print_error
     arguments = sys.argv[1:]
     # Import only the selected program: each has its own start-up budget.
-    if arguments[:1] == ["engine"] and not {"--stop", "--rotate-token", "-h", "--help"} & set(arguments):
+    if arguments[:1] == ["engine"] and not {"--stop", "--rotate-token", "--json", "-h", "--help"} & set(arguments):
         return _engine(arguments[1:])
-    if arguments[:1] == ["replay"] and len(arguments) == 2 and not arguments[1].startswith("-"):
-        gc.disable()  # a tenth of its time: it ends before garbage matters
-        from errand.engine.record.replay import main as replay  # it needs the agent loop itself, and no running engine
-
-        return replay(arguments[1:])
+    if arguments[:1] == ["replay"]:
+        return _replay(arguments)
     if arguments[:1] == ["explain"]:
         return _explain(arguments)
-    if arguments[:1] == ["share-models"]:
+    if arguments[:1] == ["share-models"] and "--json" not in arguments:
         return _share_models(arguments[1:])
     if arguments[:1] == ["complete"]:
         from errand.cli.complete_values import main as complete_values
@@ -135,35 +132,56 @@ def _engine(arguments: list[str]) -> int:
     return engine(arguments, keys)
 
 
-def _explain(arguments: list[str]) -> int:
-    """The command line reads the options, the policy itself answers: no engine has to run."""
-    from errand.cli.commands.explain import ExplainOptions
-    from errand.cli.main import main, system_error_text
+def _replay(arguments: list[str]) -> int:
+    """Replay a record with the agent loop itself: no engine has to run."""
+    gc.disable()  # a tenth of its time: it ends before garbage matters
+    from pathlib import Path
+
+    from errand.cli.commands.start import ReplayOptions
+    from errand.cli.main import report_failure
     from errand.cli.parser import parse
     from errand.cli.table import TABLE
-    from errand.cli.terminal.terminal import close_output
+    from errand.cli.terminal.terminal import standard_terminal
+    from errand.engine.record.replay import ReplayFailed, replay_file
 
-    options = parse(arguments, TABLE).options
-    if not isinstance(options, ExplainOptions) or not options.names_one():
+    invocation = parse(arguments, TABLE)
+    assert isinstance(invocation.options, ReplayOptions)
+    try:
+        return replay_file(Path(invocation.options.file), as_json=invocation.as_json)
+    except ReplayFailed as failed:
+        return report_failure(invocation, standard_terminal(), str(failed), failed.exit_code)
+
+
+def _explain(arguments: list[str]) -> int:
+    """Answer with the policy itself, as the options of the command line say: no engine has to run."""
+    from errand.cli.commands.explain import ExplainOptions
+    from errand.cli.exit_codes import EXIT_ERROR
+    from errand.cli.main import main, report_failure, system_error_text
+    from errand.cli.parser import parse
+    from errand.cli.table import TABLE
+    from errand.cli.terminal.terminal import close_output, standard_terminal
+
+    invocation = parse(arguments, TABLE)
+    options = invocation.options
+    if not isinstance(options, ExplainOptions) or options.subject_count + invocation.as_json != 1:
         return main(arguments)
     try:
-        _answer(options)
+        _answer(options, as_json=invocation.as_json)
         sys.stdout.flush()
     except BrokenPipeError:  # a pipe such as `| head` has read enough
         close_output()
         return 1
     except OSError as error:
-        sys.stderr.write(f"errand: {printable(system_error_text(error))}\n")
-        return 1
+        return report_failure(invocation, standard_terminal(), system_error_text(error), EXIT_ERROR)
     return 0
 
 
-def _answer(options: "ExplainOptions") -> None:
+def _answer(options: "ExplainOptions", *, as_json: bool) -> None:
     from errand.engine.permissions import explain
     from errand.system.paths import default_paths
 
     folder, private = os.path.realpath(options.workspace or "."), default_paths().home
-    if options.json:
+    if as_json:
         explain.explain_cases(sys.stdin.buffer, sys.stdout)
     elif options.address is not None:
         from errand.engine.storage.stored_grants import stored_grants

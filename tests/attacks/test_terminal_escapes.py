@@ -19,7 +19,7 @@ import pytest
 from errand.cli.main import main
 from errand.cli.rendering.screen import JsonScreen, TextScreen
 from errand.cli.terminal.terminal import Terminal
-from errand.engine.record.replay import main as replay_main
+from errand.engine.record.replay import replay_file
 from errand.engine.server.dispatcher import ROUTES
 from errand.engine.server.endpoint_file import take_engine_lock, write_endpoint
 from errand.engine.server.route import ServedMethod
@@ -291,7 +291,7 @@ def test_json_written_out_is_the_same_json() -> None:
 
 def replay(file: Path) -> str:
     with standard_streams(is_terminal=False) as out:
-        replay_main([str(file)])
+        replay_file(file, as_json=False)
         return out.text
 
 

@@ -6,26 +6,10 @@ import msgspec
 import pytest
 
 from errand.cli.command import Command, Entry
-from errand.cli.options import Argument, CommandOptions, Flag, Option, declare, option_names, read
+from errand.cli.options import Argument, CommandOptions, Flag, Option, declare, read
 from errand.cli.parser import parse
 from errand.cli.table import TABLE
 from errand.text.argument_parser import Parser
-
-# Commands whose result is not for programs, or is no object of the protocol.
-_WITHOUT_JSON = {
-    "chat": "a person types there; run --json is for programs",
-    "tour": "it is shown to a person",
-    "window": "opens a window",
-    "quick": "opens a window",
-    "replay": "plays a file without an engine: it prints a diff, and its exit code says whether there is one",
-    "help": "a text",
-    "man": "a text",
-    "completion": "a script",
-    "engine": "runs until it is ended",
-    "share-models": "runs until it is ended",
-    "backup": "works on files without an engine: --to names the file, and the exit code says whether it is whole",
-    "restore": "works on files without an engine, and asks",
-}
 
 
 class _Colors(CommandOptions, frozen=True, kw_only=True):
@@ -65,11 +49,6 @@ def test_every_command_has_help_that_fits_80_columns(
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: errand {entry.name} [-h]")
     assert max(map(len, shown.splitlines())) <= 80
-
-
-def test_every_command_has_json_for_programs_or_a_reason_not_to() -> None:
-    without = {entry.name for entry in TABLE.entries if "--json" not in option_names(entry.load().options)}
-    assert without == set(_WITHOUT_JSON)
 
 
 @pytest.mark.parametrize(

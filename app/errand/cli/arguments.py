@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
+from errand.cli.exit_codes import EXIT_USAGE, CommandError
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.protocol.agents import ThinkingLevel
 from errand.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
@@ -26,12 +27,16 @@ _DAYS_AGO = {"today": 0, "yesterday": 1}
 APPROVE_HELP = marked(
     "what happens where approval is needed: ask, edits (allow file changes here), plan (read only), never, all"
 )
+FOLLOW_JSON_HELP = marked("print events as JSON lines, then a line with the result")
 ID_HELP = marked("the task: a unique part of its id, or of the id or title of its conversation")
 CONVERSATION_HELP = marked("the conversation: a unique part of its id or title")
 
 
-class UsageError(Exception):
+class UsageError(CommandError):
     """Invalid input; the text says what to type instead."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, EXIT_USAGE)
 
 
 def wrong_words(command: str, actions: Sequence[Action], words: Sequence[str]) -> UsageError:
@@ -46,9 +51,8 @@ class TaskIdOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 class FollowOptions(CommandOptions, frozen=True, kw_only=True):
-    """Of a command that follows a task: with `json` its failure is a JSON object too."""
+    """The options of a command that follows a task."""
 
-    json: Annotated[bool, Flag("--json", "print events as JSON lines, then a line with the result")] = False
     no_thinking: Annotated[bool, Flag("--no-thinking", "hide thinking, which is shown dimmed")] = False
 
 

@@ -1,4 +1,4 @@
-"""Exit codes for the outcome of a task, and the last line of --json."""
+"""Exit codes for the outcome of a task, the error of a command, and the last line of --json."""
 
 import msgspec
 
@@ -11,6 +11,14 @@ EXIT_CODES_TEXT = tr(
     "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 4 ended without being done, 130 stopped."
 )
 EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_UNFINISHED, EXIT_STOPPED = 1, 2, 3, 4, 130
+
+
+class CommandError(Exception):
+    """A command that failed; the text is for a person, and the process ends with `code`."""
+
+    def __init__(self, text: str, code: int = EXIT_ERROR) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 def exit_code(task: Task) -> int:
@@ -26,13 +34,13 @@ def exit_code(task: Task) -> int:
 
 
 def json_result(task: Task, code: int) -> str:
-    """The outcome of a task and what it used."""
+    """Return the outcome of a task and what it used."""
     fields: JsonObject = msgspec.to_builtins(task)
     result: JsonObject = {"type": "result", "exitCode": code, "turns": task.step_count, **fields}
     return msgspec.json.encode(result).decode()
 
 
 def json_failure(text: str, code: int) -> str:
-    """The result line if no task was started."""
+    """Return the result line of a command that failed, or that started no task."""
     result: JsonObject = {"type": "result", "exitCode": code, "status": "error", "stopReason": None, "error": text}
     return msgspec.json.encode(result).decode()

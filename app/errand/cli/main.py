@@ -4,9 +4,8 @@ import asyncio
 import os
 import sys
 
-from errand.cli.arguments import FollowOptions, UsageError
 from errand.cli.command import Invocation
-from errand.cli.exit_codes import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, json_failure
+from errand.cli.exit_codes import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, CommandError, json_failure
 from errand.cli.parser import parse
 from errand.cli.table import TABLE
 from errand.cli.terminal.terminal import OutputClosed, Terminal, close_output, standard_terminal
@@ -33,14 +32,15 @@ def main(arguments: list[str]) -> int:
             sys.stderr.write(f"errand: {printable(str(closed))}\n")
         close_output()
         return EXIT_ERROR
-    except UsageError as error:
-        return _failed(invocation, terminal, str(error), EXIT_USAGE)
+    except CommandError as error:
+        return report_failure(invocation, terminal, str(error), error.code)
     except CallError as error:
-        return _failed(invocation, terminal, str(error), EXIT_USAGE if error.code in _USAGE_CODES else EXIT_ERROR)
+        code = EXIT_USAGE if error.code in _USAGE_CODES else EXIT_ERROR
+        return report_failure(invocation, terminal, str(error), code)
     except (ConnectionLost, LaunchError) as error:
-        return _failed(invocation, terminal, str(error), EXIT_ERROR)
+        return report_failure(invocation, terminal, str(error), EXIT_ERROR)
     except OSError as error:
-        return _failed(invocation, terminal, system_error_text(error), EXIT_ERROR)
+        return report_failure(invocation, terminal, system_error_text(error), EXIT_ERROR)
 
 
 def system_error_text(error: OSError) -> str:
@@ -63,8 +63,9 @@ async def _run(invocation: Invocation, terminal: Terminal) -> int:
     return await invocation.run(default_paths(), terminal)
 
 
-def _failed(invocation: Invocation, terminal: Terminal, text: str, code: int) -> int:
+def report_failure(invocation: Invocation, terminal: Terminal, text: str, code: int) -> int:
+    """Print an error for the person and, with `--json`, for the program; returns the exit code."""
     terminal.note(f"errand: {plain(text)}")
-    if isinstance(invocation.options, FollowOptions) and invocation.options.json:
+    if invocation.as_json:
         terminal.line(json_failure(text, code))
     return code

@@ -205,18 +205,6 @@ def rest_of(options: type[CommandOptions]) -> str | None:
     return next((field.name for field in fields if isinstance(_annotation(field.type)[1], Rest)), None)
 
 
-def option_names(options: type[CommandOptions]) -> list[str]:
-    """What may be given with dashes, such as --json."""
-    names: list[str] = []
-    for field in msgspec.structs.fields(options):
-        kind, how = _annotation(field.type)
-        if isinstance(how, Option | Flag):
-            names.append(how.name)
-        elif how is None:
-            names += option_names(kind)
-    return names
-
-
 def read(options: type[OptionsT], values: Mapping[str, object]) -> OptionsT:
     """The options from the parser's result; a field for which that has None keeps its default."""
     return msgspec.convert(_collect(options, values), options)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn, cast
 
 from errand.cli.command import Command, Entry, Invocation, Table
-from errand.cli.exit_codes import EXIT_CODES_TEXT
-from errand.cli.options import Action, CommandOptions, declare, option_names, rest_of
+from errand.cli.exit_codes import EXIT_CODES_TEXT, EXIT_USAGE, json_failure
+from errand.cli.options import Action, CommandOptions, declare, rest_of
 from errand.text.argument_parser import Parser
 from errand.text.translation import marked, tr
 
@@ -18,6 +18,7 @@ _USAGE = "errand [-h] [--version] COMMAND …"
 _MORE = tr("Help for a command: errand help COMMAND. The manual page: errand man.")
 _MAX_WIDTH = 110
 _NARROWEST = 40
+_JSON = "as_json"  # the parser's name for `--json`
 _LEFT = 28  # a longer left column has its text below it
 # The words of argparse, which asks gettext for them by this name.
 _ARGPARSE = (
@@ -40,6 +41,18 @@ _ARGPARSE = (
 setattr(argparse, "_", tr)  # noqa: B010 - the stubs of argparse do not have it
 
 
+class _CommandParser(Parser):
+    """A parser that reports wrong usage as JSON too if `as_json`."""
+
+    as_json = False
+
+    def error(self, message: str) -> NoReturn:
+        if self.as_json:
+            sys.stdout.write(f"{json_failure(message, EXIT_USAGE)}\n")
+            sys.stdout.flush()
+        super().error(message)
+
+
 def parse(arguments: list[str], table: Table) -> Invocation:
     """Parse the command line.
 
@@ -54,21 +67,26 @@ def parse(arguments: list[str], table: Table) -> Invocation:
     if first == "--version":
         _print_version()
     names = [entry.name for entry in table.entries]
+    parser = _CommandParser(prog="errand", usage=_USAGE)
+    parser.as_json = _has_json(arguments)
     if first.startswith("-"):
-        _fail(
+        parser.error(
             tr("there is no option {first}.{first2}").format(
                 first=first, first2=did_you_mean(first, ["--help", "--version"])
             )
         )
     entry = next((entry for entry in table.entries if entry.name == first), None)
     if entry is None:
-        _fail(tr("there is no command {first!r}.{first2}").format(first=first, first2=did_you_mean(first, names)))
+        parser.error(
+            tr("there is no command {first!r}.{first2}").format(first=first, first2=did_you_mean(first, names))
+        )
     command = entry.load()
     return _parse_command(entry, command, given)
 
 
 def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[str]) -> Invocation:
     parser = parser_of(entry, command, help_width())
+    parser.as_json = _has_json(given)
     rest, following = rest_of(command.options), list[str]()
     if rest is not None and "--" in given:
         at = given.index("--")
@@ -76,8 +94,9 @@ def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[s
     # Alone, argparse takes an argument that may be left out for missing if an option stands before it.
     found, unknown = parser.parse_known_args(given) if "--" in given else parser.parse_known_intermixed_args(given)
     if unknown:
-        parser.error(_not_understood(unknown[0], command.options))
+        parser.error(_not_understood(unknown[0], entry))
     values: dict[str, object] = {**vars(found)}
+    as_json = bool(values.pop(_JSON, False))
     if rest is not None:
         values[rest] = following
     words = cast("list[str]", values.get("words") or [])
@@ -86,18 +105,25 @@ def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[s
         if (word := words[0]) not in names:
             near = did_you_mean(word, names) or tr(" There is: {names}.").format(names=", ".join(names))
             parser.error(tr("{name} has no {word!r}.{near}").format(name=entry.name, word=word, near=near))
-    return command.invocation(values)
+    return command.invocation(values, as_json=as_json)
 
 
-def parser_of(entry: Entry, command: Command[CommandOptions], width: int) -> Parser:
+def _has_json(arguments: list[str]) -> bool:
+    """Return whether the arguments before `--` have `--json`."""
+    return "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
+
+
+def parser_of(entry: Entry, command: Command[CommandOptions], width: int) -> _CommandParser:
     """The parser of one command; its help is wrapped at `width` columns."""
-    parser = Parser(
+    parser = _CommandParser(
         prog=f"errand {entry.name}",
         description=textwrap.fill(sentence(tr(entry.help)), width),
         epilog=_below(entry, command, width),
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=_LEFT, width=width),
     )
     declare(command.options, parser)
+    if not entry.without_json:
+        parser.add_argument("--json", dest=_JSON, action="store_true", help=tr(command.json_help))
     # argparse keeps it too, without its first seven letters, which are "usage: " in English alone.
     parser.usage = parser.format_usage().removeprefix(tr("usage: ")).rstrip()
     return parser
@@ -151,11 +177,14 @@ def two_columns(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
     return lines
 
 
-def _not_understood(argument: str, options: type[CommandOptions]) -> str:
+def _not_understood(argument: str, entry: Entry) -> str:
     if not argument.startswith("-"):
         return tr("{argument!r} is one argument too many.").format(argument=argument)
+    if argument == "--json":
+        return tr("errand {name} has no --json: {reason}.").format(name=entry.name, reason=tr(entry.without_json))
     name = argument.partition("=")[0]
-    return tr("there is no option {name}.{name2}").format(name=name, name2=did_you_mean(name, option_names(options)))
+    options = [one.name for one in entry.described() if one.is_option]
+    return tr("there is no option {name}.{name2}").format(name=name, name2=did_you_mean(name, options))
 
 
 def did_you_mean(given: str, names: Sequence[str]) -> str:
@@ -164,10 +193,6 @@ def did_you_mean(given: str, names: Sequence[str]) -> str:
 
     near = list(dict.fromkeys(get_close_matches(given, names, 3, cutoff=0.7)))[:2]
     return tr(" Did you mean {names}?").format(names=" or ".join(near)) if near else ""
-
-
-def _fail(text: str) -> NoReturn:
-    Parser(prog="errand", usage=_USAGE).error(text)
 
 
 def _print_version() -> NoReturn:

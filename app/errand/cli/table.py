@@ -1,7 +1,7 @@
 """The table of commands, in groups; the help, the completion and the manual page are made from it."""
 
 from errand.cli.command import Entry, Group, Table
-from errand.text.translation import tr
+from errand.text.translation import marked, tr
 
 # In the order of `errand --help`. explain, replay, share-models, window and quick are started by `errand.__main__`;
 # here they are for their help and for wrong usage.
@@ -10,20 +10,34 @@ _GROUPS = (
         "Start a task",
         (
             Entry("run", "run a task and follow it until it ends", "commands.run:RUN"),
-            Entry("chat", "chat with an agent in the terminal", "commands.chat:CHAT"),
+            Entry(
+                "chat",
+                "chat with an agent in the terminal",
+                "commands.chat:CHAT",
+                without_json=marked("a person types there; errand run --json is for programs"),
+            ),
             Entry(
                 "ask-models",
                 "ask several models the same question and compare the answers",
                 "commands.comparison:ASK_MODELS",
             ),
-            Entry("tour", "play a demo: three tasks with scripted replies and real tools", "commands.tour:TOUR"),
             Entry(
-                "window", "open the window (what `errand` alone does if there is a display)", "commands.start:WINDOW"
+                "tour",
+                "play a demo: three tasks with scripted replies and real tools",
+                "commands.tour:TOUR",
+                without_json=marked("it is a demo for a person"),
+            ),
+            Entry(
+                "window",
+                "open the window (what `errand` alone does if there is a display)",
+                "commands.start:WINDOW",
+                without_json=marked("it opens a window"),
             ),
             Entry(
                 "quick",
                 "open a small window that starts a task in the background",
                 "commands.start:START",
+                without_json=marked("it opens a window"),
             ),
         ),
     ),
@@ -145,12 +159,23 @@ _GROUPS = (
         "This installation",
         (
             Entry("settings", "list, read and change settings", "commands.installation.settings:SETTINGS"),
-            Entry("help", "show help for a command, or for all", "commands.installation.manual:HELP"),
-            Entry("man", "show the manual page", "commands.installation.manual:MANUAL"),
+            Entry(
+                "help",
+                "show help for a command, or for all",
+                "commands.installation.manual:HELP",
+                without_json=marked("it prints a text to read"),
+            ),
+            Entry(
+                "man",
+                "show the manual page",
+                "commands.installation.manual:MANUAL",
+                without_json=marked("it prints a text to read"),
+            ),
             Entry(
                 "completion",
                 "print a completion script for bash, zsh or fish",
                 "commands.installation.completion:COMPLETION",
+                without_json=marked("it prints a script for a shell"),
             ),
             Entry("doctor", "check the installation and say what is missing", "commands.installation.doctor:DOCTOR"),
             Entry("engine", "run the engine in the foreground, or shut it down", "commands.installation.doctor:ENGINE"),
@@ -162,6 +187,7 @@ _GROUPS = (
                 "share-models",
                 "share the models of this machine with others; the keys stay here",
                 "commands.start:START",
+                without_json=marked("it runs until it is ended"),
             ),
             Entry(
                 "licences",

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from errand.cli.exit_codes import CommandError
+from errand.cli.output import CommandOutput
 from errand.cli.recovery.database_check import check_database
 from errand.cli.recovery.repair import RepairOptions, repair
 from errand.cli.terminal.terminal import Terminal
@@ -58,7 +60,10 @@ def looked_at(paths: Paths) -> tuple[str, str]:
 
 async def repaired(paths: Paths, *, yes: bool = True) -> tuple[int, str]:
     out = io.StringIO()
-    code = await repair(RepairOptions(yes=yes), paths, Terminal(io.StringIO(), out, out))
+    try:
+        code = await repair(RepairOptions(yes=yes), paths, CommandOutput(Terminal(io.StringIO(), out, out)))
+    except CommandError as error:
+        return error.code, f"{out.getvalue()}{error}"
     return code, out.getvalue()
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from errand.cli.exit_codes import CommandError
+from errand.cli.output import CommandOutput
 from errand.cli.recovery.database_check import check_database
 from errand.cli.recovery.repair import RepairOptions, repair
 from errand.cli.terminal.terminal import Terminal
@@ -70,7 +72,10 @@ def _leaves(data: bytearray, number: int) -> list[int]:
 
 async def mended(paths: Paths) -> tuple[int, str]:
     out = io.StringIO()
-    code = await repair(RepairOptions(), paths, Terminal(io.StringIO(), out, out))
+    try:
+        code = await repair(RepairOptions(), paths, CommandOutput(Terminal(io.StringIO(), out, out)))
+    except CommandError as error:
+        return error.code, f"{out.getvalue()}{error}"
     return code, out.getvalue()
 
 

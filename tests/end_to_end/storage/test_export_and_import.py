@@ -51,7 +51,7 @@ async def test_a_conversation_is_exported_deleted_and_taken_in_again(own_errand:
     counted = await own_errand.run("prune", "--days", "1")
     assert counted.out.startswith("0 conversations with 0 messages")
     asked = await own_errand.run("delete", conversation.id[-8:])
-    assert asked.code == 2 and "repeat the command with --yes" in asked.err
+    assert asked.code == 2 and "Confirm with --yes" in asked.err
     assert asked.out.startswith(f"{conversation.id[-8:]}  what is it?  last changed ")
     gone = await own_errand.run("delete", conversation.id[-8:], "--yes")
     assert (gone.code, gone.out) == (0, f"Deleted {conversation.id[-8:]}: what is it?\n")

@@ -87,7 +87,7 @@ async def test_the_doctor_says_what_is_wrong_with_an_unreadable_database(own_err
     assert done.code == 1
     assert "cannot be read" in out
     assert "Nothing was changed." in out
-    assert (tasks.code, "No tasks yet" in tasks.out) == (1, False)
+    assert (tasks.code, "No tasks yet" in tasks.out + tasks.err) == (1, False)
     (own_errand.home / "errand.db").write_bytes(b"")
     assert "errand.db is empty" in " ".join((await own_errand.run("doctor")).out.split())
 

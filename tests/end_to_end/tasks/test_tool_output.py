@@ -60,7 +60,7 @@ async def test_what_cannot_be_shown_is_said(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="Hello.")]) as server:
         await errand.run("run", "--mode", "chat", "--model", "openai_compatible/m", "--api-base", server.url, "hi")
     task = await errand.task("completed")
-    assert (await errand.run("output", task.id)).out == "This task has used no tools.\n"
+    assert (await errand.run("output", task.id)).err == "This task has used no tools.\n"
     done = await errand.run("output", task.id, "3")
     assert (done.code, "0 tool calls" in done.err) == (2, True)
 

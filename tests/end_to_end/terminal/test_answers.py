@@ -20,7 +20,7 @@ async def test_a_question_and_an_approval_are_answered_from_another_terminal(
         Reply(calls=(Call("shell", {"command": "touch made"}),)),
         Reply(text="All settled."),
     ]
-    assert (await errand.run("answer")).out == "Nothing waits for an answer.\n"
+    assert (await errand.run("answer")).err == "Nothing waits for an answer.\n"
     async with ModelServer(turns=replies) as server, connected(errand) as client:
         start = TaskStartParams(
             prompt="make", model="openai_compatible/test-model", api_base=server.url, workspace=str(workspace)

@@ -27,7 +27,7 @@ async def only(errand: Errand, *arguments: str) -> str:
 
 
 async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, workspace: Path) -> None:
-    assert (await own_errand.run("list")).out.startswith("No conversations yet. Start one: ")
+    assert (await own_errand.run("list")).err.startswith("No conversations yet. Start one: ")
     async with ModelServer(answer=answer) as server:
         await said(own_errand, server, "Alpha, the first")
         await said(own_errand, server, "Beta, the second")
@@ -38,7 +38,7 @@ async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, w
     assert rows == [(second[-8:], "completed"), (first[-8:], "completed")]
     assert all("work" in line for line in listed.out.splitlines()), "the folder"
     nothing = await own_errand.run("list", "gamma", "--pinned")
-    assert nothing.out == "There is no pinned conversation with 'gamma' in its title. List all: errand list\n"
+    assert nothing.err == "There is no pinned conversation with 'gamma' in its title. List all: errand list\n"
 
     several = await own_errand.run("rename", "conv_", "Gamma")
     assert several.code == 2
@@ -49,7 +49,7 @@ async def test_conversations_are_listed_found_and_arranged(own_errand: Errand, w
     assert "was pinned: Gamma" in (await own_errand.run("pin", "gamma")).out
     assert (await own_errand.run("list")).out.splitlines()[0].startswith(first[-8:]), "pinned ones come first"
     assert (await own_errand.run("archive", first[-6:], second[-6:])).code == 0
-    assert (await own_errand.run("list")).out == "All conversations are archived. List them: errand list --archived\n"
+    assert (await own_errand.run("list")).err == "All conversations are archived. List them: errand list --archived\n"
     assert len((await own_errand.run("list", "--archived")).out.splitlines()) == 2
     assert (await own_errand.run("archive", "--undo", "--json", second[5:])).lines[0]["archived"] is False
     assert await only(own_errand) == second

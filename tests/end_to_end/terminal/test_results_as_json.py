@@ -56,10 +56,11 @@ async def test_what_is_kept_of_a_task_is_recorded_exported_undone_and_deleted(er
     assert (workspace / "record.jsonl").read_text().splitlines()[1:] == record.out.splitlines()[1:]
     assert [change.path for change in undone.changes] == [str(workspace / "note")]
     assert (export.conversations, pruned.conversations) == (1, 0)
-    assert (kept.code, "Archive it first" in kept.err, unsure.code, unsure.out) == (2, True, 2, "")
+    assert (kept.code, "Archive it first" in kept.err, unsure.code) == (2, True, 2)
     assert deleted.id == task.conversation_id
     checked = await errand.run("doctor", "--json")
     assert {"state", "subject", "text", "advice"} == {*checked.lines[0]}
+    assert "Confirm with --yes" in str(unsure.lines[0]["error"])
     neither = await errand.run("record", task.id)
     assert (neither.code, "--to FILE, or use --json" in neither.err) == (2, True)
 

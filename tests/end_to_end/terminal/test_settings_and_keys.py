@@ -19,7 +19,7 @@ async def test_a_setting_is_set_by_its_kind_listed_and_reset(own_errand: Errand)
     assert (setting.name, setting.value, setting.default) == ("max_turns", 7, 50)
     assert "default: 50" in shown.out and "whole number of at least 1" in shown.out
     assert reset.out == "max_turns is 50 (was: 7)\n"
-    assert "at their defaults" in none.out
+    assert "at their defaults" in none.err
 
 
 async def test_a_password_in_a_setting_is_not_shown(own_errand: Errand) -> None:

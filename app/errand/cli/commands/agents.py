@@ -9,8 +9,9 @@ from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
 from errand.cli.commands.run import find_agent, find_personality
 from errand.cli.lookup import find_agent_anywhere, find_conversation
-from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
-from errand.cli.terminal.terminal import Terminal
+from errand.cli.options import Action, Argument, CommandOptions, Option
+from errand.cli.output import CommandOutput
+from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -51,7 +52,6 @@ class AgentsOptions(CommandOptions, frozen=True, kw_only=True):
         tuple[str, ...],
         Argument("WORD", "a conversation, or: add [CONVERSATION], remove AGENT, turns CONVERSATION"),
     ] = ()
-    json: Annotated[bool, Flag("--json", "print the list as JSON lines")] = False
     name: Annotated[str | None, Option("--name", "with add: its name (default: the name of its personality)")] = None
     personality: Annotated[
         str | None, Option("--personality", "with add: its personality (default: assistant)", "NAME")
@@ -72,22 +72,22 @@ class AgentsOptions(CommandOptions, frozen=True, kw_only=True):
     )
 
 
-async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> int:
+async def agents(options: AgentsOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand agents") as connection:
         match options.words:
             case ["add"]:
-                await _add(connection, None, options, terminal)
+                await _add(connection, None, options, output)
             case ["add", part]:
                 conversation = await find_conversation(connection, part)
-                await _add(connection, conversation.id, options, terminal)
+                await _add(connection, conversation.id, options, output)
             case ["remove", agent]:
-                await _remove(connection, agent, terminal)
+                await _remove(connection, agent, output)
             case ["turns", part]:
-                await _turns(connection, await find_conversation(connection, part), options, terminal)
+                await _turns(connection, await find_conversation(connection, part), options, output)
             case []:
-                await _list_all(connection, options, terminal)
+                await _list_all(connection, output)
             case [part]:
-                await _list(connection, await find_conversation(connection, part), options, terminal)
+                await _list(connection, await find_conversation(connection, part), output)
             case _:
                 raise wrong_words("agents", _ACTIONS, options.words)
     return 0
@@ -96,48 +96,45 @@ async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> in
 AGENTS = Command(AgentsOptions, agents, actions=_ACTIONS, takes_others=True)
 
 
-async def _list(connection: Connection, conversation: Conversation, options: AgentsOptions, terminal: Terminal) -> None:
-    found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation.id))).agents
-    if not found and not options.json:
-        terminal.line(tr("No agents yet. Add one: errand agents add {id}").format(id=short_id(conversation.id)))
-    for agent in found:
-        terminal.line(msgspec.json.encode(agent).decode() if options.json else _row(agent, terminal))
+async def _list(connection: Connection, conversation: Conversation, output: CommandOutput) -> None:
+    agents = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation.id))).agents
+    empty = tr("No agents yet. Add one: errand agents add {id}").format(id=short_id(conversation.id))
+    output.each(agents, lambda agent: [_row(agent, output.style)], empty=empty)
 
 
-async def _list_all(connection: Connection, options: AgentsOptions, terminal: Terminal) -> None:
-    """Those that a person made or that are at work; the others, one for each conversation, are counted."""
-    found = (await connection.call(AGENT_LIST, AgentListParams())).agents
-    if options.json:
-        for agent in found:
-            terminal.line(msgspec.json.encode(agent).decode())
+async def _list_all(connection: Connection, output: CommandOutput) -> None:
+    """Print the agents that a person made or that are at work; the others, one for each conversation, are counted."""
+    agents = (await connection.call(AGENT_LIST, AgentListParams())).agents
+    if output.as_json:
+        output.each(agents, lambda _: [])
         return
     tasks = (await connection.call(TASK_LIST, TaskListParams(active=True, limit=_MAX_TASKS))).tasks
     at_work = {task.agent_id for task in tasks}
-    sizes = Counter(agent.conversation_id for agent in found if agent.beside is None and agent.called_by is None)
+    sizes = Counter(agent.conversation_id for agent in agents if agent.beside is None and agent.called_by is None)
     usual = await find_personality(connection, _SHIPPED)
-    shown = [agent for agent in found if agent.id in at_work or _is_made(agent, usual, sizes[agent.conversation_id])]
-    for agent in shown:
-        terminal.line(_row(agent, terminal, is_at_work=agent.id in at_work))
-    if not shown:
-        terminal.line(tr("No running or added agents. Add one: errand agents add"))
-    if more := len(found) - len(shown):
-        terminal.note(
+    listed = [agent for agent in agents if agent.id in at_work or _is_added(agent, usual, sizes[agent.conversation_id])]
+    output.each(
+        listed,
+        lambda agent: [_row(agent, output.style, is_at_work=agent.id in at_work)],
+        empty=tr("No running or added agents. Add one: errand agents add"),
+    )
+    if more := len(agents) - len(listed):
+        output.note(
             tr("errand: {others} in their own conversations: errand agents CONVERSATION").format(
                 others=trn("{n} other", "{n} others", more)
             )
         )
 
 
-def _is_made(agent: Agent, usual: Personality, others: int) -> bool:
-    """True unless it came with its conversation, which has this one alone: for a task, a comparison or a sub-agent."""
+def _is_added(agent: Agent, usual: Personality, others: int) -> bool:
+    """Return whether a person added it: it did not come with a conversation of its own, a comparison or a sub-agent."""
     if agent.beside is not None or agent.called_by is not None:
         return False
     is_usual = agent.personality_id == usual.id and agent.name == usual.name
     return others > 1 or agent.head_id is None or not is_usual
 
 
-def _row(agent: Agent, terminal: Terminal, *, is_at_work: bool = False) -> str:
-    style = terminal.style
+def _row(agent: Agent, style: Style, *, is_at_work: bool = False) -> str:
     head = (
         tr("at {head_id}").format(head_id=short_id(agent.head_id))
         if agent.head_id is not None
@@ -151,7 +148,9 @@ def _row(agent: Agent, terminal: Terminal, *, is_at_work: bool = False) -> str:
     return f"{style.bold(one_line(agent.name, 60))}  {agent.id}  {style.dim(rest)}"
 
 
-async def _add(connection: Connection, conversation_id: str | None, options: AgentsOptions, terminal: Terminal) -> None:
+async def _add(
+    connection: Connection, conversation_id: str | None, options: AgentsOptions, output: CommandOutput
+) -> None:
     name = options.personality
     personality = await find_personality(connection, name) if name is not None else None
     params = AgentCreateParams(
@@ -163,11 +162,8 @@ async def _add(connection: Connection, conversation_id: str | None, options: Age
         color=_color(options.color),
     )
     agent = (await connection.call(AGENT_CREATE, params)).agent
-    terminal.line(
-        tr("Added {name}: {id} in {conversation_id}").format(
-            name=agent.name, id=agent.id, conversation_id=agent.conversation_id
-        )
-    )
+    text = tr("Added {name}: {id} in {conversation_id}")
+    output.result(agent, text.format(name=agent.name, id=agent.id, conversation_id=agent.conversation_id))
 
 
 def _color(given: str) -> Color:
@@ -179,23 +175,20 @@ def _color(given: str) -> Color:
         ) from error
 
 
-async def _remove(connection: Connection, part: str, terminal: Terminal) -> None:
+async def _remove(connection: Connection, part: str, output: CommandOutput) -> None:
     agent = await find_agent_anywhere(connection, part)
     await connection.call(AGENT_DELETE, AgentIdParams(agent_id=agent.id))
-    terminal.line(
-        tr("Removed {name}. Its messages stay in {conversation_id}.").format(
-            name=agent.name, conversation_id=agent.conversation_id
-        )
-    )
+    text = tr("Removed {name}. Its messages stay in {conversation_id}.")
+    output.result(agent, text.format(name=agent.name, conversation_id=agent.conversation_id))
 
 
 async def _turns(
-    connection: Connection, conversation: Conversation, options: AgentsOptions, terminal: Terminal
+    connection: Connection, conversation: Conversation, options: AgentsOptions, output: CommandOutput
 ) -> None:
     rule = conversation.turn_taking
     if options.moderator is not None:
-        every = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation.id))).agents
-        moderator_id = find_agent(every, options.moderator).id
+        agents = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation.id))).agents
+        moderator_id = find_agent(agents, options.moderator).id
         rule = TurnTaking(rule="moderator", limit=rule.limit, moderator_id=moderator_id)
     if options.rule is not None:
         rule = msgspec.structs.replace(rule, rule=options.rule)
@@ -203,6 +196,5 @@ async def _turns(
     if rule != conversation.turn_taking:
         params = ConversationChangeParams(conversation_id=conversation.id, turn_taking=rule)
         await connection.call(CONVERSATION_CHANGE, params)
-    terminal.line(
-        tr("{rule}, at most {limit} replies in a row").format(rule=rule.rule.replace("_", " "), limit=rule.limit)
-    )
+    text = tr("{rule}, at most {limit} replies in a row")
+    output.result(rule, text.format(rule=rule.rule.replace("_", " "), limit=rule.limit))

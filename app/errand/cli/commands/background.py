@@ -1,16 +1,16 @@
 """`errand background`: list the commands that run in the background of conversations, read, stop and type into them."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
-
-import msgspec
 
 from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
 from errand.cli.lookup import find_conversation
-from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
-from errand.cli.terminal.terminal import Terminal
+from errand.cli.options import Action, Argument, CommandOptions, Option
+from errand.cli.output import CommandOutput
+from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import cut, one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -49,35 +49,27 @@ class BackgroundOptions(CommandOptions, frozen=True, kw_only=True):
         Argument("WHAT", "list (the default), output ID, stop ID, stop all, input ID TEXT, keys ID KEY"),
     ] = ()
     conversation: Annotated[str | None, Option("--conversation", "only those of this conversation", "ID")] = None
-    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
-async def background(options: BackgroundOptions, paths: Paths, terminal: Terminal) -> int:
+async def background(options: BackgroundOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand background") as connection:
-        named = await find_conversation(connection, options.conversation) if options.conversation else None
-        found = await _listed(connection, named.id if named is not None else None)
+        part = options.conversation
+        conversation_id = (await find_conversation(connection, part)).id if part else None
+        commands = await _listed(connection, conversation_id)
         match options.words or ("list",):
             case ["list"]:
-                if not found and not options.json:
-                    terminal.note(tr("No commands are running in the background."))
-                for one in found:
-                    _show(one, options, terminal)
+                _show(commands, output)
             case ["output", number]:
-                await _output(connection, _matching(found, number), terminal)
+                await _output(connection, _matching(commands, number), output)
             case ["stop", "all"]:
-                running = [one for one in found if one.ended_at is None]
-                if not running and not options.json:
-                    terminal.note(tr("No commands are running in the background."))
-                for one in running:
-                    await _stop(connection, one, options, terminal)
+                running = [command for command in commands if command.ended_at is None]
+                _show([await _stop(connection, command) for command in running], output)
             case ["stop", number]:
-                await _stop(connection, _matching(found, number), options, terminal)
+                _show([await _stop(connection, _matching(commands, number))], output)
             case ["input", number, *words]:
-                for answered in await _type(connection, _matching(found, number), " ".join(words), ("enter",)):
-                    _show(answered, options, terminal)
+                _show(await _type(connection, _matching(commands, number), " ".join(words), ("enter",)), output)
             case ["keys", number, key, *keys]:
-                for answered in await _type(connection, _matching(found, number), "", (key, *keys)):
-                    _show(answered, options, terminal)
+                _show(await _type(connection, _matching(commands, number), "", (key, *keys)), output)
             case _:
                 raise wrong_words("background", _ACTIONS, options.words)
     return 0
@@ -87,76 +79,76 @@ BACKGROUND = Command(BackgroundOptions, background, actions=_ACTIONS)
 
 
 async def _listed(connection: Connection, conversation: str | None) -> tuple[BackgroundCommand, ...]:
-    found = (await connection.call(BACKGROUND_LIST, BackgroundListParams())).commands
-    if conversation is None:
-        return found
-    return tuple(one for one in found if one.conversation_id == conversation)
+    commands = (await connection.call(BACKGROUND_LIST, BackgroundListParams())).commands
+    return tuple(command for command in commands if conversation in (None, command.conversation_id))
 
 
-async def _stop(connection: Connection, one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal) -> None:
-    params = BackgroundStopParams(conversation_id=one.conversation_id, id=one.id)
-    _show((await connection.call(BACKGROUND_STOP, params)).command, options, terminal)
+async def _stop(connection: Connection, command: BackgroundCommand) -> BackgroundCommand:
+    params = BackgroundStopParams(conversation_id=command.conversation_id, id=command.id)
+    return (await connection.call(BACKGROUND_STOP, params)).command
 
 
 async def _type(
-    connection: Connection, one: BackgroundCommand, text: str, keys: tuple[str, ...]
+    connection: Connection, command: BackgroundCommand, text: str, keys: tuple[str, ...]
 ) -> list[BackgroundCommand]:
-    """Type into its terminal; returns the command after its first answer, if it is still known."""
-    params = BackgroundInputParams(conversation_id=one.conversation_id, id=one.id, text=text, keys=keys)
+    """Type into its terminal; returns the command after its first answer, if it is still listed."""
+    params = BackgroundInputParams(conversation_id=command.conversation_id, id=command.id, text=text, keys=keys)
     await connection.call(BACKGROUND_INPUT, params)
     await asyncio.sleep(_ANSWER_S)
-    return [found for found in await _listed(connection, one.conversation_id) if found.id == one.id]
+    return [listed for listed in await _listed(connection, command.conversation_id) if listed.id == command.id]
 
 
-async def _output(connection: Connection, one: BackgroundCommand, terminal: Terminal) -> None:
+async def _output(connection: Connection, command: BackgroundCommand, output: CommandOutput) -> None:
+    """Print what the command has printed, as it is read; for a program each part is an object."""
     offset, has_more = 0, True
     while has_more:
-        params = BackgroundOutputParams(conversation_id=one.conversation_id, id=one.id, offset=offset)
-        piece = await connection.call(BACKGROUND_OUTPUT, params)
-        if piece.text:
-            terminal.line(escape_hidden(piece.text.rstrip("\n")))
-        has_more, offset = offset < piece.next_offset < piece.size, piece.next_offset
+        params = BackgroundOutputParams(conversation_id=command.conversation_id, id=command.id, offset=offset)
+        part = await connection.call(BACKGROUND_OUTPUT, params)
+        output.result(part, *([escape_hidden(part.text.rstrip("\n"))] if part.text else []))
+        has_more, offset = offset < part.next_offset < part.size, part.next_offset
 
 
-def _show(one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal) -> None:
-    if options.json:
-        terminal.line(msgspec.json.encode(one).decode())
-        return
-    style = terminal.style
-    number, state = one.id.ljust(4), _state(one)
-    colored = style.amber(state) if one.waits_for_input and one.ended_at is None else state
-    command = one_line(escape_hidden_line(one.command), max(20, terminal.width - len(number) - len(state) - 3))
-    terminal.line(f"{style.bold(number)} {colored}  {command}")
-    for line in (
-        tr("conversation {conversation_id}").format(conversation_id=short_id(one.conversation_id)),
-        *one.last_lines.splitlines(),
-    ):
-        terminal.line(f"     {style.dim(cut(escape_hidden(line), max(20, terminal.width - 5)))}")
+def _show(commands: Sequence[BackgroundCommand], output: CommandOutput) -> None:
+    empty = tr("No commands are running in the background.")
+    output.each(commands, lambda command: _lines(command, output.style, output.width), empty=empty)
 
 
-def _state(one: BackgroundCommand) -> str:
-    seconds = ((one.ended_at or datetime.now(UTC)) - one.started_at).total_seconds()
-    if one.ended_at is None:
+def _lines(command: BackgroundCommand, style: Style, width: int) -> list[str]:
+    number, state = command.id.ljust(4), _state(command)
+    colored = style.amber(state) if command.waits_for_input and command.ended_at is None else state
+    text = one_line(escape_hidden_line(command.command), max(20, width - len(number) - len(state) - 3))
+    conversation = tr("conversation {conversation_id}").format(conversation_id=short_id(command.conversation_id))
+    details = (conversation, *command.last_lines.splitlines())
+    room = max(20, width - 5)
+    return [
+        f"{style.bold(number)} {colored}  {text}",
+        *(f"     {style.dim(cut(escape_hidden(line), room))}" for line in details),
+    ]
+
+
+def _state(command: BackgroundCommand) -> str:
+    seconds = ((command.ended_at or datetime.now(UTC)) - command.started_at).total_seconds()
+    if command.ended_at is None:
         return tr("running for {seconds}{waiting}").format(
-            seconds=duration(seconds), waiting=tr(", waiting for input") if one.waits_for_input else ""
+            seconds=duration(seconds), waiting=tr(", waiting for input") if command.waits_for_input else ""
         )
     how = (
-        tr("stopped by {stopped_by}").format(stopped_by=one.stopped_by)
-        if one.stopped_by
-        else short_exit_text(one.exit_code or 0)
+        tr("stopped by {stopped_by}").format(stopped_by=command.stopped_by)
+        if command.stopped_by
+        else short_exit_text(command.exit_code or 0)
     )
     return tr("{how} after {seconds}").format(how=how, seconds=duration(seconds))
 
 
-def _matching(found: tuple[BackgroundCommand, ...], number: str) -> BackgroundCommand:
-    matching = [one for one in found if one.id == number]
+def _matching(commands: tuple[BackgroundCommand, ...], number: str) -> BackgroundCommand:
+    matching = [command for command in commands if command.id == number]
     if len(matching) == 1:
         return matching[0]
     if not matching:
         raise UsageError(
             tr("There is no background command {number!r}. List them: errand background").format(number=number)
         )
-    names = ", ".join(short_id(one.conversation_id) for one in matching)
+    names = ", ".join(short_id(command.conversation_id) for command in matching)
     raise UsageError(
         tr("Several conversations have a command {number} ({names}). Choose one with --conversation.").format(
             number=number, names=names

@@ -15,8 +15,8 @@ from errand.cli.commands.tasks import task_lines
 from errand.cli.follow.typed_lines import ANSWER_HELP, TASK_HELP, TaskLines, completions, is_command
 from errand.cli.follow.watch import TaskWatcher
 from errand.cli.options import CommandOptions, Flag
+from errand.cli.output import CommandOutput
 from errand.cli.rendering.screen import TextScreen
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, plain, short_id, wrapped
 from errand.client.connection import Connection
 from errand.client.errors import CallError
@@ -266,7 +266,8 @@ class ChatOptions(CommandOptions, frozen=True, kw_only=True):
     no_thinking: Annotated[bool, Flag("--no-thinking", "hide thinking, which is shown dimmed")] = False
 
 
-async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:
+async def chat(options: ChatOptions, paths: Paths, output: CommandOutput) -> int:
+    terminal = output.terminal
     if not terminal.interactive:
         raise UsageError(tr("errand chat needs a terminal. Without one, use: errand run 'what to do'"))
     from errand.cli.terminal.prompt import LivePrompt
@@ -276,7 +277,7 @@ async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:
         prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history", completions(HELP))
         params = start_params("", options.target, options.task, attended=True)
         first = await resolve_target(connection, params, options.target, options.task.workspace)
-        await confirm_workspace(connection, first, terminal)
+        await confirm_workspace(connection, first, output)
         await Chat(connection, prompt, first, thinking=not options.no_thinking).run()
     return 0
 

@@ -14,9 +14,11 @@ from errand.cli.follow.answers import Answerer, NoAnswerer, PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
 from errand.cli.follow.watch import TaskWatcher
 from errand.cli.lookup import find_conversation, find_message, find_node
-from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.options import Argument, CommandOptions, Option
+from errand.cli.output import CommandOutput
 from errand.cli.rendering.asks import ask_lines
 from errand.cli.rendering.screen import ShownMessage, TextScreen
+from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id, side_by_side, usage_line
 from errand.client.connection import Connection
@@ -35,7 +37,7 @@ from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, EventRecord, TaskUpdate
 from errand.protocol.tasks import Task
 from errand.system.paths import Paths
-from errand.text.translation import tr, trn
+from errand.text.translation import marked, tr, trn
 
 
 class CompareOptions(CommandOptions, frozen=True, kw_only=True):
@@ -46,38 +48,33 @@ class CompareOptions(CommandOptions, frozen=True, kw_only=True):
             ("the last message of each branch, by any part of its id (errand tree); may be followed by a conversation"),
         ),
     ]
-    json: Annotated[bool, Flag("--json", "print both branches as one JSON object")] = False
 
 
-async def compare(options: CompareOptions, paths: Paths, terminal: Terminal) -> int:
+async def compare(options: CompareOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand compare") as connection:
-        one, other = await _ends(connection, options.words)
-        params = ConversationCompareParams(a_node_id=one, b_node_id=other)
-        compared = await connection.call(CONVERSATION_COMPARE, params)
-    if options.json:
-        terminal.line(msgspec.json.encode(compared).decode())
-        return 0
+        left, right = await _ends(connection, options.words)
+        params = ConversationCompareParams(a_node_id=left, b_node_id=right)
+        comparison = await connection.call(CONVERSATION_COMPARE, params)
     sides = [
         (_heading(side, node_id), _text(side), _side_usage(side))
-        for side, node_id in ((compared.a, one), (compared.b, other))
+        for side, node_id in ((comparison.a, left), (comparison.b, right))
     ]
-    for line in side_by_side(sides, terminal.width, terminal.style):
-        terminal.line(line)
+    output.result(comparison, *side_by_side(sides, output.width, output.style))
     return 0
 
 
-COMPARE = Command(CompareOptions, compare)
+COMPARE = Command(CompareOptions, compare, json_help=marked("print both branches as one JSON object"))
 
 
 async def _ends(connection: Connection, words: tuple[str, ...]) -> tuple[str, str]:
-    """The ids of both messages. With their conversation fewer others can have the same part."""
+    """Return the ids of both messages. With their conversation fewer others can have the same part."""
     match words:
-        case [one, other]:
-            return (await find_message(connection, one)).id, (await find_message(connection, other)).id
-        case [part, one, other]:
+        case [left, right]:
+            return (await find_message(connection, left)).id, (await find_message(connection, right)).id
+        case [part, left, right]:
             conversation = await find_conversation(connection, part)
-            first, second = [await find_node(connection, conversation, name) for name in (one, other)]
-            return first.id, second.id
+            nodes = [await find_node(connection, conversation, name) for name in (left, right)]
+            return nodes[0].id, nodes[1].id
         case _:
             raise UsageError(tr("Give two messages, one of each branch: errand compare MESSAGE MESSAGE"))
 
@@ -141,44 +138,43 @@ class _Progress(TextScreen):
 class AskModelsOptions(CommandOptions, frozen=True, kw_only=True):
     prompt: Annotated[str, Argument("PROMPT", "the question; - reads standard input")]
     models: Annotated[tuple[str, ...], Option("-m", "a model to ask; give 2 to 8", "MODEL")] = ()
-    json: Annotated[bool, Flag("--json", "print ended tasks as JSON lines")] = False
     conversation: Annotated[str | None, Option("--conversation", "continue this conversation", "ID")] = None
     task: TaskOptions = TaskOptions()
 
 
-async def ask_models(options: AskModelsOptions, paths: Paths, terminal: Terminal) -> int:
+async def ask_models(options: AskModelsOptions, paths: Paths, output: CommandOutput) -> int:
     """Returns 0 if at least one model answered, else the exit code of the first task."""
     if len(options.models) < 2:
         raise UsageError(tr("Give at least two models: errand ask-models -m MODEL -m MODEL 'what to ask'"))
-    someone = terminal.interactive and not options.json
+    attended = output.interactive
     start = start_params(
-        read_prompt(options.prompt), TargetOptions(conversation=options.conversation), options.task, attended=someone
+        read_prompt(options.prompt), TargetOptions(conversation=options.conversation), options.task, attended=attended
     )
     async with await connect(paths, "errand ask-models") as connection:
         if options.conversation is not None:
-            found = await find_conversation(connection, options.conversation)
-            start = msgspec.structs.replace(start, conversation_id=found.id)
-        if someone:
-            await confirm_workspace(connection, start, terminal)
+            conversation = await find_conversation(connection, options.conversation)
+            start = msgspec.structs.replace(start, conversation_id=conversation.id)
+        if attended:
+            await confirm_workspace(connection, start, output)
         params = TaskCompareModelsParams(models=options.models, start=start)
-        tasks = await _ask(connection, params, terminal, attended=someone)
+        tasks = await _ask(connection, params, output.terminal, attended=attended)
     if not tasks:
         return EXIT_STOPPED
-    for line in (
-        [msgspec.json.encode(task).decode() for task in tasks] if options.json else _answer_columns(tasks, terminal)
-    ):
-        terminal.line(line)
+    for task in tasks:
+        output.json(task)
+    for line in _answer_columns(tasks, output.width, output.style):
+        output.line(line)
     codes = [exit_code(task) for task in tasks]
     return 0 if 0 in codes else codes[0]
 
 
-ASK_MODELS = Command(AskModelsOptions, ask_models)
+ASK_MODELS = Command(AskModelsOptions, ask_models, json_help=marked("print ended tasks as JSON lines"))
 
 
 async def _ask(
     connection: Connection, params: TaskCompareModelsParams, terminal: Terminal, *, attended: bool
 ) -> tuple[Task, ...]:
-    """The ended tasks; empty after a second Ctrl+C. The first Ctrl+C stops all of them."""
+    """Return the ended tasks; empty after a second Ctrl+C. The first Ctrl+C stops all of them."""
     before = connection.welcome
     stopper = OrderlyStop(connection, terminal)
     with Interrupts(stopper.stop) as interrupts:
@@ -201,10 +197,9 @@ async def _ask(
     return tuple(watch.tasks[task.id] for task in tasks)
 
 
-def _answer_columns(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
-    style = terminal.style
+def _answer_columns(tasks: tuple[Task, ...], width: int, style: Style) -> list[str]:
     columns = [(f"{task.model} · {short_id(task.id)}", _answer(task), usage_line(task, style)) for task in tasks]
-    return side_by_side(columns, terminal.width, style)
+    return side_by_side(columns, width, style)
 
 
 def _answer(task: Task) -> str:

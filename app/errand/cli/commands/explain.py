@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
+from errand.cli.arguments import UsageError
 from errand.cli.command import Command
-from errand.cli.exit_codes import EXIT_USAGE
 from errand.cli.options import Argument, CommandOptions, Flag, Option
-from errand.cli.terminal.terminal import Terminal
+from errand.cli.output import CommandOutput
 from errand.system.paths import Paths
-from errand.text.translation import tr
+from errand.text.translation import marked, tr
 
 
 class ExplainOptions(CommandOptions, frozen=True, kw_only=True):
@@ -22,20 +22,21 @@ class ExplainOptions(CommandOptions, frozen=True, kw_only=True):
     workspace: Annotated[
         str | None, Option("--workspace", "folder in which it would run (default: the current one)", "DIR")
     ] = None
-    json: Annotated[
-        bool, Flag("--json", "read one case per line from standard input and write one answer per line")
-    ] = False
 
-    def names_one(self) -> bool:
-        """True if there is exactly one thing to explain."""
-        return sum(bool(one) for one in (self.what is not None, self.path, self.address is not None, self.json)) == 1
+    @property
+    def subject_count(self) -> int:
+        """The number of things to explain; the cases on standard input are not counted."""
+        return sum((self.what is not None, bool(self.path), self.address is not None))
 
 
-async def _not_started(options: ExplainOptions, paths: Paths, terminal: Terminal) -> int:
-    terminal.note(
-        tr("errand: Give one of these: a command in quotes, --path, --address, or --json with cases on standard input.")
+async def _not_started(options: ExplainOptions, paths: Paths, output: CommandOutput) -> int:
+    raise UsageError(
+        tr("Give one of these: a command in quotes, --path, --address, or --json with cases on standard input.")
     )
-    return EXIT_USAGE
 
 
-EXPLAIN = Command(ExplainOptions, _not_started)
+EXPLAIN = Command(
+    ExplainOptions,
+    _not_started,
+    json_help=marked("read one case per line from standard input and write one answer per line"),
+)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,7 +13,8 @@ from errand.cli.arguments import UsageError, path_text, time_span, workspace_pat
 from errand.cli.command import Command
 from errand.cli.lookup import find_conversation, only_match
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
-from errand.cli.terminal.terminal import Terminal
+from errand.cli.output import CommandOutput
+from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -76,35 +78,30 @@ class GrantsOptions(CommandOptions, frozen=True, kw_only=True):
     code: Annotated[bool, Flag("--code", "a rule for code that the agent runs in its sandbox")] = False
     tool: Annotated[str | None, Option("--tool", "with deny: the whole tool", "NAME")] = None
     revoked: Annotated[bool, Flag("--revoked", "with list: include revoked rules")] = False
-    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
-async def grants(options: GrantsOptions, paths: Paths, terminal: Terminal) -> int:
+async def grants(options: GrantsOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand grants") as connection:
         match options.words or ("list",):
             case ["list"]:
-                await _list(connection, options, terminal)
+                await _list(connection, options, output)
             case ["revoke", "all"]:
-                for grant in (await _grants(connection)).grants:
-                    await _revoke(connection, grant, options, terminal)
+                _show([await _revoke(connection, grant) for grant in (await _grants(connection)).grants], output)
             case ["revoke", part]:
-                await _revoke(connection, _matching((await _grants(connection)).grants, part), options, terminal)
+                grant = _matching((await _grants(connection)).grants, part)
+                _show([await _revoke(connection, grant)], output)
             case ["covered", "allow" | "deny" as decision, *rule]:
-                await _covered(
-                    connection,
-                    GrantCoveredParams(rule=await _draft(connection, decision, rule, options)),
-                    options,
-                    terminal,
-                )
+                draft = await _draft(connection, decision, rule, options)
+                await _covered(connection, GrantCoveredParams(rule=draft), output)
             case ["covered", part]:
                 grant = _matching((await _grants(connection)).grants, part)
-                await _covered(connection, GrantCoveredParams(grant_id=grant.id), options, terminal)
+                await _covered(connection, GrantCoveredParams(grant_id=grant.id), output)
             case ["allow" | "deny" as decision, *rule]:
-                await _add(connection, (await _draft(connection, decision, rule, options),), options, terminal)
+                _show(await _add(connection, (await _draft(connection, decision, rule, options),)), output)
             case ["export", file]:
-                await _export(connection, file, terminal)
+                await _export(connection, file, output)
             case ["import", file]:
-                await _add(connection, await asyncio.to_thread(_read_rules, file), options, terminal)
+                _show(await _add(connection, await asyncio.to_thread(_read_rules, file)), output)
             case _:
                 raise wrong_words("grants", _ACTIONS, options.words)
     return 0
@@ -117,54 +114,47 @@ async def _grants(connection: Connection, *, revoked: bool = False) -> GrantList
     return await connection.call(GRANT_LIST, GrantListParams(revoked=revoked))
 
 
-async def _list(connection: Connection, options: GrantsOptions, terminal: Terminal) -> None:
-    found = await _grants(connection, revoked=options.revoked)
-    if not found.grants and not options.json:
-        terminal.note(tr("No saved permissions. Only read-only calls run without asking."))
-    for grant in found.grants:
-        _show(grant, options, terminal)
-    if found.unreadable:
-        terminal.note(
+async def _list(connection: Connection, options: GrantsOptions, output: CommandOutput) -> None:
+    listing = await _grants(connection, revoked=options.revoked)
+    _show(listing.grants, output, empty=tr("No saved permissions. Only read-only calls run without asking."))
+    if listing.unreadable:
+        output.note(
             tr("errand: {unreadable} stored permissions cannot be read and have no effect.").format(
-                unreadable=found.unreadable
+                unreadable=listing.unreadable
             )
         )
 
 
-async def _revoke(connection: Connection, grant: Grant, options: GrantsOptions, terminal: Terminal) -> None:
-    """It takes effect at the next check, also in tasks under way."""
-    answer = await connection.call(GRANT_REVOKE, GrantRevokeParams(grant_id=grant.id))
-    _show(answer.grant, options, terminal)
+async def _revoke(connection: Connection, grant: Grant) -> Grant:
+    """Revoke a grant; it takes effect at the next check, also in tasks under way."""
+    return (await connection.call(GRANT_REVOKE, GrantRevokeParams(grant_id=grant.id))).grant
 
 
-async def _add(
-    connection: Connection, rules: tuple[GrantDraft, ...], options: GrantsOptions, terminal: Terminal
-) -> None:
-    for grant in (await connection.call(GRANT_ADD, GrantAddParams(rules=rules))).grants:
-        _show(grant, options, terminal)
+async def _add(connection: Connection, rules: tuple[GrantDraft, ...]) -> tuple[Grant, ...]:
+    return (await connection.call(GRANT_ADD, GrantAddParams(rules=rules))).grants
 
 
-async def _covered(
-    connection: Connection, params: GrantCoveredParams, options: GrantsOptions, terminal: Terminal
-) -> None:
-    found = await connection.call(GRANT_COVERED, params)
-    for call in found.calls:
-        terminal.line(msgspec.json.encode(call).decode() if options.json else covered_line(call))
-    terminal.note(covered_summary(found))
+async def _covered(connection: Connection, params: GrantCoveredParams, output: CommandOutput) -> None:
+    covered = await connection.call(GRANT_COVERED, params)
+    output.each(covered.calls, lambda call: [covered_line(call)])
+    output.note(covered_summary(covered))
 
 
-async def _export(connection: Connection, file: str, terminal: Terminal) -> None:
-    """Rules of one conversation stay out: a conversation is not there elsewhere."""
+async def _export(connection: Connection, file: str, output: CommandOutput) -> None:
+    """Export the rules, without those of one conversation: a conversation is not there elsewhere."""
     now = datetime.now(UTC)
-    found = [grant for grant in (await _grants(connection)).grants if grant.call is not None]
-    kept = [one for one in found if one.scope != "conversation" and (one.expires_at is None or one.expires_at > now)]
-    lines = [msgspec.json.encode(_draft_of(grant, grant.call)) for grant in kept if grant.call is not None]
-    await asyncio.to_thread(_write_new, file, b"".join(line + b"\n" for line in lines))
-    terminal.note(
-        tr("Exported {kept} rules to {file}; {found} are expired or for one conversation only.").format(
-            kept=len(kept), file=file, found=len(found) - len(kept)
-        )
-    )
+    grants = [grant for grant in (await _grants(connection)).grants if grant.call is not None]
+    drafts = [
+        _draft_of(grant, grant.call)
+        for grant in grants
+        if grant.call is not None
+        and grant.scope != "conversation"
+        and (grant.expires_at is None or grant.expires_at > now)
+    ]
+    await asyncio.to_thread(_write_new, file, b"".join(msgspec.json.encode(draft) + b"\n" for draft in drafts))
+    text = tr("Exported {kept} rules to {file}; {found} are expired or for one conversation only.")
+    output.json({"file": file, "rules": len(drafts)})
+    output.note(text.format(kept=len(drafts), file=file, found=len(grants) - len(drafts)))
 
 
 def _draft_of(grant: Grant, call: GrantedCall) -> GrantDraft:
@@ -292,21 +282,20 @@ def _moment(text: str) -> datetime:
         ) from error
 
 
-def _show(grant: Grant, options: GrantsOptions, terminal: Terminal) -> None:
-    if options.json:
-        terminal.line(msgspec.json.encode(grant).decode())
-        return
-    style = terminal.style
+def _show(grants: Sequence[Grant], output: CommandOutput, *, empty: str = "") -> None:
+    output.each(grants, lambda grant: _lines(grant, output.style), empty=empty)
+
+
+def _lines(grant: Grant, style: Style) -> list[str]:
     first, *rest = escape_hidden(grant.exact).splitlines() or [""]
     denied = f"{style.amber('denied')}  " if grant.decision == "deny" else ""
-    terminal.line(f"{style.bold(short_id(grant.id))}  {denied}{first}")
-    for line in (*rest, style.dim(grant_text(grant))):
-        terminal.line(f"{'':<10}{line}")
+    details = (*rest, style.dim(grant_text(grant)))
+    return [f"{style.bold(short_id(grant.id))}  {denied}{first}", *(f"{'':<10}{line}" for line in details)]
 
 
-def _matching(found: tuple[Grant, ...], part: str) -> Grant:
-    """By any part of its id; raises `UsageError` for none and for several."""
-    matching = [grant for grant in found if part and part in grant.id]
+def _matching(grants: tuple[Grant, ...], part: str) -> Grant:
+    """Return the grant with this part in its id; raises `UsageError` for none and for several."""
+    matching = [grant for grant in grants if part and part in grant.id]
     if not matching:
         raise UsageError(tr("No permission has the id {part!r}. List them: errand grants").format(part=part))
     return only_match(part, matching, "grants", lambda grant: grant.exact)

@@ -9,6 +9,7 @@ from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_STOPPED
 from errand.cli.lookup import find_task, only_match
 from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.output import CommandOutput
 from errand.cli.rendering.ask_choices import hint_lines, short_hint
 from errand.cli.rendering.asks import ask_lines, outcome_text
 from errand.cli.rendering.typed_answers import AskInput, InvalidReply, read_reply
@@ -26,7 +27,7 @@ from errand.protocol.tasks import (
     TaskMessageParams,
 )
 from errand.system.paths import Paths
-from errand.text.translation import tr
+from errand.text.translation import marked, tr
 
 _EXAMPLES = tr(
     "examples:\n  errand answer                  list open questions and approvals of all "
@@ -43,10 +44,9 @@ class SteerOptions(CommandOptions, frozen=True, kw_only=True):
         bool, Flag("--later", "queue the message until the current work is done, instead of steering it")
     ] = False
     attach: Annotated[tuple[str, ...], Option("--attach", "attach a picture or a file; can be repeated", "FILE")] = ()
-    json: Annotated[bool, Flag("--json", "print the task as one JSON object")] = False
 
 
-async def steer(options: SteerOptions, paths: Paths, terminal: Terminal) -> int:
+async def steer(options: SteerOptions, paths: Paths, output: CommandOutput) -> int:
     text = read_prompt(options.text)
     files = tuple(map(attachment_path, options.attach))
     async with await connect(paths, "errand steer") as connection:
@@ -60,16 +60,12 @@ async def steer(options: SteerOptions, paths: Paths, terminal: Terminal) -> int:
         method = TASK_FOLLOW_UP if options.later else TASK_STEER
         params = TaskMessageParams(task_id=task.id, text=text, attachments=files)
         changed = (await connection.call(method, params)).task
-    if options.json:
-        terminal.line(msgspec.json.encode(changed).decode())
-    else:
-        terminal.line(
-            tr("Task {id} {told}").format(id=short_id(task.id), told=_reads_text(changed, later=options.later))
-        )
+    text = tr("Task {id} {told}").format(id=short_id(task.id), told=_reads_text(changed, later=options.later))
+    output.result(changed, text)
     return 0
 
 
-STEER = Command(SteerOptions, steer)
+STEER = Command(SteerOptions, steer, json_help=marked("print the task as one JSON object"))
 
 
 def _reads_text(task: Task, *, later: bool) -> str:
@@ -86,75 +82,78 @@ class AnswerOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
         tuple[str, ...], Argument("ANSWER", "the answer, as you would type it in the terminal of the task")
     ] = ()
-    json: Annotated[bool, Flag("--json", "print open or answered questions as JSON lines")] = False
 
 
-async def answer(options: AnswerOptions, paths: Paths, terminal: Terminal) -> int:
+async def answer(options: AnswerOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand answer") as connection:
         if not options.ask_id:
-            await _list(connection, terminal, as_json=options.json)
+            await _list(connection, output)
             return 0
         ask = await _find_ask(connection, options.ask_id)
         text = " ".join(options.words)
-        if text or not terminal.interactive:
-            return await _answer_with(connection, ask, text, terminal, as_json=options.json)
-        for line in ask_lines(ask, terminal.style, terminal.width):
-            terminal.line(line)
-        for line in hint_lines(ask, terminal.width):
-            terminal.line(terminal.style.dim(line))
-        reply = await _typed(ask, terminal)
+        if text or not output.interactive:
+            return await _answer_with(connection, ask, text, output)
+        for line in (
+            *ask_lines(ask, output.style, output.width),
+            *map(output.style.dim, hint_lines(ask, output.width)),
+        ):
+            output.line(line)
+        reply = await _typed(ask, output.terminal)
         if reply is None:
-            terminal.note(tr("errand: nothing was answered; the task is still waiting"))
+            output.note(tr("errand: nothing was answered; the task is still waiting"))
             return EXIT_STOPPED
-        return await _send(connection, ask, reply, terminal, as_json=options.json)
+        return await _send(connection, ask, reply, output)
 
 
-ANSWER = Command(AnswerOptions, answer, epilog=_EXAMPLES)
+ANSWER = Command(
+    AnswerOptions, answer, epilog=_EXAMPLES, json_help=marked("print open or answered questions as JSON lines")
+)
 
 
-async def _list(connection: Connection, terminal: Terminal, *, as_json: bool) -> None:
+async def _list(connection: Connection, output: CommandOutput) -> None:
     asks = (await connection.call(ASK_LIST, AskListParams())).asks
-    if not asks and not as_json:
-        terminal.line(tr("Nothing waits for an answer."))
-    for number, ask in enumerate(asks):
-        if as_json:
-            terminal.line(msgspec.json.encode(ask).decode())
-            continue
-        task = (await connection.call(TASK_GET, TaskIdParams(task_id=ask.task_id))).task
-        who = f"{short_id(ask.id)}  {one_line(escape_hidden_line(task.title or task.prompt), terminal.width - 12)}"
-        terminal.line(("\n" if number else "") + terminal.style.dim(who))
-        for line in ask_lines(ask, terminal.style, terminal.width):
-            terminal.line(line)
-        terminal.line(terminal.style.dim(f"  errand answer {short_id(ask.id)} …  {short_hint(ask)}"))
+    tasks = {
+        ask.id: (await connection.call(TASK_GET, TaskIdParams(task_id=ask.task_id))).task
+        for ask in (() if output.as_json else asks)
+    }
+
+    def lines_of(ask: Ask) -> list[str]:
+        task, style, width = tasks[ask.id], output.style, output.width
+        head = f"{short_id(ask.id)}  {one_line(escape_hidden_line(task.title or task.prompt), width - 12)}"
+        hint = f"  errand answer {short_id(ask.id)} …  {short_hint(ask)}"
+        gap = [] if ask is asks[0] else [""]
+        return [*gap, style.dim(head), *ask_lines(ask, style, width), style.dim(hint)]
+
+    output.each(asks, lines_of, empty=tr("Nothing waits for an answer."))
 
 
 async def _find_ask(connection: Connection, part: str) -> Ask:
-    """The open ask with this part in its id, or that of its task or conversation; raises `UsageError`."""
-    every = (await connection.call(ASK_LIST, AskListParams())).asks
-    found = [ask for ask in every if part in ask.id]
-    if not found:
+    """Return the open ask with this part in its id, or that of its task or conversation; raises `UsageError`."""
+    asks = (await connection.call(ASK_LIST, AskListParams())).asks
+    matches = [ask for ask in asks if part in ask.id]
+    if not matches:
         task = await find_task(connection, part)
-        asking = [ask for ask in every if ask.task_id == task.id]
-        found = asking or [ask for ask in every if ask.conversation_id == task.conversation_id]
-        if not found:
+        of_task = [ask for ask in asks if ask.task_id == task.id]
+        matches = of_task or [ask for ask in asks if ask.conversation_id == task.conversation_id]
+        if not matches:
             raise UsageError(
                 tr("Task {id} does not wait for an answer. See what does: errand answer").format(id=short_id(task.id))
             )
-    return only_match(part, found, "questions", lambda ask: ask.text)
+    return only_match(part, matches, "questions", lambda ask: ask.text)
 
 
-async def _answer_with(connection: Connection, ask: Ask, text: str, terminal: Terminal, *, as_json: bool) -> int:
+async def _answer_with(connection: Connection, ask: Ask, text: str, output: CommandOutput) -> int:
     reply = read_reply(ask, text)
     if isinstance(reply, AskAnswerParams):
-        return await _send(connection, ask, reply, terminal, as_json=as_json)
+        return await _send(connection, ask, reply, output)
     if text.strip() != "v":
         raise UsageError(reply.text)
-    terminal.line(reply.text)
+    output.result(ask, reply.text)
     return 0
 
 
 async def _typed(ask: Ask, terminal: Terminal) -> AskAnswerParams | None:
-    """None if the person leaves it open."""
+    """Read an answer; None if the person leaves it open."""
     typing = AskInput(ask)
     while True:
         try:
@@ -166,13 +165,10 @@ async def _typed(ask: Ask, terminal: Terminal) -> AskAnswerParams | None:
         terminal.line(terminal.style.amber(f"  {reply.text}"))
 
 
-async def _send(connection: Connection, ask: Ask, reply: AskAnswerParams, terminal: Terminal, *, as_json: bool) -> int:
+async def _send(connection: Connection, ask: Ask, reply: AskAnswerParams, output: CommandOutput) -> int:
     if ask.approval is not None:  # bound to what was shown
         reply = msgspec.structs.replace(reply, basis=ask.approval.basis)
-    done = await connection.call(ASK_ANSWER, reply)
-    if as_json:
-        terminal.line(msgspec.json.encode(done.ask).decode())
-    else:
-        before = "" if done.won else tr("was already settled: ")
-        terminal.line(f"{short_id(ask.id)} {before}{outcome_text(done.ask)}")
+    answered = await connection.call(ASK_ANSWER, reply)
+    before = "" if answered.won else tr("was already settled: ")
+    output.result(answered.ask, f"{short_id(ask.id)} {before}{outcome_text(answered.ask)}")
     return 0

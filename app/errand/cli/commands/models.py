@@ -4,14 +4,12 @@ import asyncio
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-import msgspec
-
 from errand.cli.arguments import UsageError, read_api_key
 from errand.cli.command import Command
-from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.exit_codes import EXIT_ERROR, CommandError
 from errand.cli.options import CommandOptions, Flag, Option
+from errand.cli.output import CommandOutput
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain, wrapped
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -30,7 +28,7 @@ from errand.protocol.settings import (
     Provider,
 )
 from errand.system.paths import Paths
-from errand.text.translation import tr
+from errand.text.translation import marked, tr
 
 # Prefix of a model id whose tool calls are written as text; the provider is the same.
 _AS_TEXT = "react/"
@@ -45,7 +43,6 @@ NO_MODELS_TEXT = tr(
 
 
 class ModelsOptions(CommandOptions, frozen=True, kw_only=True):
-    json: Annotated[bool, Flag("--json", "print the list as one JSON object")] = False
     refresh: Annotated[bool, Flag("--refresh", "fetch the model lists of all providers and store them")] = False
     test: Annotated[
         str | None, Option("--test", "test a provider or model, or all that are set up", "NAME", const="")
@@ -67,43 +64,39 @@ class ModelsOptions(CommandOptions, frozen=True, kw_only=True):
     ] = None
 
 
-async def models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+async def models(options: ModelsOptions, paths: Paths, output: CommandOutput) -> int:
     """List models, test them, or add and remove custom servers."""
     if options.add_server is not None or options.remove_server is not None:
-        return await (add_server if options.add_server is not None else remove_server)(options, paths, terminal)
+        return await (add_server if options.add_server is not None else remove_server)(options, paths, output)
     work = list_models if options.test is None else test_models
-    return await work(options, paths, terminal)
+    return await work(options, paths, output)
 
 
-MODELS = Command(ModelsOptions, models)
+MODELS = Command(ModelsOptions, models, json_help=marked("print the list as one JSON object"))
 
 
-async def list_models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+async def list_models(options: ModelsOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand models") as connection:
-        found = await connection.call(MODEL_LIST, ModelListParams(refresh=True, fetch=options.refresh))
-    if options.json:
-        terminal.line(msgspec.json.encode(found).decode())
-        return 0
-    for line in [*format_ready(found, terminal.style), *format_missing(found, terminal.style, terminal.width), ""]:
-        terminal.line(line)
-    for line in format_warnings(found, terminal.style, terminal.width):
-        terminal.line(line)
-    for line in format_models(found, terminal.style):
-        terminal.line(line)
+        listing = await connection.call(MODEL_LIST, ModelListParams(refresh=True, fetch=options.refresh))
+    style, width = output.style, output.width
+    output.result(
+        listing,
+        *(*format_ready(listing, style), *format_missing(listing, style, width), ""),
+        *(*format_warnings(listing, style, width), *format_models(listing, style)),
+    )
     return 0
 
 
-async def test_models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+async def test_models(options: ModelsOptions, paths: Paths, output: CommandOutput) -> int:
     """Send a small real request to one provider or model, or to each ready provider; returns 1 if one failed."""
     async with await connect(paths, "errand models") as connection:
         names = [options.test] if options.test else await _ready_names(connection)
         results = await asyncio.gather(*(connection.call(MODEL_TEST, _what_to_try(name)) for name in names))
     if not names:
-        terminal.line(NO_MODELS_TEXT)
+        raise CommandError(NO_MODELS_TEXT)
     for name, result in zip(names, results, strict=True):
-        shown = msgspec.json.encode(result).decode() if options.json else format_test(name, result, terminal.style)
-        terminal.line(shown)
-    return 0 if names and all(result.ok for result in results) else EXIT_ERROR
+        output.result(result, format_test(name, result, output.style))
+    return 0 if all(result.ok for result in results) else EXIT_ERROR
 
 
 def _what_to_try(name: str) -> ModelTestParams:
@@ -113,9 +106,9 @@ def _what_to_try(name: str) -> ModelTestParams:
 
 
 async def _ready_names(connection: Connection) -> list[str]:
-    found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
-    with_models = {model.provider for model in found.models}
-    return [provider.name for provider in found.providers if provider.ready and provider.name in with_models]
+    listing = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
+    with_models = {model.provider for model in listing.models}
+    return [provider.name for provider in listing.providers if provider.ready and provider.name in with_models]
 
 
 def format_test(name: str, result: ModelTestResult, style: Style) -> str:
@@ -205,47 +198,42 @@ def _row(model: Model, style: Style) -> str:
     return f"  {plain(model.id):<44} {style.dim(style.join(size, price, ' '.join(can)))}".rstrip()
 
 
-async def add_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+async def add_server(options: ModelsOptions, paths: Paths, output: CommandOutput) -> int:
     """Add a server, or change the one with that name; returns 1 if it is saved but gives no model list."""
     address = options.add_server or ""
     name = options.name or _host(address)
     key = read_api_key(options.api_key_env)
     async with await connect(paths, "errand models") as connection:
-        known = _find_server(await _custom_servers(connection), name)
+        server = _find_server(await _custom_servers(connection), name)
         params = ModelServerSaveParams(
             name=name,
             address=address,
             key=key,
-            id=known.name if known is not None else None,
+            id=server.name if server is not None else None,
             kind=options.kind,
         )
         result = await connection.call(MODEL_SERVER_SAVE, params)
         models = (await connection.call(MODEL_LIST, ModelListParams())).models
-    if options.json:
-        terminal.line(msgspec.json.encode(result).decode())
-        return 0 if result.ok else EXIT_ERROR
-    style = terminal.style
+    style = output.style
     sign = style.green(style.sign("tick")) if result.ok else style.amber(style.sign("warn"))
-    terminal.line(f"{sign} {wrapped(plain(f'{name}: {result.text}'), terminal.width - 2)}")
-    for model in models:
-        if model.provider == result.id:
-            terminal.line(f"  {plain(model.id)}")
+    text = f"{sign} {wrapped(plain(f'{name}: {result.text}'), output.width - 2)}"
+    output.result(result, text, *(f"  {plain(model.id)}" for model in models if model.provider == result.id))
     return 0 if result.ok else EXIT_ERROR
 
 
-async def remove_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
+async def remove_server(options: ModelsOptions, paths: Paths, output: CommandOutput) -> int:
     """Remove the server and its key."""
     name = options.remove_server or ""
     async with await connect(paths, "errand models") as connection:
         servers = await _custom_servers(connection)
-        known = _find_server(servers, name)
-        if known is None:
+        server = _find_server(servers, name)
+        if server is None:
             names = ", ".join(plain(server.title) for server in servers)
             raise UsageError(
                 tr("There is no model server {name!r}. There are: {names}.").format(name=name, names=names or "none")
             )
-        result = await connection.call(MODEL_SERVER_REMOVE, ModelServerRemoveParams(id=known.name))
-    terminal.line(plain(result.text))
+        result = await connection.call(MODEL_SERVER_REMOVE, ModelServerRemoveParams(id=server.name))
+    output.result(result, plain(result.text))
     return 0
 
 
@@ -259,11 +247,10 @@ def _host(address: str) -> str:
 
 
 async def _custom_servers(connection: Connection) -> tuple[Provider, ...]:
-    found = await connection.call(MODEL_LIST, ModelListParams())
-    return tuple(provider for provider in found.providers if provider.own)
+    listing = await connection.call(MODEL_LIST, ModelListParams())
+    return tuple(provider for provider in listing.providers if provider.own)
 
 
 def _find_server(servers: tuple[Provider, ...], name: str) -> Provider | None:
-    """The server with this name, ignoring case, or id."""
-    wanted = name.casefold()
-    return next((one for one in servers if wanted in (one.title.casefold(), one.name)), None)
+    """Return the server with this name, ignoring case, or id."""
+    return next((server for server in servers if name.casefold() in (server.title.casefold(), server.name)), None)

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
 
-import msgspec
-
 from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
 from errand.cli.commands.personality_text import (
@@ -24,8 +22,8 @@ from errand.cli.commands.personality_text import (
 )
 from errand.cli.commands.run import find_personality
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
+from errand.cli.output import CommandOutput
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import columns, one_line, plain
 from errand.client import personality_file
 from errand.client.connection import Connection
@@ -83,27 +81,29 @@ class PersonalitiesOptions(CommandOptions, frozen=True, kw_only=True):
     to: Annotated[str, Option("--to", "with export: the file to write", "FILE")] = ""
     overwrite: Annotated[bool, Flag("--overwrite", "with export: overwrite an existing file")] = False
     yes: Annotated[bool, Flag("--yes", "with delete: do not ask for confirmation")] = False
-    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
-async def personalities(options: PersonalitiesOptions, paths: Paths, terminal: Terminal) -> int:
+async def personalities(options: PersonalitiesOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand personalities") as connection:
         match options.words or ("list",):
             case ["list"]:
-                await _list(connection, options, terminal)
+                personalities = (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities
+                output.each(
+                    personalities, lambda personality: [format_personality(personality, output.width, output.style)]
+                )
             case ["show", name]:
                 personality = await find_personality(connection, name)
-                terminal.line(_as_json(personality) if options.json else plain(as_text(personality).rstrip("\n")))
+                output.result(personality, plain(as_text(personality).rstrip("\n")))
             case ["new", name]:
-                await _new(connection, name, options, terminal)
+                await _new(connection, name, options, output)
             case ["edit", name]:
-                await _edit(connection, await find_personality(connection, name), options, terminal)
+                await _edit(connection, await find_personality(connection, name), options, output)
             case ["delete", name]:
-                await _delete(connection, await find_personality(connection, name), options, terminal)
+                await _delete(connection, await find_personality(connection, name), options, output)
             case ["export", name]:
-                await _export(connection, name, options, terminal)
+                await _export(connection, name, options, output)
             case ["import", file]:
-                await _import(connection, file, terminal)
+                await _import(connection, file, output)
             case _:
                 raise wrong_words("personalities", _ACTIONS, options.words)
     return 0
@@ -112,23 +112,21 @@ async def personalities(options: PersonalitiesOptions, paths: Paths, terminal: T
 PERSONALITIES = Command(PersonalitiesOptions, personalities, epilog=_EPILOG, actions=_ACTIONS)
 
 
-def _as_json(personality: Personality) -> str:
-    return msgspec.json.encode(personality).decode()
-
-
-async def _new(connection: Connection, name: str, options: PersonalitiesOptions, terminal: Terminal) -> None:
-    found = await connection.call(PERSONALITY_LIST, EmptyParams())
-    if any(name.casefold() == one.name.casefold() for one in found.personalities):
+async def _new(connection: Connection, name: str, options: PersonalitiesOptions, output: CommandOutput) -> None:
+    listing = await connection.call(PERSONALITY_LIST, EmptyParams())
+    if any(name.casefold() == personality.name.casefold() for personality in listing.personalities):
         raise UsageError(
             tr("The personality {name!r} already exists. Change it: errand personalities edit {name}").format(name=name)
         )
     draft = Personality(id=uuid4().hex, name=name, system_prompt="")
-    await _write_and_save(connection, draft, found.tools, options, terminal)
+    await _write_and_save(connection, draft, listing.tools, options, output)
 
 
-async def _edit(connection: Connection, before: Personality, options: PersonalitiesOptions, terminal: Terminal) -> None:
+async def _edit(
+    connection: Connection, before: Personality, options: PersonalitiesOptions, output: CommandOutput
+) -> None:
     tools = (await connection.call(PERSONALITY_LIST, EmptyParams())).tools
-    await _write_and_save(connection, before, tools, options, terminal)
+    await _write_and_save(connection, before, tools, options, output)
 
 
 async def _write_and_save(
@@ -136,20 +134,20 @@ async def _write_and_save(
     before: Personality,
     tools: Collection[str],
     options: PersonalitiesOptions,
-    terminal: Terminal,
+    output: CommandOutput,
 ) -> None:
     """Change it by the options, or by what the person writes in an editor."""
     changes = _changes(options)
     if changes:
-        await _save(connection, changed(before, changes), tools, options, terminal)
-    elif terminal.interactive:
+        await _save(connection, changed(before, changes), tools, options, output)
+    elif output.interactive:
         text = as_text(before)
         written = await asyncio.to_thread(edited, text)  # for minutes: the connection must stay alive
         if written == text:
-            terminal.line(tr("Nothing was changed."))
+            output.result(before, tr("Nothing was changed."))
             return
         try:
-            await _save(connection, from_text(written, before), tools, options, terminal)
+            await _save(connection, from_text(written, before), tools, options, output)
         except (UsageError, CallError) as error:
             raise UsageError(
                 tr("{error} Your text is kept in {written}.").format(error=error, written=kept(written))
@@ -160,7 +158,7 @@ async def _write_and_save(
             raise UsageError(
                 tr("There is no terminal for an editor. Use options, or standard input: errand personalities --help")
             )
-        await _save(connection, from_text(written, before), tools, options, terminal)
+        await _save(connection, from_text(written, before), tools, options, output)
 
 
 def _changes(options: PersonalitiesOptions) -> dict[str, object]:
@@ -193,34 +191,22 @@ async def _save(
     personality: Personality,
     tools: Collection[str],
     options: PersonalitiesOptions,
-    terminal: Terminal,
+    output: CommandOutput,
 ) -> None:
     check_tools(personality, tools)
     saved = (await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))).personality
-    terminal.line(_as_json(saved) if options.json else tr("Saved {name}.").format(name=plain(saved.name)))
+    output.result(saved, tr("Saved {name}.").format(name=plain(saved.name)))
 
 
 async def _delete(
-    connection: Connection, personality: Personality, options: PersonalitiesOptions, terminal: Terminal
+    connection: Connection, personality: Personality, options: PersonalitiesOptions, output: CommandOutput
 ) -> None:
-    if not options.yes:
-        question = tr("Delete {name}? Its agents use assistant from their next task on.").format(name=personality.name)
-        if not terminal.interactive:
-            raise UsageError(tr("{question} Confirm with --yes.").format(question=question))
-        terminal.line(plain(question))
-        if (await terminal.ask("[y/N] ")).strip().lower() not in ("y", "yes"):
-            terminal.line(tr("Nothing was deleted."))
-            return
+    question = tr("Delete {name}? Its agents use assistant from their next task on.")
+    await output.confirm(
+        plain(question.format(name=personality.name)), yes=options.yes, unchanged=tr("Nothing was deleted.")
+    )
     await connection.call(PERSONALITY_DELETE, PersonalityDeleteParams(personality_id=personality.id))
-    terminal.line(_as_json(personality) if options.json else tr("Deleted {name}.").format(name=plain(personality.name)))
-
-
-async def _list(connection: Connection, options: PersonalitiesOptions, terminal: Terminal) -> None:
-    for personality in (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities:
-        if options.json:
-            terminal.line(_as_json(personality))
-        else:
-            terminal.line(format_personality(personality, terminal.width, terminal.style))
+    output.result(personality, tr("Deleted {name}.").format(name=plain(personality.name)))
 
 
 def format_personality(personality: Personality, width: int, style: Style) -> str:
@@ -242,12 +228,13 @@ def format_personality(personality: Personality, width: int, style: Style) -> st
     return f"{style.bold(head)}{style.dim(one_line(about, max(12, width - columns(head))))}"
 
 
-async def _export(connection: Connection, name: str, options: PersonalitiesOptions, terminal: Terminal) -> None:
+async def _export(connection: Connection, name: str, options: PersonalitiesOptions, output: CommandOutput) -> None:
     personality = await find_personality(connection, name)
     if not options.to:
         raise UsageError(tr("Give a file: errand personalities export NAME --to FILE"))
     file = _write(personality, options)
-    terminal.line(tr("Exported {name} to {file}.").format(name=personality.name, file=file))
+    text = tr("Exported {name} to {file}.").format(name=personality.name, file=file)
+    output.result({"file": str(file), "personality": personality}, text)
 
 
 def _write(personality: Personality, options: PersonalitiesOptions) -> Path:
@@ -263,14 +250,15 @@ def _write(personality: Personality, options: PersonalitiesOptions) -> Path:
     return file
 
 
-async def _import(connection: Connection, file: str, terminal: Terminal) -> None:
+async def _import(connection: Connection, file: str, output: CommandOutput) -> None:
     """Import as a new personality, replacing none."""
-    taken = _read(file, await connection.call(PERSONALITY_LIST, EmptyParams()))
-    personality = taken.personality
+    imported = _read(file, await connection.call(PERSONALITY_LIST, EmptyParams()))
+    personality = imported.personality
     await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))
-    terminal.line(tr("Imported {name}; its id is {id}.").format(name=personality.name, id=personality.id))
-    if taken.left_out:
-        terminal.note(tr("errand: unknown tools were left out: {names}").format(names=", ".join(taken.left_out)))
+    text = tr("Imported {name}; its id is {id}.").format(name=personality.name, id=personality.id)
+    output.result(personality, text)
+    if imported.left_out:
+        output.note(tr("errand: unknown tools were left out: {names}").format(names=", ".join(imported.left_out)))
 
 
 def _read(file: str, existing: PersonalityListResult) -> NewPersonality:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from errand.cli.arguments import (
+    FOLLOW_JSON_HELP,
     FollowOptions,
     TargetOptions,
     TaskOptions,
@@ -22,7 +23,7 @@ from errand.cli.exit_codes import EXIT_CODES_TEXT
 from errand.cli.follow.follower import TaskFollower
 from errand.cli.lookup import find_conversation
 from errand.cli.options import Argument, Option
-from errand.cli.terminal.terminal import Terminal
+from errand.cli.output import CommandOutput
 from errand.cli.terminal.text import short_path
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -76,15 +77,15 @@ class RunOptions(FollowOptions, frozen=True, kw_only=True):
     task: TaskOptions = TaskOptions()
 
 
-async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
+async def run(options: RunOptions, paths: Paths, output: CommandOutput) -> int:
     """Start the task, show it, settle its asks; the exit code reports its outcome."""
-    someone = terminal.interactive and not options.json and options.events is None
+    attended = output.interactive and options.events is None
     if options.prompt_arguments and not options.server_prompt:
         raise UsageError(tr("--argument needs --prompt."))
     # A server's prompt is read once there is an engine.
     written = read_prompt(options.prompt) if options.prompt or not options.server_prompt else ""
     params = msgspec.structs.replace(
-        start_params(written, options.target, options.task, attended=someone),
+        start_params(written, options.target, options.task, attended=attended),
         attachments=tuple(map(attachment_path, options.attach)),
         answer_schema=_schema(options.answer_schema),
     )
@@ -92,17 +93,17 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
         if options.server_prompt:
             params = msgspec.structs.replace(params, prompt=await _with_server_prompt(connection, options, written))
         start = await resolve_target(connection, params, options.target, options.task.workspace)
-        if someone:
-            await confirm_workspace(connection, start, terminal)
+        if attended:
+            await confirm_workspace(connection, start, output)
 
         async def begin() -> Task:
             return (await connection.call(TASK_START, start)).task
 
-        advice = _NOBODY_TO_ASK if options.task.approve in (None, "ask", "edits") and not someone else ""
-        return await _follower(connection, terminal, options, advice).run_to_end(begin, is_new=True)
+        advice = _NOBODY_TO_ASK if options.task.approve in (None, "ask", "edits") and not attended else ""
+        return await _follower(connection, output, options, advice).run_to_end(begin, is_new=True)
 
 
-RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT)
+RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT, json_help=FOLLOW_JSON_HELP)
 
 
 async def _with_server_prompt(connection: Connection, options: RunOptions, written: str) -> str:
@@ -131,8 +132,8 @@ def _schema(file: str | None) -> JsonObject | None:
         ) from error
 
 
-async def confirm_workspace(connection: Connection, start: TaskStartParams, terminal: Terminal) -> None:
-    """Ask for confirmation of the folder named in an imported conversation's file; `UsageError` if it is declined.
+async def confirm_workspace(connection: Connection, start: TaskStartParams, output: CommandOutput) -> None:
+    """Ask for confirmation of the folder named in an imported conversation's file; `CommandError` if it is declined.
 
     Without a person the engine refuses the task, with advice.
     """
@@ -142,34 +143,30 @@ async def confirm_workspace(connection: Connection, start: TaskStartParams, term
     folder = (await connection.call(CONVERSATION_GET, params)).conversation.proposed_workspace
     if not folder:
         return
-    terminal.line(tr("This conversation was imported. Its folder is {folder}").format(folder=escape_hidden(folder)))
-    try:
-        reply = await terminal.ask(tr("Work there? y for yes, Enter for no: "))
-    except (EOFError, KeyboardInterrupt):
-        reply = ""
-    if reply.strip().casefold() not in ("y", "yes"):
-        raise UsageError(tr("Nothing was started. Set the folder to work in with --workspace DIR."))
+    output.line(tr("This conversation was imported. Its folder is {folder}").format(folder=escape_hidden(folder)))
+    unchanged = tr("Nothing was started. Set the folder to work in with --workspace DIR.")
+    await output.confirm(tr("Work there?"), yes=False, unchanged=unchanged)
     change = ConversationChangeParams(conversation_id=start.conversation_id, workspace=folder)
     await connection.call(CONVERSATION_CHANGE, change)
 
 
-def _follower(connection: Connection, terminal: Terminal, options: RunOptions, if_refused: str) -> TaskFollower:
+def _follower(connection: Connection, output: CommandOutput, options: RunOptions, if_refused: str) -> TaskFollower:
     """With a schema only the answer goes to standard output, everything else to standard error."""
-    if options.answer_schema is None or options.json or options.events is not None:
+    if options.answer_schema is None or output.as_json or options.events is not None:
         return TaskFollower(
             connection,
-            terminal,
-            as_json=options.json,
+            output.terminal,
+            as_json=output.as_json,
             events=options.events,
             if_refused=if_refused,
             thinking=not options.no_thinking,
         )
-    aside = terminal.on_standard_error()
+    aside = output.terminal.on_standard_error()
     return TaskFollower(
         connection,
         aside,
         as_json=False,
-        answer_to=terminal,
+        answer_to=output.terminal,
         if_refused=if_refused,
         thinking=not options.no_thinking,
     )
@@ -183,8 +180,8 @@ async def resolve_target(
     `--continue` means the newest conversation of the folder, None for the current one.
     """
     if target.conversation:
-        found = await find_conversation(connection, target.conversation)
-        params = msgspec.structs.replace(params, conversation_id=found.id)
+        conversation = await find_conversation(connection, target.conversation)
+        params = msgspec.structs.replace(params, conversation_id=conversation.id)
     if target.is_continued:
         params = msgspec.structs.replace(params, conversation_id=await _newest(connection, workspace_path(folder)))
     if target.personality is not None:
@@ -194,12 +191,12 @@ async def resolve_target(
         return params
     if params.conversation_id is None:
         raise UsageError(tr("--agent needs --conversation or --continue."))
-    found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=params.conversation_id))).agents
-    return msgspec.structs.replace(params, agent_id=find_agent(found, target.agent).id)
+    agents = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=params.conversation_id))).agents
+    return msgspec.structs.replace(params, agent_id=find_agent(agents, target.agent).id)
 
 
 async def _newest(connection: Connection, folder: str) -> str:
-    """The id of the conversation of this folder that changed last."""
+    """Return the id of the conversation of this folder that changed last."""
     cursor, is_first = None, True
     while is_first or cursor is not None:
         params = ConversationListParams(workspace=folder, limit=1, cursor=cursor)
@@ -212,25 +209,24 @@ async def _newest(connection: Connection, folder: str) -> str:
     )
 
 
-def find_agent(agents: tuple[Agent, ...], wanted: str) -> Agent:
-    """The agent with this name or id; raises `UsageError`, which lists the names."""
-    name = wanted.removeprefix("@").casefold()
+def find_agent(agents: tuple[Agent, ...], name: str) -> Agent:
+    """Return the agent with this name, also after an @, or id; raises `UsageError`, which lists the names."""
     for agent in agents:
-        if wanted == agent.id or name == agent.name.casefold():
+        if name == agent.id or name.removeprefix("@").casefold() == agent.name.casefold():
             return agent
     names = ", ".join(agent.name for agent in agents)
     raise UsageError(
-        tr("There is no agent {wanted!r} in this conversation. There are: {names}.").format(
-            wanted=wanted, names=names or "none"
+        tr("There is no agent {name!r} in this conversation. There are: {names}.").format(
+            name=name, names=names or "none"
         )
     )
 
 
 async def find_personality(connection: Connection, name: str) -> Personality:
-    """The personality with this id, or name ignoring case; raises `UsageError`."""
-    known = (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities
-    for personality in known:
+    """Return the personality with this id, or name ignoring case; raises `UsageError`."""
+    personalities = (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities
+    for personality in personalities:
         if name == personality.id or name.casefold() == personality.name.casefold():
             return personality
-    names = ", ".join(personality.name for personality in known)
+    names = ", ".join(personality.name for personality in personalities)
     raise UsageError(tr("There is no personality {name!r}. There are: {names}.").format(name=name, names=names))

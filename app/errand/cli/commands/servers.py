@@ -5,15 +5,13 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-import msgspec
-
 from errand.cli.arguments import UsageError, workspace_path, wrong_words
 from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_ERROR
 from errand.cli.follow.server_login import ServerLogin
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option, Rest
+from errand.cli.output import CommandOutput
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, plain
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -41,6 +39,7 @@ from errand.protocol.servers import (
     McpServer,
     McpServerParams,
     McpSetEnabledParams,
+    McpShowResult,
     McpTrustParams,
     ToolInfo,
 )
@@ -112,24 +111,23 @@ class McpOptions(CommandOptions, frozen=True, kw_only=True):
         str | None, Option("--workspace", "include the servers of this folder (default: the current one)", "DIR")
     ] = None
     yes: Annotated[bool, Flag("--yes", "with trust: do not ask for confirmation")] = False
-    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
-async def mcp(options: McpOptions, paths: Paths, terminal: Terminal) -> int:
+async def mcp(options: McpOptions, paths: Paths, output: CommandOutput) -> int:
     """List, add, change and look at MCP servers."""
     words = options.words or ("list",)
     async with await connect(paths, "errand mcp") as connection:
-        return await _Servers(connection, options, terminal).do(words)
+        return await _Servers(connection, options, output).do(words)
 
 
 MCP = Command(McpOptions, mcp, actions=_ACTIONS)
 
 
 class _Servers:
-    def __init__(self, connection: Connection, options: McpOptions, terminal: Terminal) -> None:
+    def __init__(self, connection: Connection, options: McpOptions, output: CommandOutput) -> None:
         self._connection = connection
         self._options = options
-        self._terminal = terminal
+        self._output = output
         self._workspace = workspace_path(options.workspace)
 
     async def do(self, words: Sequence[str]) -> int:
@@ -140,40 +138,36 @@ class _Servers:
                 await self._add(name, self._options.command)
             case ["remove", name]:
                 await self._connection.call(MCP_REMOVE, McpServerParams(name=name))
-                self._terminal.line(tr("Removed {name} and its keys.").format(name=plain(name)))
-            case ["enable" | "disable" as what, name]:
-                params = McpSetEnabledParams(name=name, enabled=what == "enable")
-                self._shown((await self._connection.call(MCP_SET_ENABLED, params)).server)
+                self._output.result({"name": name}, tr("Removed {name} and its keys.").format(name=plain(name)))
+            case ["enable" | "disable" as action, name]:
+                params = McpSetEnabledParams(name=name, enabled=action == "enable")
+                self._print((await self._connection.call(MCP_SET_ENABLED, params)).server)
             case ["restart", name]:
                 server = (await self._connection.call(MCP_RESTART, self._named(name))).server
-                self._shown(server)
+                self._print(server)
                 return 0 if server.state == "ready" else EXIT_ERROR
             case ["login", name]:
-                login = ServerLogin(
-                    *(self._connection, self._terminal, self._named(name), self._options.issuer),
-                    as_json=self._options.json,
-                )
-                return await (login.answer(self._options.answer) if self._options.answer else login.run())
+                return await self._login(name)
             case ["logout", name]:
-                self._shown((await self._connection.call(MCP_LOGOUT, self._named(name))).server)
+                self._print((await self._connection.call(MCP_LOGOUT, self._named(name))).server)
             case ["show", name]:
                 await self._show(name)
             case ["log", name]:
-                text = (await self._connection.call(MCP_LOG, self._named(name))).text
-                self._terminal.line(plain(text) or tr("The log is empty since the engine started."))
-            case ["trust" | "distrust" as what, name]:
-                return await self._trust(name, trusted=what == "trust")
+                log = await self._connection.call(MCP_LOG, self._named(name))
+                self._output.result(log, plain(log.text) or tr("The log is empty since the engine started."))
+            case ["trust" | "distrust" as action, name]:
+                await self._trust(name, trusted=action == "trust")
             case ["set-key", name, variable]:
                 await self._set_key(name, variable)
             case ["accept", name, tool]:
                 params = McpAcceptParams(name=name, tool=tool, workspace=self._workspace)
                 await self._connection.call(MCP_ACCEPT_TOOL, params)
-                self._terminal.line(
-                    tr("Permissions apply to {tool} of {name} again.").format(tool=plain(tool), name=plain(name))
-                )
+                text = tr("Permissions apply to {tool} of {name} again.").format(tool=plain(tool), name=plain(name))
+                self._output.result({"name": name, "tool": tool}, text)
             case ["prompt", target, *arguments]:
-                filled = (*arguments, *self._options.argument)
-                self._terminal.line(plain(await mcp_prompt(self._connection, target, filled, self._workspace)))
+                values = (*arguments, *self._options.argument)
+                text = await mcp_prompt(self._connection, target, values, self._workspace)
+                self._output.result({"text": text}, plain(text))
             case _:
                 raise wrong_words("mcp", _ACTIONS, words)
         return 0
@@ -185,11 +179,19 @@ class _Servers:
         return (await self._connection.call(MCP_LIST, McpListParams(workspace=self._workspace))).servers
 
     async def _list(self) -> None:
-        servers = await self._all()
-        for server in servers:
-            self._shown(server)
-        if not servers and not self._options.json:
-            self._terminal.line(tr("No MCP servers yet. Add one: errand mcp add NAME -- command args…"))
+        empty = tr("No MCP servers yet. Add one: errand mcp add NAME -- command args…")
+        self._output.each(await self._all(), lambda server: server_lines(server, self._output.style), empty=empty)
+
+    async def _login(self, name: str) -> int:
+        terminal, options = self._output.terminal, self._options
+        named, as_json = self._named(name), self._output.as_json
+        login = ServerLogin(self._connection, terminal, named, options.issuer, as_json=as_json)
+        if not options.answer:
+            return await login.run()
+        await login.answer(options.answer)
+        text = tr("Accepted. The command that waits for the sign-in shows the result.")
+        self._output.result({"name": name}, text)
+        return 0
 
     async def _add(self, name: str, command: Sequence[str]) -> None:
         options = self._options
@@ -215,54 +217,28 @@ class _Servers:
             replace=options.replace,
         )
         server = (await self._connection.call(MCP_SAVE, params)).server
-        self._shown(server)
-        if not options.json:
-            self._terminal.line(
-                tr("It starts when a task needs it. Try it now: errand mcp show {name}").format(name=plain(name))
-            )
+        self._print(server)
+        text = tr("It starts when a task needs it. Try it now: errand mcp show {name}")
+        self._output.line(text.format(name=plain(name)))
 
     async def _show(self, name: str) -> None:
-        found = await self._connection.call(MCP_SHOW, self._named(name))
-        if self._options.json:
-            self._terminal.line(msgspec.json.encode(found).decode())
-            return
-        style, width = self._terminal.style, self._terminal.width
-        self._shown(found.server)
-        for tool in found.server.tools:
-            mark = style.amber(tr(" (its description has changed: permissions do not apply)")) if tool.changed else ""
-            about = one_line(tool.description, max(20, width - len(tool.name) - 6))
-            self._terminal.line(f"  {style.bold(plain(tool.name))}  {style.dim(plain(about))}{mark}")
-        for note in found.server.notes:
-            self._terminal.line(f"  {style.amber(plain(note))}")
-        for resource in found.resources:
-            about = one_line(resource.name or resource.description, 60)
-            self._terminal.line(
-                tr("  resource {uri}  {about}").format(uri=plain(resource.uri), about=style.dim(plain(about)))
-            )
-        for prompt in found.prompts:
-            self._terminal.line(tr("  prompt {prompt}").format(prompt=plain(prompt_line(prompt))))
+        details = await self._connection.call(MCP_SHOW, self._named(name))
+        self._output.result(details, *details_lines(details, self._output.style, self._output.width))
 
-    async def _trust(self, name: str, *, trusted: bool) -> int:
-        server = next((one for one in await self._all() if name in (one.name, one.id)), None)
+    async def _trust(self, name: str, *, trusted: bool) -> None:
+        server = next((server for server in await self._all() if name in (server.name, server.id)), None)
         if server is None or not server.workspace:
             raise UsageError(
                 tr("No file in {workspace} names a server {name!r}.").format(workspace=self._workspace, name=name)
             )
         for line in server.started.splitlines():
-            self._terminal.line(escape_hidden(line))
-        if trusted and not self._options.yes:
-            if not sys.stdin.isatty():
-                raise UsageError(tr("Check what it starts, then confirm with --yes."))
-            sys.stderr.write(tr("Trust exactly this? [y/N] "))
-            sys.stderr.flush()
-            if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-                self._terminal.line(tr("Nothing was changed."))
-                return EXIT_ERROR
+            self._output.line(escape_hidden(line))
+        yes = self._options.yes or not trusted
+        await self._output.confirm(tr("Trust exactly this?"), yes=yes, unchanged=tr("Nothing was changed."))
         params = McpTrustParams(
             name=server.name, workspace=server.workspace, fingerprint=server.fingerprint, trusted=trusted
         )
-        self._shown((await self._connection.call(MCP_TRUST, params)).server)
-        return 0
+        self._print((await self._connection.call(MCP_TRUST, params)).server)
 
     async def _set_key(self, name: str, variable: str) -> None:
         value = os.environ.get(variable, "")
@@ -273,25 +249,36 @@ class _Servers:
                 tr("Set the variable {variable} here, or pass its value on standard input.").format(variable=variable)
             )
         params = McpKeyParams(name=name, variable=variable, value=value.strip(), workspace=self._workspace)
-        self._terminal.line(plain((await self._connection.call(MCP_SET_KEY, params)).notice))
+        result = await self._connection.call(MCP_SET_KEY, params)
+        self._output.result(result, plain(result.notice))
 
-    def _shown(self, server: McpServer) -> None:
-        if self._options.json:
-            self._terminal.line(msgspec.json.encode(server).decode())
-            return
-        for line in server_lines(server, self._terminal.style):
-            self._terminal.line(line)
+    def _print(self, server: McpServer) -> None:
+        self._output.result(server, *server_lines(server, self._output.style))
+
+
+def details_lines(details: McpShowResult, style: Style, width: int) -> list[str]:
+    """Return the server, then its tools, remarks, resources and prompts, a line each."""
+    lines = server_lines(details.server, style)
+    for tool in details.server.tools:
+        mark = style.amber(tr(" (its description has changed: permissions do not apply)")) if tool.changed else ""
+        about = one_line(tool.description, max(20, width - len(tool.name) - 6))
+        lines.append(f"  {style.bold(plain(tool.name))}  {style.dim(plain(about))}{mark}")
+    lines += [f"  {style.amber(plain(note))}" for note in details.server.notes]
+    for resource in details.resources:
+        about = style.dim(plain(one_line(resource.name or resource.description, 60)))
+        lines.append(tr("  resource {uri}  {about}").format(uri=plain(resource.uri), about=about))
+    return lines + [tr("  prompt {prompt}").format(prompt=plain(prompt_line(prompt))) for prompt in details.prompts]
 
 
 def server_lines(server: McpServer, style: Style) -> list[str]:
-    """A server in one line, with more lines for what stands in its way."""
-    place = tr("from {file} in this folder").format(file=server.file) if server.workspace else ""
-    what = command_text(server.command) or escape_hidden_line(server.url)
+    """Return a server in one line, with more lines for what stands in its way."""
+    origin = tr("from {file} in this folder").format(file=server.file) if server.workspace else ""
+    target = command_text(server.command) or escape_hidden_line(server.url)
     state = state_text(server)
     color = style.green if server.state == "ready" else style.dim if server.state == "idle" else style.amber
-    lines = [f"{style.bold(escape_hidden_line(server.name))}  {style.join(color(state), style.dim(plain(place)))}"]
-    if what:
-        lines.append(f"  {style.dim(what)}")
+    lines = [f"{style.bold(escape_hidden_line(server.name))}  {style.join(color(state), style.dim(plain(origin)))}"]
+    if target:
+        lines.append(f"  {style.dim(target)}")
     if "://" in server.client_issuer:
         issuer = tr("client secret for {issuer}").format(issuer=escape_hidden_line(server.client_issuer))
         lines.append(f"  {style.dim(issuer)}")
@@ -332,16 +319,16 @@ def state_text(server: McpServer) -> str:
 
 
 def prompt_line(prompt: McpPrompt) -> str:
-    arguments = " ".join(f"{one.name}=…" if one.required else f"[{one.name}=…]" for one in prompt.arguments)
+    arguments = " ".join(f"{part.name}=…" if part.required else f"[{part.name}=…]" for part in prompt.arguments)
     about = one_line(prompt.description, 60)
     return " ".join(filter(None, (prompt.name, arguments, f" {about}" if about else "")))
 
 
-def variables(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The variables of a server, and the keys among them, which are stored apart and only referred to."""
+def variables(definitions: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the variables of a server, and the keys among them, which are stored apart and only referred to."""
     environment: dict[str, str] = {}
     keys: dict[str, str] = {}
-    for text in given:
+    for text in definitions:
         name, mark, value = text.partition("=")
         if not mark:
             value = os.environ.get(name, "")
@@ -354,12 +341,12 @@ def variables(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 async def mcp_prompt(connection: Connection, target: str, arguments: Sequence[str], workspace: str) -> str:
-    """The text of a prompt named `server/prompt`."""
+    """Return the text of a prompt named `server/prompt`."""
     name, mark, prompt = target.partition("/")
     if not mark or not prompt:
         raise UsageError(tr("Give a prompt as SERVER/PROMPT; errand mcp show SERVER lists them."))
-    filled = dict(_pair(text, "ARGUMENT") for text in arguments)
-    params = McpPromptParams(name=name, prompt=prompt, arguments=filled, workspace=workspace)
+    values = dict(_pair(text, "ARGUMENT") for text in arguments)
+    params = McpPromptParams(name=name, prompt=prompt, arguments=values, workspace=workspace)
     return (await connection.call(MCP_PROMPT, params)).text
 
 
@@ -374,17 +361,14 @@ class ToolsOptions(CommandOptions, frozen=True, kw_only=True):
     workspace: Annotated[
         str | None, Option("--workspace", "include the servers of this folder (default: the current one)", "DIR")
     ] = None
-    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
-async def tools(options: ToolsOptions, paths: Paths, terminal: Terminal) -> int:
+async def tools(options: ToolsOptions, paths: Paths, output: CommandOutput) -> int:
     """List all tools: their tier, where they come from, their last use, who has them."""
     async with await connect(paths, "errand tools") as connection:
-        found = await connection.call(TOOL_LIST, McpListParams(workspace=workspace_path(options.workspace)))
-    everyone = frozenset(name for tool in found.tools for name in tool.personalities)
-    for tool in found.tools:
-        line = msgspec.json.encode(tool).decode() if options.json else tool_line(tool, everyone, terminal.style)
-        terminal.line(line)
+        tools = (await connection.call(TOOL_LIST, McpListParams(workspace=workspace_path(options.workspace)))).tools
+    everyone = frozenset(name for tool in tools for name in tool.personalities)
+    output.each(tools, lambda tool: [tool_line(tool, everyone, output.style)])
     return 0
 
 
@@ -392,14 +376,14 @@ TOOLS = Command(ToolsOptions, tools)
 
 
 def tool_line(tool: ToolInfo, everyone: frozenset[str], style: Style) -> str:
-    """A tool in one line. `everyone` are the personalities: if all have it, none is named."""
+    """Return a tool in one line. `everyone` are the personalities: if all have it, none is named."""
     origin = tr("from {origin}").format(origin=tool.origin) if tool.origin else ""
     unused = "" if tool.tier == "free" else tr("not used recently")
-    used = unused
+    last_use = unused
     if tool.last_used_at is not None:
-        used = tr("last used {time:%Y-%m-%d %H:%M}").format(time=tool.last_used_at.astimezone())
+        last_use = tr("last used {time:%Y-%m-%d %H:%M}").format(time=tool.last_used_at.astimezone())
     names = ", ".join(tool.personalities) or tr("nobody")
     users = "" if everyone <= {*tool.personalities} else tr("available to {names}").format(names=names)
     changed = style.amber(tr("description changed: permissions do not apply")) if tool.changed else ""
-    facts = style.join(tool.tier, plain(origin), used, plain(users))
+    facts = style.join(tool.tier, plain(origin), last_use, plain(users))
     return f"{style.bold(plain(tool.name).ljust(_NAME_WIDTH))}  {style.join(style.dim(facts), changed)}"

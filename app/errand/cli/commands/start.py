@@ -8,7 +8,7 @@ from errand.cli.commands.models import format_ready
 from errand.cli.commands.tour import play
 from errand.cli.exit_codes import EXIT_STOPPED
 from errand.cli.options import Argument, CommandOptions, Flag
-from errand.cli.terminal.terminal import Terminal
+from errand.cli.output import CommandOutput
 from errand.cli.terminal.text import plain
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -38,28 +38,26 @@ class WindowOptions(CommandOptions, frozen=True, kw_only=True):
     new: Annotated[bool, Flag("--new", "open another window")] = False
 
 
-async def start(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:
+async def start(options: CommandOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand") as connection:
         found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
         if found.default is None:
-            terminal.line(
-                tr("No API key, local model server or default model was found, so this is the guided tour.\n")
-            )
-            return await play(connection, paths, terminal)
-        for line in format_ready(found, terminal.style):
-            terminal.line(line)
-        if not terminal.interactive:
-            terminal.line(
+            output.line(tr("No API key, local model server or default model was found, so this is the guided tour.\n"))
+            return await play(connection, paths, output.terminal)
+        for line in format_ready(found, output.style):
+            output.line(line)
+        if not output.interactive:
+            output.line(
                 tr("default model: {default}. Start a task: errand run 'what to do'").format(default=found.default)
             )
             return 0
-        terminal.line(tr("model: {default}").format(default=plain(found.default)))
-        chosen = await _first_choice(connection, found, terminal) if await _is_new(connection) else "chat"
+        output.line(tr("model: {default}").format(default=plain(found.default)))
+        chosen = await _first_choice(connection, found, output) if await _is_new(connection) else "chat"
         if chosen == "leave":
             return EXIT_STOPPED
         if chosen == "tour":
-            return await play(connection, paths, terminal)
-    return await chat(ChatOptions(), paths, terminal)
+            return await play(connection, paths, output.terminal)
+    return await chat(ChatOptions(), paths, output)
 
 
 START = Command(CommandOptions, start)
@@ -75,19 +73,19 @@ async def _is_new(connection: Connection) -> bool:
     return not tasks and not chosen
 
 
-async def _first_choice(connection: Connection, found: ModelListResult, terminal: Terminal) -> _Choice:
+async def _first_choice(connection: Connection, found: ModelListResult, output: CommandOutput) -> _Choice:
     """Let the person choose the default model or the tour; Ctrl+C and Ctrl+D leave."""
     local = {provider.name for provider in found.providers if provider.local and provider.ready}
     names = [found.default or "", *(model.id for model in found.models if model.provider in local)]
     offered = list(dict.fromkeys(names))[:_MAX_SUGGESTIONS]
     for number, name in enumerate(offered, start=1):
-        terminal.line(f"  {number}  {plain(name)}{'  (Enter)' if number == 1 else ''}")
-    terminal.line(tr("  t  the guided tour: scripted replies, real tools"))
+        output.line(f"  {number}  {plain(name)}{'  (Enter)' if number == 1 else ''}")
+    output.line(tr("  t  the guided tour: scripted replies, real tools"))
     while True:
         try:
-            typed = (await terminal.ask(tr("a number, t, or another model id (errand models) > "))).strip()
+            typed = (await output.terminal.ask(tr("a number, t, or another model id (errand models) > "))).strip()
         except (EOFError, KeyboardInterrupt):
-            terminal.line(tr("Nothing was chosen."))
+            output.line(tr("Nothing was chosen."))
             return "leave"
         if typed.lower() in ("", "t"):
             return "tour" if typed else "chat"
@@ -101,8 +99,8 @@ async def _first_choice(connection: Connection, found: ModelListResult, terminal
             if typed.isdecimal()
             else tr("{name!r} is not a model id").format(name=plain(name))
         )
-        terminal.line(
-            terminal.style.amber(
+        output.line(
+            output.style.amber(
                 tr("{problem}: type a number from the list, or a provider/model.").format(problem=problem)
             )
         )

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-import msgspec
-
-from errand.cli.arguments import APPROVE_HELP, ID_HELP, FollowOptions, TaskIdOptions
+from errand.cli.arguments import APPROVE_HELP, FOLLOW_JSON_HELP, ID_HELP, FollowOptions, TaskIdOptions
 from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_CODES_TEXT, EXIT_ERROR, exit_code, json_result
 from errand.cli.follow.answers import NoAnswerer
@@ -15,9 +13,9 @@ from errand.cli.follow.typed_lines import ATTACHED_HELP, approvals_text, change_
 from errand.cli.follow.watch import TaskWatcher
 from errand.cli.lookup import find_task
 from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.output import CommandOutput
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import columns, indent, one_line, padded, plain, short_id, time_ago, usage_line
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -37,8 +35,9 @@ from errand.protocol.tasks import (
     TaskStatus,
 )
 from errand.system.paths import Paths
-from errand.text.translation import tr
+from errand.text.translation import marked, tr
 
+_TASK_JSON_HELP = marked("print the task as one JSON object")
 _NO_ANSWER = tr(
     "errand: the engine does not respond. If it hangs, its watchdog ends it within "
     "seconds, and the next engine stops the task."
@@ -61,49 +60,38 @@ _STATES: dict[TaskStatus, str] = {
 
 
 class TasksOptions(CommandOptions, frozen=True, kw_only=True):
-    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
     active: Annotated[bool, Flag("--active", "show running tasks only")] = False
     limit: Annotated[int, Option("--limit", "show at most N (default: 20)")] = 20
 
 
-async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) -> int:
+async def list_tasks(options: TasksOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand tasks") as connection:
         tasks = await _tasks(connection, options.active, options.limit)
-    if options.json:
-        for task in tasks:
-            terminal.line(msgspec.json.encode(task).decode())
-        return 0
-    if not tasks:
-        none = tr("No running tasks.") if options.active else tr("No tasks yet.")
-        terminal.line(tr("{none} Start one: errand run 'what to do'").format(none=none))
-    for line in task_lines(nested(tasks), terminal.width, terminal.style):
-        terminal.line(line)
+    none = tr("No running tasks.") if options.active else tr("No tasks yet.")
+    listed = tasks if output.as_json else nested(tasks)
+    lines = dict(zip((task.id for task in listed), task_lines(listed, output.width, output.style), strict=True))
+    empty = tr("{none} Start one: errand run 'what to do'").format(none=none)
+    output.each(listed, lambda task: [lines[task.id]], empty=empty)
     return 0
 
 
 TASKS = Command(TasksOptions, list_tasks)
 
 
-class OneTaskOptions(TaskIdOptions, frozen=True, kw_only=True):
-    json: Annotated[bool, Flag("--json", "print the task as one JSON object")] = False
-
-
-async def stop_task(options: OneTaskOptions, paths: Paths, terminal: Terminal) -> int:
+async def stop_task(options: TaskIdOptions, paths: Paths, output: CommandOutput) -> int:
     """Stop one task and wait until everything it started has ended."""
-    async with await connect(paths, "errand stop", on_silence=lambda: terminal.note(_NO_ANSWER)) as connection:
+    async with await connect(paths, "errand stop", on_silence=lambda: output.note(_NO_ANSWER)) as connection:
         task = await find_task(connection, options.task_id)
         if task.ended_at is None:
-            task = await _stop(connection, task, terminal, as_json=options.json)
-        elif not options.json:
-            terminal.line(
-                tr("Task {id} had already ended: {task}.").format(id=short_id(task.id), task=status_text(task))
-            )
-    if options.json:
-        terminal.line(msgspec.json.encode(task).decode())
+            task = await _stop(connection, task, output)
+        else:
+            text = tr("Task {id} had already ended: {task}.")
+            output.line(text.format(id=short_id(task.id), task=status_text(task)))
+    output.json(task)
     return 0
 
 
-STOP = Command(OneTaskOptions, stop_task)
+STOP = Command(TaskIdOptions, stop_task, json_help=_TASK_JSON_HELP)
 
 
 def nested(tasks: Sequence[Task]) -> list[Task]:
@@ -190,13 +178,13 @@ async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task
     return tuple(tasks)
 
 
-async def _stop(connection: Connection, task: Task, terminal: Terminal, *, as_json: bool) -> Task:
+async def _stop(connection: Connection, task: Task, output: CommandOutput) -> Task:
     """Request the stop and show its progress: remaining processes, then ended ones. Returns the ended task."""
     start = connection.welcome
-    screen = TextScreen(terminal)
-    if not as_json:
+    screen = TextScreen(output.terminal)
+    if not output.as_json:
         screen.add(task.conversation_id)
-    watch = TaskWatcher(connection, screen, NoAnswerer(terminal))
+    watch = TaskWatcher(connection, screen, NoAnswerer(output.terminal))
     try:
         await watch.follow(task.conversation_id, after=start.head, epoch=start.epoch)
         await connection.call(TASK_STOP, TaskIdParams(task_id=task.id))
@@ -204,32 +192,33 @@ async def _stop(connection: Connection, task: Task, terminal: Terminal, *, as_js
         return watch.tasks[task.id]
     finally:
         watch.close()
-        terminal.clear_status()
+        output.terminal.clear_status()
 
 
 class FollowTaskOptions(FollowOptions, frozen=True, kw_only=True):
     task_id: Annotated[str, Argument("ID", ID_HELP)]
 
 
-async def attach(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -> int:
+async def attach(options: FollowTaskOptions, paths: Paths, output: CommandOutput) -> int:
     """Show a task's past and further events, until it ends or the person leaves."""
     async with await connect(paths, "errand attach") as connection:
         task = await find_task(connection, options.task_id)
         if task.ended_at is not None or task.status == "interrupted":
-            return _report_not_running(task, options, terminal)
-        follower = TaskFollower(connection, terminal, as_json=options.json, thinking=not options.no_thinking)
-        if options.json or not terminal.interactive:
+            return _report_not_running(task, output)
+        follower = TaskFollower(connection, output.terminal, as_json=output.as_json, thinking=not options.no_thinking)
+        if not output.interactive:
             return await follower.watch_only(task)
         from errand.cli.terminal.prompt import LivePrompt  # prompt_toolkit takes 90 ms
 
         history, commands = paths.home / "chat_history", completions(ATTACHED_HELP)
-        return await follower.steer(task, LivePrompt(terminal.style, lambda: terminal.width, history, commands))
+        return await follower.steer(task, LivePrompt(output.style, lambda: output.width, history, commands))
 
 
-ATTACH = Command(FollowTaskOptions, attach, epilog=f"{EXIT_CODES_TEXT[:-1]} or left at work with Ctrl+C.")
+_ATTACH_EPILOG = f"{EXIT_CODES_TEXT[:-1]} or left at work with Ctrl+C."
+ATTACH = Command(FollowTaskOptions, attach, epilog=_ATTACH_EPILOG, json_help=FOLLOW_JSON_HELP)
 
 
-async def resume(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -> int:
+async def resume(options: FollowTaskOptions, paths: Paths, output: CommandOutput) -> int:
     """Resume a paused or interrupted task and follow it to its end, as `errand run` does."""
     async with await connect(paths, "errand resume") as connection:
         task = await find_task(connection, options.task_id)
@@ -238,72 +227,71 @@ async def resume(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -
             return (await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))).task
 
         return await TaskFollower(
-            connection, terminal, as_json=options.json, thinking=not options.no_thinking
+            connection, output.terminal, as_json=output.as_json, thinking=not options.no_thinking
         ).run_to_end(begin, is_new=False)
 
 
-RESUME = Command(FollowTaskOptions, resume, epilog=EXIT_CODES_TEXT)
+RESUME = Command(FollowTaskOptions, resume, epilog=EXIT_CODES_TEXT, json_help=FOLLOW_JSON_HELP)
 
 
-async def pause(options: OneTaskOptions, paths: Paths, terminal: Terminal) -> int:
+async def pause(options: TaskIdOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand pause") as connection:
         task = await find_task(connection, options.task_id)
         task = (await connection.call(TASK_PAUSE, TaskIdParams(task_id=task.id))).task
     name = short_id(task.id)
     text = tr("Task {name} pauses after its current step. Resume it: errand resume {name}").format(name=name)
-    terminal.line(msgspec.json.encode(task).decode() if options.json else text)
+    output.result(task, text)
     return 0
 
 
-PAUSE = Command(OneTaskOptions, pause)
+PAUSE = Command(TaskIdOptions, pause, json_help=_TASK_JSON_HELP)
 
 
-def _report_not_running(task: Task, options: FollowTaskOptions, terminal: Terminal) -> int:
+def _report_not_running(task: Task, output: CommandOutput) -> int:
     code = exit_code(task) if task.ended_at is not None else EXIT_ERROR
     name = short_id(task.id)
     if task.ended_at is not None:
-        terminal.note(tr("errand: task {name} has ended: {task}").format(name=name, task=status_text(task)))
+        output.note(tr("errand: task {name} has ended: {task}").format(name=name, task=status_text(task)))
     else:
-        terminal.note(
+        output.note(
             tr("errand: task {name} was interrupted when its engine ended. Resume it: errand resume {name}").format(
                 name=name
             )
         )
-    if options.json:
-        terminal.line(json_result(task, code))
+    if output.as_json:
+        output.terminal.line(json_result(task, code))
     elif task.summary:
-        terminal.line(plain(task.summary))
+        output.line(plain(task.summary))
     return code
 
 
-class ModeOptions(OneTaskOptions, frozen=True, kw_only=True):
+class ModeOptions(TaskIdOptions, frozen=True, kw_only=True):
     mode: Annotated[DecidedMode, Argument(None, "`task` runs until the work is complete, `chat` ends with each reply")]
 
 
-async def set_mode(options: ModeOptions, paths: Paths, terminal: Terminal) -> int:
+async def set_mode(options: ModeOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand mode") as connection:
         task = await find_task(connection, options.task_id)
         params = TaskSetModeParams(task_id=task.id, mode=options.mode)
-        taken = (await connection.call(TASK_SET_MODE, params)).task
-    terminal.line(msgspec.json.encode(taken).decode() if options.json else mode_text(task.id, taken))
+        current = (await connection.call(TASK_SET_MODE, params)).task
+    output.result(current, mode_text(task.id, current))
     return 0
 
 
-MODE = Command(ModeOptions, set_mode)
+MODE = Command(ModeOptions, set_mode, json_help=_TASK_JSON_HELP)
 
 
 class ApprovalOptions(TaskIdOptions, frozen=True, kw_only=True):
     mode: Annotated[ApproveMode, Argument(None, APPROVE_HELP)]
-    json: Annotated[bool, Flag("--json", "print the conversation as one JSON object")] = False
 
 
-async def set_approvals(options: ApprovalOptions, paths: Paths, terminal: Terminal) -> int:
+async def set_approvals(options: ApprovalOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand approvals") as connection:
         task = await find_task(connection, options.task_id)
         changed = await change_approvals(connection, task.conversation_id, options.mode)
         text = await approvals_text(connection, options.mode)
-    terminal.line(msgspec.json.encode(changed).decode() if options.json else text)
+    output.result(changed, text)
     return 0
 
 
-APPROVALS = Command(ApprovalOptions, set_approvals)
+APPROVALS = Command(ApprovalOptions, set_approvals, json_help=marked("print the conversation as one JSON object"))

@@ -8,6 +8,7 @@ from errand.cli.follow.answers import Answerer, PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
 from errand.cli.follow.watch import TaskWatcher
 from errand.cli.options import CommandOptions
+from errand.cli.output import CommandOutput
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain, short_path
@@ -42,10 +43,10 @@ class TourAnswerer:
         self._terminal.line(self._terminal.style.amber(tr("No terminal input: {text}").format(text=text)))
 
 
-async def tour(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:
+async def tour(options: CommandOptions, paths: Paths, output: CommandOutput) -> int:
     """Play the tour; returns 0 if every task is complete."""
     async with await connect(paths, "errand tour") as connection:
-        return await play(connection, paths, terminal)
+        return await play(connection, paths, output.terminal)
 
 
 TOUR = Command(CommandOptions, tour)

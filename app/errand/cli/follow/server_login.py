@@ -100,12 +100,10 @@ class ServerLogin:
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
-    async def answer(self, address: str) -> int:
+    async def answer(self, address: str) -> None:
         """Give the engine the address at which a browser on another machine ended."""
         params = McpFinishLoginParams(name=self._named.name, workspace=self._named.workspace, address=address)
         await self._connection.call(MCP_FINISH_LOGIN, params)
-        self._terminal.line(tr("Accepted. The command that waits for the sign-in shows the result."))
-        return 0
 
     def _on_message(self, message: ConnectionMessage) -> None:
         match message:

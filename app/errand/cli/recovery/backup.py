@@ -18,22 +18,22 @@ import msgspec
 
 from errand.cli.arguments import UsageError
 from errand.cli.command import Command
-from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.exit_codes import CommandError
 from errand.cli.options import CommandOptions, Option
+from errand.cli.output import CommandOutput
 from errand.cli.recovery.database_server import refuse_server
-from errand.cli.terminal.terminal import Terminal
 from errand.client.number_format import file_size
 from errand.protocol.base import JsonObject
 from errand.system.database_file import copy_database, find_fault, open_to_read
 from errand.system.paths import Paths
 from errand.system.regular_file import atomic_writer, check_replaceable, open_regular, read_regular
 from errand.text.redaction import redact, redact_json
-from errand.text.translation import tr, trn
+from errand.text.translation import marked, tr, trn
 from errand.text.url_secrets import without_url_secrets
 
 _DATABASE, _SETTINGS = "errand.db", "settings.json"
 _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
-_PIECE = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 _MAX_SETTINGS_BYTES = 1024 * 1024
 # Destinations of keys and conversations: a person chooses them on each machine.
 _ADDRESSES = ("default_api_base", "proxy_url", "model_servers", "database_url", "ca_file")
@@ -113,9 +113,9 @@ def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> BackupConten
     pictures, has_settings, left_out = 0, False, ()
     with open_backup(backup) as archive:
         for member in _files(archive):
-            place = _PICTURE.fullmatch(member.name)
-            if place is not None and place[2] not in (".", ".."):
-                picture = paths.attachments / place[1] / place[2]
+            match = _PICTURE.fullmatch(member.name)
+            if match is not None and match[2] not in (".", ".."):
+                picture = paths.attachments / match[1] / match[2]
                 if not picture.exists():
                     picture.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     _copy(_open_member(archive, member), picture)
@@ -164,8 +164,8 @@ def _open_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]
 
 def _copy(source: IO[bytes], to: Path) -> None:
     with source, atomic_writer(to, overwrite=True) as target:
-        while piece := source.read(_PIECE):
-            target.write(piece)
+        while chunk := source.read(_CHUNK_BYTES):
+            target.write(chunk)
 
 
 class BackupOptions(CommandOptions, frozen=True, kw_only=True):
@@ -174,7 +174,7 @@ class BackupOptions(CommandOptions, frozen=True, kw_only=True):
     ] = ""
 
 
-async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> int:
+async def backup(options: BackupOptions, paths: Paths, output: CommandOutput) -> int:
     """Never overwrites a file."""
     refuse_server(paths, "pg_dump --format=custom --file=errand.dump")
     if not paths.database.exists():
@@ -189,30 +189,27 @@ async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> in
         wrong, conversations = await asyncio.to_thread(_inspect, copy)
         contents = await asyncio.to_thread(write_backup, copy, paths, target)
     except (OSError, sqlite3.Error) as error:
-        terminal.note(tr("errand: no backup was made: {error}. Nothing was changed.").format(error=error))
-        return EXIT_ERROR
+        text = tr("no backup was made: {error}. Nothing was changed.")
+        raise CommandError(text.format(error=error)) from error
     finally:
         copy.unlink(missing_ok=True)
     if wrong:
-        terminal.note(
-            tr(
-                "errand: {target} was written, but the database is damaged: {wrong}. Run: errand doctor --repair"
-            ).format(target=target, wrong=wrong)
-        )
-        return EXIT_ERROR
-    terminal.line(
-        tr("{target}: {conversations}, {st_size}, complete.").format(
-            target=target,
-            conversations=_contents_text(conversations, contents),
-            st_size=file_size(target.stat().st_size),
-        )
+        text = tr("{target} was written, but the database is damaged: {wrong}. Run: errand doctor --repair")
+        raise CommandError(text.format(target=target, wrong=wrong))
+    size = target.stat().st_size
+    written = tr("{target}: {conversations}, {st_size}, complete.").format(
+        target=target, conversations=_contents_text(conversations, contents), st_size=file_size(size)
     )
-    terminal.line(tr("Keys, long output and workspaces are not included; they are in {home}.").format(home=paths.home))
-    terminal.line(tr("Restore it: errand restore {target}").format(target=target))
+    output.result(
+        {"file": str(target), "bytes": size, "conversations": conversations, "pictures": contents.pictures},
+        written,
+        tr("Keys, long output and workspaces are not included; they are in {home}.").format(home=paths.home),
+        tr("Restore it: errand restore {target}").format(target=target),
+    )
     return 0
 
 
-BACKUP = Command(BackupOptions, backup)
+BACKUP = Command(BackupOptions, backup, json_help=marked("print what was written as one JSON object"))
 
 
 def _contents_text(conversations: int, contents: BackupContents) -> str:
@@ -221,11 +218,11 @@ def _contents_text(conversations: int, contents: BackupContents) -> str:
     return f"{stored}, {trn('{n} picture', '{n} pictures', contents.pictures)}{settings}"
 
 
-def _target(given: str | None, paths: Paths) -> Path:
+def _target(path: str | None, paths: Paths) -> Path:
     name = f"errand-backup-{datetime.now(UTC):%Y%m%dT%H%M%S}.tar"
-    if given is None:
+    if path is None:
         return paths.copies / name
-    target = Path(os.path.expanduser(given)).absolute()
+    target = Path(os.path.expanduser(path)).absolute()
     if target.is_dir():
         target = target / name
     try:

@@ -6,13 +6,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Annotated
 
-from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.exit_codes import EXIT_STOPPED, CommandError
 from errand.cli.options import CommandOptions, Flag
+from errand.cli.output import CommandOutput
 from errand.cli.recovery.database_check import find_faults
 from errand.cli.recovery.database_server import refuse_server
-from errand.cli.recovery.restore import RestoreOptions, engine_lock, replace_database, restore
+from errand.cli.recovery.restore import engine_lock, replace_database, restore_copy
 from errand.cli.recovery.salvage import SalvagedTable, fill_search, salvage
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain
 from errand.system.database_file import (
     Loss,
@@ -31,7 +31,7 @@ from errand.system.paths import Paths
 from errand.text.translation import tr
 
 _MAX_LISTED_LINES = 20
-_WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks"}
+_NAMES = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks"}
 
 
 class RepairOptions(CommandOptions, frozen=True, kw_only=True):
@@ -39,96 +39,91 @@ class RepairOptions(CommandOptions, frozen=True, kw_only=True):
     force: Annotated[bool, Flag("--force", "repair even if tasks are running; they are interrupted")] = False
 
 
-async def repair(options: RepairOptions, paths: Paths, terminal: Terminal) -> int:
+async def repair(options: RepairOptions, paths: Paths, output: CommandOutput) -> int:
     """Refuses while tasks run, unless `force`. Changes nothing until the repaired database passes its checks."""
     refuse_server(paths, "pg_amcheck, or going back to a dump; the database is")
     if (loss := find_loss(paths.database, paths.copies)) is not None:
-        terminal.line(loss.text)
-        return await _replace_lost(loss, options, paths, terminal)
-    if not paths.database.exists():
-        terminal.line(tr("There is no database yet, so there is nothing to repair."))
-        return 0
+        output.line(loss.text)
+        lines = [await _replace_lost(loss, options, paths, output)]
+    elif not paths.database.exists():
+        lines = [tr("There is no database yet, so there is nothing to repair.")]
+    else:
+        lines = await _mend(options, paths, output)
+    output.result({"lines": lines}, *lines)
+    return 0
+
+
+async def _mend(options: RepairOptions, paths: Paths, output: CommandOutput) -> list[str]:
     lock = await engine_lock(paths, force=options.force)
     try:
-        found = await asyncio.to_thread(find_faults, paths.database)
-        if not found:
-            terminal.line(tr("{database} is intact: there is nothing to repair.").format(database=paths.database))
-            return 0
-        terminal.line(tr("{database} is damaged: {names}").format(database=paths.database, names="; ".join(found)))
-        return await asyncio.to_thread(_repair, paths, terminal)
+        faults = await asyncio.to_thread(find_faults, paths.database)
+        if not faults:
+            return [tr("{database} is intact: there is nothing to repair.").format(database=paths.database)]
+        output.line(tr("{database} is damaged: {names}").format(database=paths.database, names="; ".join(faults)))
+        return await asyncio.to_thread(_repair, paths)
     finally:
         lock.release()
 
 
-async def _replace_lost(loss: Loss, options: RepairOptions, paths: Paths, terminal: Terminal) -> int:
-    """Ask how to replace a database that is missing or lacks its newest changes."""
+async def _replace_lost(loss: Loss, options: RepairOptions, paths: Paths, output: CommandOutput) -> str:
+    """Ask how to replace a database that is missing or lacks its newest changes, and do it."""
     copy = await asyncio.to_thread(_newest_copy, paths)
     if copy is not None and _is_newer(copy, paths.database):
         question = tr("Restore the copy of {copy}?").format(copy=date_text(copy))
-        if await _is_confirmed(terminal, question, f"errand restore {copy}", options):
-            return await restore(RestoreOptions(file=str(copy), force=options.force), paths, terminal)
-        if not terminal.interactive:
-            return EXIT_ERROR
+        if await _is_confirmed(output, question, f"errand restore {copy}", options):
+            return (await restore_copy(str(copy), paths, force=options.force)).text
     question = tr("Continue with what there is?") if loss.what == "changes" else tr("Start with an empty database?")
-    if not await _is_confirmed(terminal, question, "errand doctor --repair --yes", options):
-        terminal.line(tr("Nothing was changed."))
-        return EXIT_ERROR
+    if not await _is_confirmed(output, question, "errand doctor --repair --yes", options):
+        raise CommandError(tr("Nothing was changed."), EXIT_STOPPED)
     lock = await engine_lock(paths, force=options.force)
     try:
         if loss.what == "changes":
             new_epoch(paths.database)
-        else:
-            accept_missing_database(paths.database)
+            return tr("Errand continues with what there is.")
+        accept_missing_database(paths.database)
+        return tr("The next start creates a new one.")
     finally:
         lock.release()
-    terminal.line(
-        tr("Errand continues with what there is.")
-        if loss.what == "changes"
-        else tr("The next start creates a new one.")
-    )
-    return 0
 
 
 def _is_newer(copy: Path, database: Path) -> bool:
-    """True if the copy has events that the database lacks."""
+    """Return whether the copy has events that the database lacks."""
     newest, copied = newest_event(database), newest_event(copy)
     return newest is None or (copied is not None and copied[0] == newest[0] and copied[1] > newest[1])
 
 
-async def _is_confirmed(terminal: Terminal, question: str, command: str, options: RepairOptions) -> bool:
-    """Ask for confirmation; without a person print the command instead."""
+async def _is_confirmed(output: CommandOutput, question: str, command: str, options: RepairOptions) -> bool:
+    """Ask for confirmation; raises `CommandError` that names the command if nobody can be asked."""
     if options.yes:
         return True
-    if not terminal.interactive:
-        terminal.line(tr("{question} Then: {command}").format(question=question, command=command))
-        return False
-    return (await terminal.ask(f"{question} [y/N] ")).strip().lower() in ("y", "yes")
+    if not output.interactive:
+        raise CommandError(tr("{question} Then: {command}").format(question=question, command=command))
+    return await output.is_confirmed(question)
 
 
-def _repair(paths: Paths, terminal: Terminal) -> int:
+def _repair(paths: Paths) -> list[str]:
+    """Return what was repaired and what is missing, a line each; raises `CommandError`."""
     new = paths.database.with_name("errand.db.repaired")
     if _with_new_indexes(paths.database, new):
-        terminal.line(tr("Only its indexes were damaged; they were rebuilt. Nothing is missing."))
-        terminal.line(tr("Repaired. The damaged file is kept: {new}").format(new=replace_database(new, paths)))
-        return 0
+        return [tr("Only its indexes were damaged; they were rebuilt. Nothing is missing."), _replace(new, paths)]
     copy = _newest_copy(paths)
-    known = _known_nodes(paths.database)
+    nodes = _indexed_nodes(paths.database)
     try:
-        pieces = salvage(paths.database, copy, new)
+        tables = salvage(paths.database, copy, new)
         new_epoch(new)
-        left = find_faults(new)
+        faults = find_faults(new)
     except (OSError, sqlite3.Error) as error:
-        pieces, left = (), (str(error),)
-    if left:
+        tables, faults = (), (str(error),)
+    if faults:
         with suppress(OSError):
             new.unlink()
-        terminal.line(tr("It cannot be repaired: {names}. Nothing was changed.").format(names="; ".join(left)))
-        terminal.line(_recovery_advice(copy, paths))
-        return EXIT_ERROR
-    for line in (*_saved_lines(pieces, copy), *_missing_lines(new, known)):
-        terminal.line(line)
-    terminal.line(tr("Repaired. The damaged file is kept: {new}").format(new=replace_database(new, paths)))
-    return 0
+        text = tr("It cannot be repaired: {names}. Nothing was changed.").format(names="; ".join(faults))
+        raise CommandError(f"{text}\n{_recovery_advice(copy, paths)}")
+    return [*_saved_lines(tables, copy), *_missing_lines(new, nodes), _replace(new, paths)]
+
+
+def _replace(new: Path, paths: Paths) -> str:
+    return tr("Repaired. The damaged file is kept: {new}").format(new=replace_database(new, paths))
 
 
 def _with_new_indexes(database: Path, new: Path) -> bool:
@@ -152,7 +147,7 @@ def _with_new_indexes(database: Path, new: Path) -> bool:
 
 
 def _newest_copy(paths: Paths) -> Path | None:
-    """The newest intact copy of any kind with the same schema."""
+    """Return the newest intact copy of any kind with the same schema."""
     schema = _schema(paths.database)
     for copy in list_copies(paths.database, paths.copies):
         of_copy = _schema(copy)
@@ -176,39 +171,39 @@ def _recovery_advice(copy: Path | None, paths: Paths) -> str:
     return tr("Restore the copy of {copy}: errand restore {copy2}").format(copy=date_text(copy), copy2=copy)
 
 
-def _saved_lines(pieces: tuple[SalvagedTable, ...], copy: Path | None) -> list[str]:
-    listed = [piece for piece in pieces if piece.table in _WORDS]
+def _saved_lines(tables: tuple[SalvagedTable, ...], copy: Path | None) -> list[str]:
+    listed = [table for table in tables if table.table in _NAMES]
     lines = [
-        tr("Recovered: {names}.").format(names=", ".join(f"{piece.read:,} {_WORDS[piece.table]}" for piece in listed))
+        tr("Recovered: {names}.").format(names=", ".join(f"{table.read:,} {_NAMES[table.table]}" for table in listed))
     ]
-    filled = [f"{piece.from_copy:,} {_WORDS[piece.table]}" for piece in listed if piece.from_copy]
+    filled = [f"{table.from_copy:,} {_NAMES[table.table]}" for table in listed if table.from_copy]
     if copy is not None and filled:
         lines.append(tr("From the copy of {copy}: {names}.").format(copy=date_text(copy), names=", ".join(filled)))
     return lines
 
 
-def _known_nodes(broken: Path) -> dict[str, set[int]] | None:
-    """The messages of each conversation, from an index that may be intact; None if it is not."""
+def _indexed_nodes(broken: Path) -> dict[str, set[int]] | None:
+    """Return the messages of each conversation, from an index that may be intact; None if it is not."""
     query = "SELECT conversation_id, number FROM nodes INDEXED BY nodes_by_conversation"
-    known: dict[str, set[int]] = {}
+    nodes: dict[str, set[int]] = {}
     try:
         with closing(open_to_read(broken)) as connection:
             for conversation_id, number in connection.execute(query):
-                known.setdefault(str(conversation_id), set()).add(int(number))
+                nodes.setdefault(str(conversation_id), set()).add(int(number))
     except sqlite3.DatabaseError:
         return None
-    return known
+    return nodes
 
 
-def _missing_lines(new: Path, known: dict[str, set[int]] | None) -> list[str]:
-    """One line per conversation with missing data."""
+def _missing_lines(new: Path, nodes: dict[str, set[int]] | None) -> list[str]:
+    """Return a line per conversation with missing data."""
     with closing(open_to_read(new)) as connection:
         titles = {str(key): str(title) for key, title in connection.execute("SELECT id, title FROM conversations")}
         present = {int(row[0]) for row in connection.execute("SELECT number FROM nodes")}
-    if known is None:
+    if nodes is None:
         gaps = max(present, default=0) - len(present)
         return [tr("About {gaps:,} messages are missing; it is unknown which ones.").format(gaps=gaps)] if gaps else []
-    lost = {key: len(numbers - present) for key, numbers in known.items() if numbers - present}
+    lost = {key: len(numbers - present) for key, numbers in nodes.items() if numbers - present}
     lines = [
         tr("Missing: {count} of {key}.").format(count=_messages_text(count), key=_quoted_title(key, titles))
         for key, count in lost.items()

@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -18,11 +19,11 @@ import msgspec
 
 from errand.cli.arguments import UsageError
 from errand.cli.command import Command
-from errand.cli.exit_codes import EXIT_ERROR
+from errand.cli.exit_codes import CommandError
 from errand.cli.options import Argument, CommandOptions, Flag
+from errand.cli.output import CommandOutput
 from errand.cli.recovery.backup import open_backup, unpack_database, unpack_rest
 from errand.cli.recovery.database_server import refuse_server
-from errand.cli.terminal.terminal import Terminal
 from errand.client.errors import ConnectionLost, NoEngine
 from errand.client.launch import connect
 from errand.protocol.base import EmptyParams, JsonObject, JsonValue
@@ -39,7 +40,7 @@ from errand.system.database_file import (
 from errand.system.file_lock import FileLock
 from errand.system.paths import Paths
 from errand.system.regular_file import NotRegularFile, flush_folder
-from errand.text.translation import tr, trn
+from errand.text.translation import marked, tr, trn
 
 # SQL filters for rows that may contain such paths; all tasks.
 _ROWS = {"nodes": """body LIKE '%"type":"image"%'""", "conversations": "body LIKE '%/workspaces/%'", "tasks": "true"}
@@ -187,47 +188,62 @@ class RestoreOptions(CommandOptions, frozen=True, kw_only=True):
     force: Annotated[bool, Flag("--force", "restore even if tasks are running; they are interrupted")] = False
 
 
-async def restore(options: RestoreOptions, paths: Paths, terminal: Terminal) -> int:
-    """Checks the copy first; refuses while tasks run, unless `force` permits interrupting them."""
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The copy that replaced the database, the file with the previous one, and a text about both."""
+
+    file: str
+    previous: str | None
+    text: str
+
+
+async def restore(options: RestoreOptions, paths: Paths, output: CommandOutput) -> int:
+    restored = await restore_copy(options.file, paths, force=options.force)
+    output.result(restored, restored.text)
+    return 0
+
+
+async def restore_copy(file: str, paths: Paths, *, force: bool) -> Restored:
+    """Replace the database by a copy, which is checked first; refuses while tasks run, unless `force` interrupts them.
+
+    Raises `CommandError`.
+    """
     refuse_server(paths, "with an empty database, pg_restore --no-owner errand.dump --dbname")
     paths.prepare()
-    given = _absolute(options.file)
+    source = _absolute(file)
     unpacked = paths.home / ".errand.db.unpacked"
-    is_backup = _is_backup(given)
+    is_backup = _is_backup(source)
     new = paths.database.with_name("errand.db.restoring")
     try:
-        file = _checked(_database_of(given, unpacked) if is_backup else given, given, paths)
-        await asyncio.to_thread(_prepare, file, new, paths)
+        database = _checked(_database_of(source, unpacked) if is_backup else source, source, paths)
+        await asyncio.to_thread(_prepare, database, new, paths)
     except (OSError, sqlite3.Error, tarfile.TarError) as error:
         new.unlink(missing_ok=True)
-        terminal.note(
-            tr("errand: {given} cannot be restored: {error}. Nothing was changed.").format(given=given, error=error)
-        )
-        return EXIT_ERROR
+        text = tr("{file} cannot be restored: {error}. Nothing was changed.")
+        raise CommandError(text.format(file=source, error=error)) from error
     finally:
         unpacked.unlink(missing_ok=True)
     try:
-        lock = await engine_lock(paths, force=options.force)
+        lock = await engine_lock(paths, force=force)
     except BaseException:
         new.unlink()
         raise
     try:
-        kept = replace_database(new, paths)
-        rest = _restore_files(given, paths) if is_backup else ""
+        previous = replace_database(new, paths)
+        files_text = _restore_files(source, paths) if is_backup else ""
     finally:
         lock.release()
-    terminal.line(
-        tr("Restored from {given}.{rest}").format(given=given, rest=rest)
-        + (tr(" The previous database is kept: {kept}").format(kept=kept) if kept else "")
-    )
-    return 0
+    text = tr("Restored from {file}.{files}").format(file=source, files=files_text)
+    if previous is not None:
+        text += tr(" The previous database is kept: {kept}").format(kept=previous)
+    return Restored(str(source), str(previous) if previous is not None else None, text)
 
 
-RESTORE = Command(RestoreOptions, restore)
+RESTORE = Command(RestoreOptions, restore, json_help=marked("print what was restored as one JSON object"))
 
 
-def _absolute(given: str) -> Path:
-    return Path(os.path.expanduser(given)).absolute()
+def _absolute(path: str) -> Path:
+    return Path(os.path.expanduser(path)).absolute()
 
 
 def _is_backup(file: Path) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -34,6 +34,18 @@ def indent(depth: int) -> str:
 def padded(text: str, width: int) -> str:
     """The text with blanks after it, up to `width` columns."""
     return text + " " * (width - columns(text))
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Return the rows as lines with their cells in columns, two blanks apart; the columns in `right` end alike."""
+    widths = [max(map(visible_columns, cells)) for cells in zip(*rows, strict=True)]
+    return [_GAP.join(_aligned_cells(row, widths, right)).rstrip() for row in rows]
+
+
+def _aligned_cells(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> Iterator[str]:
+    for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        blanks = " " * (width - visible_columns(cell))
+        yield blanks + cell if column in right else cell + blanks
 
 
 def cut(text: str, width: int) -> str:

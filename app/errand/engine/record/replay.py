@@ -3,7 +3,6 @@
 import asyncio
 import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +50,6 @@ from errand.protocol.tasks import Task
 from errand.protocol.usage import Usage
 from errand.system.paths import Paths
 from errand.system.regular_file import read_regular
-from errand.text.argument_parser import Parser
 from errand.text.printable import printable
 from errand.text.redaction import Redactor
 
@@ -234,24 +232,26 @@ def _initial_task(record: TaskRecord) -> Task:
     )
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Returns 0 without differences, 1 with the diff on stdout, 2 for an invalid file."""
-    parser = Parser(prog="errand replay", description="Play a task's record with the loop of today.")
-    parser.add_argument("file", type=Path, metavar="FILE", help="a record, made with errand record")
-    file: Path = parser.parse_args(arguments).file
+class ReplayFailed(Exception):
+    """A record that cannot be replayed; the text is for a person, and the process ends with `exit_code`."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+def replay_file(file: Path, *, as_json: bool) -> int:
+    """Replay a record and print the differences; returns 1 if there are any. Raises `ReplayFailed`."""
     try:
         record = read(_text(file).splitlines())
         with tempfile.TemporaryDirectory(prefix="errand-replay-") as home:
             today = asyncio.run(replay(record, Path(home)))
-    except TimeoutError:
-        sys.stderr.write(
-            "errand replay: the replay did not come to an end: the loop waits today where it did not then.\n"
-        )
-        return 1
+    except TimeoutError as error:
+        text = "the replay did not come to an end: the loop waits today where it did not then."
+        raise ReplayFailed(text, 1) from error
     except EngineError as error:
-        sys.stderr.write(f"errand replay: {printable(str(error))}\n")
-        return 2
-    return _report(record, today)
+        raise ReplayFailed(str(error), 2) from error
+    return _report(record, today, as_json=as_json)
 
 
 def _text(file: Path) -> str:
@@ -263,12 +263,14 @@ def _text(file: Path) -> str:
         raise InvalidParams(f"{file} cannot be read: it is no UTF-8 text.") from error
 
 
-def _report(record: TaskRecord, today: TaskRecord) -> int:
-    lines = compare(record, today)
-    sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
-    if lines:
-        return 1
-    count = len(replies(record))
-    counted = "1 turn:" if count == 1 else f"{count} turns:"
-    sys.stdout.write(f"{counted} the loop does today what it did then.\n")
-    return 0
+def _report(record: TaskRecord, today: TaskRecord, *, as_json: bool) -> int:
+    differences, count = compare(record, today), len(replies(record))
+    if as_json:
+        result = msgspec.json.encode({"turns": count, "differences": differences})
+        sys.stdout.write(f"{printable(result.decode())}\n")
+    elif differences:
+        sys.stdout.writelines(f"{printable(line)}\n" for line in differences)
+    else:
+        turns = "1 turn:" if count == 1 else f"{count} turns:"
+        sys.stdout.write(f"{turns} the loop does today what it did then.\n")
+    return 1 if differences else 0

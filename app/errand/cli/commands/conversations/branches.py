@@ -7,6 +7,7 @@ import msgspec
 
 from errand.cli.arguments import (
     CONVERSATION_HELP,
+    FOLLOW_JSON_HELP,
     FollowOptions,
     TargetOptions,
     TaskOptions,
@@ -19,9 +20,9 @@ from errand.cli.commands.run import confirm_workspace, find_agent
 from errand.cli.exit_codes import EXIT_CODES_TEXT
 from errand.cli.follow.follower import TaskFollower
 from errand.cli.lookup import find_conversation, find_node
-from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.options import Argument, CommandOptions, Option
+from errand.cli.output import CommandOutput
 from errand.cli.rendering.tree import tree_lines
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import escape_hidden_line, one_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -52,24 +53,18 @@ _MODEL_HELP = marked("model, such as openai/gpt-4.1 (default: the model of the a
 
 class TreeOptions(CommandOptions, frozen=True, kw_only=True):
     conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
-    json: Annotated[bool, Flag("--json", "print messages, agents and tasks as one JSON object")] = False
 
 
-async def tree(options: TreeOptions, paths: Paths, terminal: Terminal) -> int:
+async def tree(options: TreeOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand tree") as connection:
         conversation = await find_conversation(connection, options.conversation)
-        found = await connection.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation.id))
-    if options.json:
-        terminal.line(msgspec.json.encode(found).decode())
-        return 0
-    if not found.nodes:
-        terminal.line(tr("No messages yet."))
-    for line in tree_lines(found, terminal.style, terminal.width):
-        terminal.line(line)
+        branches = await connection.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation.id))
+    lines = tree_lines(branches, output.style, output.width) if branches.nodes else [tr("No messages yet.")]
+    output.result(branches, *lines)
     return 0
 
 
-TREE = Command(TreeOptions, tree)
+TREE = Command(TreeOptions, tree, json_help=marked("print messages, agents and tasks as one JSON object"))
 
 
 class MoveOptions(CommandOptions, frozen=True, kw_only=True):
@@ -78,28 +73,21 @@ class MoveOptions(CommandOptions, frozen=True, kw_only=True):
         str, Argument("MESSAGE", "a message on the branch to switch to, by any part of its id (errand tree)")
     ]
     agent: Annotated[str | None, Option("--agent", "the agent that switches (default: the first)", "NAME")] = None
-    json: Annotated[bool, Flag("--json", "print the agent as one JSON object")] = False
 
 
-async def move(options: MoveOptions, paths: Paths, terminal: Terminal) -> int:
+async def move(options: MoveOptions, paths: Paths, output: CommandOutput) -> int:
     """Move an agent to the end of the newest branch through a message."""
     async with await connect(paths, "errand move") as connection:
         conversation = await find_conversation(connection, options.conversation)
         node = await find_node(connection, conversation, options.message)
         agent = await _set_head(connection, conversation, node.id, options.agent, to_leaf=True)
-    if options.json:
-        terminal.line(msgspec.json.encode(agent).decode())
-    else:
-        end = short_id(agent.head_id or "")
-        terminal.line(
-            tr("{name} is now at {end}, the end of that branch.").format(
-                name=one_line(escape_hidden_line(agent.name), 60), end=end
-            )
-        )
+    text = tr("{name} is now at {end}, the end of that branch.")
+    name, end = one_line(escape_hidden_line(agent.name), 60), short_id(agent.head_id or "")
+    output.result(agent, text.format(name=name, end=end))
     return 0
 
 
-MOVE = Command(MoveOptions, move)
+MOVE = Command(MoveOptions, move, json_help=marked("print the agent as one JSON object"))
 
 
 class ForkOptions(FollowOptions, frozen=True, kw_only=True):
@@ -111,28 +99,21 @@ class ForkOptions(FollowOptions, frozen=True, kw_only=True):
     task: TaskOptions = TaskOptions()
 
 
-async def fork(options: ForkOptions, paths: Paths, terminal: Terminal) -> int:
+async def fork(options: ForkOptions, paths: Paths, output: CommandOutput) -> int:
     text = read_prompt(options.text) if options.text else ""
     async with await connect(paths, "errand fork") as connection:
         conversation = await find_conversation(connection, options.conversation)
         node = await find_node(connection, conversation, options.at)
         agent = await _set_head(connection, conversation, node.id, options.agent, to_leaf=False)
         if text:
-            params = _start_params(options, conversation, text, terminal)
-            return await _start(connection, terminal, options, msgspec.structs.replace(params, agent_id=agent.id))
-    if options.json:
-        terminal.line(msgspec.json.encode(agent).decode())
-    else:
-        name = short_id(conversation.id)
-        terminal.line(
-            tr("The next message continues after {id}: errand run --conversation {name} '…'").format(
-                id=short_id(node.id), name=name
-            )
-        )
+            params = _start_params(options, conversation, text, output)
+            return await _start(connection, output, options, msgspec.structs.replace(params, agent_id=agent.id))
+    text = tr("The next message continues after {id}: errand run --conversation {name} '…'")
+    output.result(agent, text.format(id=short_id(node.id), name=short_id(conversation.id)))
     return 0
 
 
-FORK = Command(ForkOptions, fork, epilog=EXIT_CODES_TEXT)
+FORK = Command(ForkOptions, fork, epilog=EXIT_CODES_TEXT, json_help=FOLLOW_JSON_HELP)
 
 
 class EditOptions(FollowOptions, frozen=True, kw_only=True):
@@ -150,22 +131,22 @@ class EditOptions(FollowOptions, frozen=True, kw_only=True):
     task: TaskOptions = TaskOptions()
 
 
-async def edit(options: EditOptions, paths: Paths, terminal: Terminal) -> int:
+async def edit(options: EditOptions, paths: Paths, output: CommandOutput) -> int:
     """Send a message of the person again with another text, on a branch beside the old one."""
     text = read_prompt(options.text) if options.text else ""
     async with await connect(paths, "errand edit") as connection:
         conversation = await find_conversation(connection, options.conversation)
-        node = await _node(connection, conversation, options.at, lambda one: one.is_from_person)
+        node = await _node(connection, conversation, options.at, lambda node: node.is_from_person)
         if node is None or not node.is_from_person:
             raise UsageError(tr("Only your own messages can be edited. errand show prints their ids."))
-        text = text or await _edited(node, terminal)
-        files = tuple(one.path for one in node.blocks if isinstance(one, FileBlock | ImageBlock) and one.path)
-        params = _start_params(options, conversation, text, terminal)
-        beside = msgspec.structs.replace(params, sibling_of=node.id, attachments=files)
-        return await _start(connection, terminal, options, beside)
+        text = text or await _edited(node, output)
+        files = tuple(block.path for block in node.blocks if isinstance(block, FileBlock | ImageBlock) and block.path)
+        params = _start_params(options, conversation, text, output)
+        params = msgspec.structs.replace(params, sibling_of=node.id, attachments=files)
+        return await _start(connection, output, options, params)
 
 
-EDIT = Command(EditOptions, edit, epilog=EXIT_CODES_TEXT)
+EDIT = Command(EditOptions, edit, epilog=EXIT_CODES_TEXT, json_help=FOLLOW_JSON_HELP)
 
 
 class RetryOptions(FollowOptions, frozen=True, kw_only=True):
@@ -181,11 +162,11 @@ class RetryOptions(FollowOptions, frozen=True, kw_only=True):
     model: Annotated[str | None, Option("--model", "use another model", "M")] = None
 
 
-async def retry(options: RetryOptions, paths: Paths, terminal: Terminal) -> int:
+async def retry(options: RetryOptions, paths: Paths, output: CommandOutput) -> int:
     """Make a reply again, beside the old one."""
     async with await connect(paths, "errand retry") as connection:
         conversation = await find_conversation(connection, options.conversation)
-        node = await _node(connection, conversation, options.at, lambda one: one.role == "assistant")
+        node = await _node(connection, conversation, options.at, lambda node: node.role == "assistant")
         if node is None:
             raise UsageError(tr("No agent has replied here yet."))
         if options.at is None:
@@ -195,16 +176,16 @@ async def retry(options: RetryOptions, paths: Paths, terminal: Terminal) -> int:
         async def begin() -> Task:
             return (await connection.call(TASK_RETRY, params)).task
 
-        return await _follow(connection, terminal, options, begin)
+        return await _follow(connection, output, options, begin)
 
 
-RETRY = Command(RetryOptions, retry, epilog=EXIT_CODES_TEXT)
+RETRY = Command(RetryOptions, retry, epilog=EXIT_CODES_TEXT, json_help=FOLLOW_JSON_HELP)
 
 
 async def _node(
-    connection: Connection, conversation: Conversation, at: str | None, is_wanted: Callable[[Node], bool]
+    connection: Connection, conversation: Conversation, at: str | None, is_match: Callable[[Node], bool]
 ) -> Node | None:
-    """The message that `at` names, else the last one of the current branch that is wanted."""
+    """Return the message that `at` names, else the last one of the current branch for which `is_match` is true."""
     if at is not None:
         leaf = (await find_node(connection, conversation, at)).id
         params = ConversationNodesParams(conversation_id=conversation.id, leaf_id=leaf, limit=1)
@@ -213,14 +194,14 @@ async def _node(
     while has_more:
         params = ConversationNodesParams(conversation_id=conversation.id, before_id=before, limit=_PAGE)
         page = await connection.call(CONVERSATION_NODES, params)
-        if wanted := [node for node in page.nodes if is_wanted(node)]:
-            return wanted[-1]
+        if matches := [node for node in page.nodes if is_match(node)]:
+            return matches[-1]
         before, has_more = (page.nodes[0].id if page.nodes else None), page.has_more
     return None
 
 
 async def _first_reply(connection: Connection, conversation: Conversation, reply: Node) -> Node:
-    """The first reply of the task to the same message: what is made again is the whole answer."""
+    """Return the first reply of the task to the same message: a retry makes the whole answer again."""
     params = ConversationNodesParams(conversation_id=conversation.id, leaf_id=reply.id, limit=_PAGE)
     first = reply
     for node in reversed((await connection.call(CONVERSATION_NODES, params)).nodes):
@@ -230,44 +211,44 @@ async def _first_reply(connection: Connection, conversation: Conversation, reply
     return first
 
 
-async def _edited(node: Node, terminal: Terminal) -> str:
-    """The text as the person changes it at the prompt; raises `UsageError` if they leave it."""
+async def _edited(node: Node, output: CommandOutput) -> str:
+    """Let the person change the text at the prompt; raises `UsageError` if they leave it."""
     old = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
-    if not terminal.interactive:
+    if not output.interactive:
         raise UsageError(tr("Give the new text: errand edit ID 'new text', or - for standard input"))
     try:
-        return read_prompt(await terminal.ask("> ", old))
+        return read_prompt(await output.terminal.ask("> ", old))
     except (KeyboardInterrupt, EOFError):
         raise UsageError(tr("Nothing was sent; the message is unchanged.")) from None
 
 
 def _start_params(
-    options: ForkOptions | EditOptions, conversation: Conversation, text: str, terminal: Terminal
+    options: ForkOptions | EditOptions, conversation: Conversation, text: str, output: CommandOutput
 ) -> TaskStartParams:
-    attended = terminal.interactive and not options.json
+    attended = output.interactive
     target = TargetOptions(conversation=conversation.id, model=options.model)
     return start_params(text, target, options.task, attended=attended)
 
 
 async def _start(
-    connection: Connection, terminal: Terminal, options: ForkOptions | EditOptions, params: TaskStartParams
+    connection: Connection, output: CommandOutput, options: ForkOptions | EditOptions, params: TaskStartParams
 ) -> int:
     """Start a task and follow it to its end."""
     if params.attended:
-        await confirm_workspace(connection, params, terminal)
+        await confirm_workspace(connection, params, output)
 
     async def begin() -> Task:
         return (await connection.call(TASK_START, params)).task
 
-    return await _follow(connection, terminal, options, begin)
+    return await _follow(connection, output, options, begin)
 
 
 async def _follow(
-    connection: Connection, terminal: Terminal, options: FollowOptions, begin: Callable[[], Awaitable[Task]]
+    connection: Connection, output: CommandOutput, options: FollowOptions, begin: Callable[[], Awaitable[Task]]
 ) -> int:
-    return await TaskFollower(connection, terminal, as_json=options.json, thinking=not options.no_thinking).run_to_end(
-        begin, is_new=True
-    )
+    return await TaskFollower(
+        connection, output.terminal, as_json=output.as_json, thinking=not options.no_thinking
+    ).run_to_end(begin, is_new=True)
 
 
 async def _set_head(

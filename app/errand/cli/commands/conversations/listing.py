@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-import msgspec
-
 from errand.cli.arguments import CONVERSATION_HELP, UsageError, workspace_path
 from errand.cli.command import Command
 from errand.cli.commands.tasks import colored, status_text
 from errand.cli.lookup import find_conversation
 from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.output import CommandOutput
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import columns, cut_start, one_line, padded, short_id, short_path, time_ago
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -28,7 +26,7 @@ from errand.protocol.conversations import (
 )
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
 from errand.system.paths import Paths
-from errand.text.translation import tr
+from errand.text.translation import marked, tr
 
 _PAGE = 500  # the engine's maximum
 _MAX_FOLDER_WIDTH = 30
@@ -55,56 +53,51 @@ class ListOptions(CommandOptions, frozen=True, kw_only=True):
     pinned: Annotated[bool, Flag("--pinned", "show pinned conversations")] = False
     archived: Annotated[bool, Flag("--archived", "show archived conversations")] = False
     limit: Annotated[int, Option("--limit", "show at most N (default: 20)", "N")] = 20
-    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
-async def list_conversations(options: ListOptions, paths: Paths, terminal: Terminal) -> int:
+async def list_conversations(options: ListOptions, paths: Paths, output: CommandOutput) -> int:
     folder = workspace_path(options.folder) if options.here or options.folder is not None else None
     async with await connect(paths, "errand list") as connection:
-        found, tasks = await _listed(connection, options, folder)
-        has_any = bool(found) or options.json or await _has_any(connection)
-    shown = found[: options.limit]
-    if options.json:
-        for one in shown:
-            terminal.line(msgspec.json.encode(one).decode())
-        return 0
-    if not shown:
-        terminal.line(_nothing_text(options, folder, has_any=has_any))
-    for one in shown:
-        terminal.line(format_conversation(one, tasks.get(one.id), terminal.width, terminal.style))
-    if len(found) > len(shown):
-        terminal.note(tr("errand: there are more; --limit {limit} shows more of them").format(limit=options.limit * 5))
+        conversations, tasks = await _page(connection, options, folder)
+        has_any = bool(conversations) or await _has_any(connection)
+    output.each(
+        conversations[: options.limit],
+        lambda listed: [format_conversation(listed, tasks.get(listed.id), output.width, output.style)],
+        empty=_nothing_text(options, folder, has_any=has_any),
+    )
+    if len(conversations) > options.limit:
+        output.note(tr("errand: there are more; --limit {limit} shows more of them").format(limit=options.limit * 5))
     return 0
 
 
 LIST = Command(ListOptions, list_conversations, epilog=_EXAMPLES)
 
 
-async def _listed(
+async def _page(
     connection: Connection, options: ListOptions, folder: str | None
 ) -> tuple[list[Conversation], dict[str, Task]]:
-    """One more than the limit if there are more, pinned ones first; and their tasks."""
+    """Return the conversations, pinned ones first, and their tasks; one more than the limit if there are more."""
     if options.active:
         return await _active(connection, options, folder)
-    found: list[Conversation] = []
+    conversations: list[Conversation] = []
     tasks: dict[str, Task] = {}
     for pinned in (True,) if options.pinned else (True, False):
         cursor, is_first = None, True
-        while len(found) <= options.limit and (is_first or cursor is not None):
+        while len(conversations) <= options.limit and (is_first or cursor is not None):
             params = ConversationListParams(
                 archived=options.archived,
                 pinned=pinned,
                 title_part=options.title,
                 workspace=folder,
-                limit=min(options.limit + 1 - len(found), _PAGE),
+                limit=min(options.limit + 1 - len(conversations), _PAGE),
                 cursor=cursor,
                 with_tasks=True,
             )
             page = await connection.call(CONVERSATION_LIST, params)
-            found += page.conversations
+            conversations += page.conversations
             tasks |= {task.conversation_id: task for task in page.tasks}
             cursor, is_first = page.next_cursor, False
-    return found, tasks
+    return conversations, tasks
 
 
 async def _active(
@@ -115,19 +108,19 @@ async def _active(
     for task in page.tasks:
         if task.parent_id is None:
             tasks.setdefault(task.conversation_id, task)
-    every = [
+    conversations = [
         (await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=name))).conversation
         for name in tasks
     ]
-    found = [
-        one
-        for one in every
-        if one.archived == options.archived
-        and (one.pinned or not options.pinned)
-        and options.title.casefold() in one.title.casefold()
-        and folder in (None, one.workspace)
+    matches = [
+        conversation
+        for conversation in conversations
+        if conversation.archived == options.archived
+        and (conversation.pinned or not options.pinned)
+        and options.title.casefold() in conversation.title.casefold()
+        and folder in (None, conversation.workspace)
     ]
-    return sorted(found, key=lambda one: not one.pinned), tasks
+    return sorted(matches, key=lambda conversation: not conversation.pinned), tasks
 
 
 async def _has_any(connection: Connection) -> bool:
@@ -154,7 +147,7 @@ def _nothing_text(options: ListOptions, folder: str | None, *, has_any: bool) ->
 
 
 def format_conversation(conversation: Conversation, task: Task | None, width: int, style: Style) -> str:
-    """One conversation in one line: id, state, age, title, folder. Folder and age go where they have no room."""
+    """Return a line with id, state, age, title and folder; a narrow one has no folder and no age."""
     age = time_ago((datetime.now(UTC) - conversation.updated_at).total_seconds())
     state = f"{short_id(conversation.id)}  {padded(conversation_state(task), _STATE)}"
     head = f"{state} {age:>10}  "
@@ -176,7 +169,7 @@ def format_conversation(conversation: Conversation, task: Task | None, width: in
 
 
 def conversation_state(task: Task | None) -> str:
-    """What its newest task does, or how it ended; empty without one."""
+    """Return what its newest task does, or how it ended; empty without one."""
     if task is None:
         return ""
     if task.status in _AT_WORK and task.retry_at is None:
@@ -187,66 +180,64 @@ def conversation_state(task: Task | None) -> str:
 class ArchiveOptions(CommandOptions, frozen=True, kw_only=True):
     conversation_ids: Annotated[tuple[str, ...], Argument("ID", "conversations: a unique part of each id or title")]
     undo: Annotated[bool, Flag("--undo", "restore them from the archive")] = False
-    json: Annotated[bool, Flag("--json", "print conversations as JSON lines")] = False
 
 
-async def archive(options: ArchiveOptions, paths: Paths, terminal: Terminal) -> int:
-    done = tr("was restored") if options.undo else tr("was archived")
+async def archive(options: ArchiveOptions, paths: Paths, output: CommandOutput) -> int:
+    text = tr("was restored") if options.undo else tr("was archived")
     async with await connect(paths, "errand archive") as connection:
-        for one in await _each(connection, options.conversation_ids):
-            changed = await _changed(connection, one, archived=not options.undo)
-            _report(changed, f"{done}: {_name(changed)}", terminal, as_json=options.json)
-    if not options.undo and not options.json:
-        terminal.note(tr("errand: restore with errand archive --undo ID; list with errand list --archived"))
+        for conversation in await _find_all(connection, options.conversation_ids):
+            changed = await _change(connection, conversation, archived=not options.undo)
+            output.result(changed, f"{short_id(changed.id)} {text}: {_name(changed)}")
+    if not options.undo and not output.as_json:
+        output.note(tr("errand: restore with errand archive --undo ID; list with errand list --archived"))
     return 0
 
 
-ARCHIVE = Command(ArchiveOptions, archive)
+ARCHIVE = Command(ArchiveOptions, archive, json_help=marked("print conversations as JSON lines"))
 
 
 class PinOptions(CommandOptions, frozen=True, kw_only=True):
     conversation_ids: Annotated[tuple[str, ...], Argument("ID", "conversations: a unique part of each id or title")]
     undo: Annotated[bool, Flag("--undo", "unpin them")] = False
-    json: Annotated[bool, Flag("--json", "print conversations as JSON lines")] = False
 
 
-async def pin(options: PinOptions, paths: Paths, terminal: Terminal) -> int:
-    done = tr("was unpinned") if options.undo else tr("was pinned")
+async def pin(options: PinOptions, paths: Paths, output: CommandOutput) -> int:
+    text = tr("was unpinned") if options.undo else tr("was pinned")
     async with await connect(paths, "errand pin") as connection:
-        for one in await _each(connection, options.conversation_ids):
-            changed = await _changed(connection, one, pinned=not options.undo)
-            _report(changed, f"{done}: {_name(changed)}", terminal, as_json=options.json)
+        for conversation in await _find_all(connection, options.conversation_ids):
+            changed = await _change(connection, conversation, pinned=not options.undo)
+            output.result(changed, f"{short_id(changed.id)} {text}: {_name(changed)}")
     return 0
 
 
-PIN = Command(PinOptions, pin)
+PIN = Command(PinOptions, pin, json_help=marked("print conversations as JSON lines"))
 
 
 class RenameOptions(CommandOptions, frozen=True, kw_only=True):
     conversation: Annotated[str, Argument("ID", CONVERSATION_HELP)]
     title: Annotated[str, Argument("TITLE", "the new title")]
-    json: Annotated[bool, Flag("--json", "print the conversation as one JSON object")] = False
 
 
-async def rename(options: RenameOptions, paths: Paths, terminal: Terminal) -> int:
+async def rename(options: RenameOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand rename") as connection:
-        one = await find_conversation(connection, options.conversation)
-        changed = await _changed(connection, one, title=options.title)
-    _report(changed, tr("was renamed to: {changed}").format(changed=_name(changed)), terminal, as_json=options.json)
+        conversation = await find_conversation(connection, options.conversation)
+        changed = await _change(connection, conversation, title=options.title)
+    text = tr("was renamed to: {changed}").format(changed=_name(changed))
+    output.result(changed, f"{short_id(changed.id)} {text}")
     return 0
 
 
-RENAME = Command(RenameOptions, rename)
+RENAME = Command(RenameOptions, rename, json_help=marked("print the conversation as one JSON object"))
 
 
-async def _each(connection: Connection, parts: Sequence[str]) -> list[Conversation]:
-    """All of them before any is changed."""
+async def _find_all(connection: Connection, parts: Sequence[str]) -> list[Conversation]:
+    """Find all of them before any is changed."""
     if not parts:
         raise UsageError(tr("Give one or more conversations; errand list shows their ids"))
     return [await find_conversation(connection, part) for part in parts]
 
 
-async def _changed(
+async def _change(
     connection: Connection,
     conversation: Conversation,
     *,
@@ -256,11 +247,6 @@ async def _changed(
 ) -> Conversation:
     params = ConversationChangeParams(conversation_id=conversation.id, archived=archived, pinned=pinned, title=title)
     return (await connection.call(CONVERSATION_CHANGE, params)).conversation
-
-
-def _report(conversation: Conversation, text: str, terminal: Terminal, *, as_json: bool) -> None:
-    line = f"{short_id(conversation.id)} {text}"
-    terminal.line(msgspec.json.encode(conversation).decode() if as_json else line)
 
 
 def _name(conversation: Conversation) -> str:

@@ -2,15 +2,13 @@
 
 from typing import Annotated
 
-import msgspec
-
 from errand.cli.arguments import CONVERSATION_HELP
 from errand.cli.command import Command
 from errand.cli.commands.conversations.listing import conversation_state
 from errand.cli.lookup import find_conversation, find_node
 from errand.cli.options import Argument, CommandOptions, Flag, Option
+from errand.cli.output import CommandOutput
 from errand.cli.rendering.transcript import TranscriptRenderer, history
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id, short_path
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -21,7 +19,7 @@ from errand.protocol.conversations import CONVERSATION_NODES, Conversation, Conv
 from errand.protocol.events import AgentUpdate
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
 from errand.system.paths import Paths
-from errand.text.translation import tr, trn
+from errand.text.translation import marked, tr, trn
 
 _PAGE = 500  # the engine's maximum
 _MARKS = tr("The line above a message names its author and ends with its id, for errand edit,\nretry, fork and move.\n")
@@ -35,45 +33,43 @@ class ShowOptions(CommandOptions, frozen=True, kw_only=True):
     ] = None
     last: Annotated[int | None, Option("--last", "show only the last N messages, replies and results", "N")] = None
     no_thinking: Annotated[bool, Flag("--no-thinking", "hide thinking")] = False
-    json: Annotated[bool, Flag("--json", "print messages, replies and results as JSON lines")] = False
 
 
-async def show(options: ShowOptions, paths: Paths, terminal: Terminal) -> int:
+async def show(options: ShowOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand show") as connection:
         conversation = await find_conversation(connection, options.conversation)
         leaf = (await find_node(connection, conversation, options.branch)).id if options.branch is not None else None
         nodes, has_more = await _branch(connection, conversation.id, leaf, options.last)
-        if options.json:
-            for node in nodes:
-                terminal.line(msgspec.json.encode(node).decode())
+        if output.as_json:
+            output.each(nodes, lambda _: [])
             return 0
         tasks = await _tasks(connection, conversation.id)
-        transcript = TranscriptRenderer(terminal.style, terminal.width, thinking=not options.no_thinking, heads=True)
+        transcript = TranscriptRenderer(output.style, output.width, thinking=not options.no_thinking, heads=True)
         for agent in (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation.id))).agents:
             transcript.event(AgentUpdate(agent=agent))
-    for line in _about(conversation, tasks, terminal):
-        terminal.line(line)
+    for line in _about(conversation, tasks, output):
+        output.line(line)
     if has_more:
-        terminal.line(terminal.style.dim(tr("… earlier messages are not shown")))
+        output.line(output.style.dim(tr("… earlier messages are not shown")))
     for event in history(nodes, tasks):
-        terminal.write(transcript.event(event))
+        output.terminal.write(transcript.event(event))
     if not nodes:
-        terminal.line(
+        output.line(
             tr("No messages yet. Start: errand run --conversation {id} '…'").format(id=short_id(conversation.id))
         )
     for task in tasks:
         if task.ended_at is None and task.parent_id is None:
-            _under_way(task, terminal)
+            _under_way(task, output)
     return 0
 
 
-SHOW = Command(ShowOptions, show, epilog=_MARKS)
+SHOW = Command(ShowOptions, show, epilog=_MARKS, json_help=marked("print messages, replies and results as JSON lines"))
 
 
 async def _branch(
     connection: Connection, conversation_id: str, leaf: str | None, last: int | None
 ) -> tuple[list[Node], bool]:
-    """The nodes from the first, or the last ones; true if there are more above."""
+    """Return all nodes, or the last ones, and whether there are more above."""
     pages: list[tuple[Node, ...]] = []
     before, has_more = None, True
     while has_more and (last is None or sum(map(len, pages)) < last):
@@ -87,20 +83,20 @@ async def _branch(
 
 
 async def _tasks(connection: Connection, conversation_id: str) -> list[Task]:
-    found: list[Task] = []
+    tasks: list[Task] = []
     cursor, is_first = None, True
     while is_first or cursor is not None:
         params = TaskListParams(conversation_id=conversation_id, limit=_PAGE, cursor=cursor)
         page = await connection.call(TASK_LIST, params)
-        found += page.tasks
+        tasks += page.tasks
         cursor, is_first = page.next_cursor, False
-    return found
+    return tasks
 
 
-def _about(conversation: Conversation, tasks: list[Task], terminal: Terminal) -> list[str]:
-    style = terminal.style
+def _about(conversation: Conversation, tasks: list[Task], output: CommandOutput) -> list[str]:
+    style = output.style
     own = [task for task in tasks if task.parent_id is None]
-    title = one_line(escape_hidden_line(conversation.title), terminal.width) or tr("(untitled)")
+    title = one_line(escape_hidden_line(conversation.title), output.width) or tr("(untitled)")
     facts = style.join(
         conversation.id,
         conversation_state(own[0] if own else None),
@@ -112,9 +108,9 @@ def _about(conversation: Conversation, tasks: list[Task], terminal: Terminal) ->
     return [style.bold(title), style.dim(facts), ""]
 
 
-def _under_way(task: Task, terminal: Terminal) -> None:
+def _under_way(task: Task, output: CommandOutput) -> None:
     name = short_id(task.id)
-    terminal.line()
+    output.line()
     match task.status:
         case "waiting_user":
             text = tr("Task {name} is waiting for you. Answer it: errand answer {name}").format(name=name)
@@ -122,4 +118,4 @@ def _under_way(task: Task, terminal: Terminal) -> None:
             text = tr("Task {name} is {status}. Resume it: errand resume {name}").format(name=name, status=task.status)
         case _:
             text = tr("Task {name} is running. Follow it: errand attach {name}").format(name=name)
-    terminal.line(terminal.style.amber(text))
+    output.line(output.style.amber(text))

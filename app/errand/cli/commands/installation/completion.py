@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Literal, NamedTuple
 
 from errand.cli.command import Command
-from errand.cli.options import Action, Argument, CommandOptions, Described, described
+from errand.cli.options import Action, Argument, CommandOptions, Described
+from errand.cli.output import CommandOutput
 from errand.cli.table import TABLE
-from errand.cli.terminal.terminal import Terminal
 from errand.system.paths import Paths
 from errand.text.translation import tr
 
@@ -28,8 +28,8 @@ class CompletionOptions(CommandOptions, frozen=True, kw_only=True):
     shell: Annotated[_Shell, Argument(None, "the shell")]
 
 
-async def completion(options: CompletionOptions, paths: Paths, terminal: Terminal) -> int:
-    terminal.write_raw(script(options.shell))
+async def completion(options: CompletionOptions, paths: Paths, output: CommandOutput) -> int:
+    output.terminal.write_raw(script(options.shell))
     return 0
 
 
@@ -59,9 +59,9 @@ def _commands() -> Iterator[_Completed]:
     names = tuple(entry.name for entry in TABLE.entries)
     for entry in TABLE.entries:
         command = entry.load()
-        takes = [one._replace(choices=names) if one.named == "command" else one for one in described(command.options)]
-        options = [one for one in takes if one.is_option]
-        arguments = [one for one in takes if not one.is_option]
+        parts = [part._replace(choices=names) if part.named == "command" else part for part in entry.described()]
+        options = [part for part in parts if part.is_option]
+        arguments = [part for part in parts if not part.is_option]
         yield _Completed(entry.name, tr(entry.help), options, arguments, command.actions)
 
 

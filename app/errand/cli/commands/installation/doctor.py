@@ -10,17 +10,16 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-import msgspec
-
 from errand.cli.arguments import UsageError
 from errand.cli.command import Command
 from errand.cli.commands.models import NO_MODELS_TEXT, format_ready
+from errand.cli.exit_codes import CommandError
 from errand.cli.options import CommandOptions, Flag, Option
+from errand.cli.output import CommandOutput
 from errand.cli.recovery.database_check import check_database
 from errand.cli.recovery.database_server import check_server, server_url
 from errand.cli.recovery.repair import RepairOptions, repair
 from errand.cli.terminal.style import PLAIN
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import wrapped
 from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
@@ -39,7 +38,7 @@ from errand.protocol.engine import (
 )
 from errand.protocol.settings import MODEL_LIST, ModelListParams
 from errand.system.paths import Paths
-from errand.text.translation import tr, trn
+from errand.text.translation import marked, tr, trn
 
 _STALL_REPORTED_S = 7 * 86_400
 _MAX_LINE_LENGTH = 500
@@ -61,28 +60,23 @@ class Finding:
 class DoctorOptions(CommandOptions, frozen=True, kw_only=True):
     repair: Annotated[bool, Flag("--repair", "repair a damaged database; the damaged file is kept")] = False
     how: RepairOptions = RepairOptions()
-    json: Annotated[bool, Flag("--json", "print the findings as JSON lines")] = False
 
 
-async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> int:
+async def doctor(options: DoctorOptions, paths: Paths, output: CommandOutput) -> int:
     """Print the findings; returns 1 if something required is missing. With `repair` mend the database instead."""
-    if options.repair and options.json:
-        raise UsageError(tr("--json and --repair cannot be used together."))
     if options.repair:
-        return await repair(options.how, paths, terminal)
+        return await repair(options.how, paths, output)
     findings: list[Finding] = []
     for finding in _local_findings(paths):
         findings.append(finding)
-        _print(finding, terminal, as_json=options.json)
+        _print(finding, output)
     for finding in [*await _engine(paths), *_last_stall(paths)]:
         findings.append(finding)
-        _print(finding, terminal, as_json=options.json)
+        _print(finding, output)
     bad = sum(finding.state == "bad" for finding in findings)
-    if options.json:
-        return 1 if bad else 0
-    terminal.line()
+    output.line()
     verdict = _verdict(bad, sum(finding.state == "could_be_better" for finding in findings))
-    terminal.line(wrapped(verdict, terminal.width))
+    output.line(wrapped(verdict, output.width))
     return 1 if bad else 0
 
 
@@ -98,24 +92,20 @@ def _verdict(bad: int, could_be_better: int) -> str:
     return tr("Everything is set up.")
 
 
-DOCTOR = Command(DoctorOptions, doctor)
+DOCTOR = Command(DoctorOptions, doctor, json_help=marked("print the findings as JSON lines"))
 
 
-def _print(finding: Finding, terminal: Terminal, *, as_json: bool) -> None:
-    if as_json:
-        terminal.line(msgspec.json.encode(finding).decode())
-        return
-    style = terminal.style
+def _print(finding: Finding, output: CommandOutput) -> None:
+    style = output.style
     sign = {
         "good": style.green(style.sign("tick")),
         "could_be_better": style.amber(style.sign("warn")),
         "bad": style.red(style.sign("cross")),
     }[finding.state]
-    first, *more = wrapped(finding.text, terminal.width - _INDENT).splitlines()
-    terminal.line(f"{sign} {finding.subject:<{_INDENT - 3}} {first}")
-    advice = wrapped(finding.advice, terminal.width - _INDENT).splitlines()
-    for line in [*more, *map(style.dim, advice)]:
-        terminal.line(f"{'':<{_INDENT}}{line}")
+    first, *more = wrapped(finding.text, output.width - _INDENT).splitlines()
+    advice = map(style.dim, wrapped(finding.advice, output.width - _INDENT).splitlines())
+    details = [f"{'':<{_INDENT}}{line}" for line in (*more, *advice)]
+    output.result(finding, f"{sign} {finding.subject:<{_INDENT - 3}} {first}", *details)
 
 
 def _local_findings(paths: Paths) -> Iterator[Finding]:
@@ -162,7 +152,7 @@ def _packages() -> Finding:
 
 
 def _name(requirement: str) -> str:
-    end = next((place for place, sign in enumerate(requirement) if sign in "[<>=!~ ("), len(requirement))
+    end = next((index for index, sign in enumerate(requirement) if sign in "[<>=!~ ("), len(requirement))
     return requirement[:end]
 
 
@@ -213,8 +203,8 @@ def _keyring() -> Finding:
 
 
 def _program(name: str, if_missing: FindingState, advice: str) -> Finding:
-    place = shutil.which(name)
-    return Finding("good", name, place) if place else Finding(if_missing, name, tr("not found"), advice)
+    path = shutil.which(name)
+    return Finding("good", name, path) if path else Finding(if_missing, name, tr("not found"), advice)
 
 
 async def _engine(paths: Paths) -> list[Finding]:
@@ -302,11 +292,11 @@ async def _records_on_server(connection: Connection) -> list[Finding]:
 
 async def _models(connection: Connection) -> Finding:
     """Names of variables and addresses only: a key is never shown."""
-    found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
-    if found.default is None:
+    models = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
+    if models.default is None:
         return Finding("could_be_better", "models", tr("none set up"), NO_MODELS_TEXT)
     return Finding(
-        "good", "models", tr("default {default}").format(default=found.default), "\n".join(format_ready(found, PLAIN))
+        "good", "models", tr("default {default}").format(default=models.default), "\n".join(format_ready(models, PLAIN))
     )
 
 
@@ -318,34 +308,42 @@ class EngineOptions(CommandOptions, frozen=True, kw_only=True):
     ] = False
 
 
-async def manage_engine(options: EngineOptions, paths: Paths, terminal: Terminal) -> int:
-    return await (_rotate_token if options.rotate_token else _stop)(paths, terminal)
+async def manage_engine(options: EngineOptions, paths: Paths, output: CommandOutput) -> int:
+    if not options.stop and not options.rotate_token:
+        raise UsageError(tr("--json needs --stop or --rotate-token: an engine itself runs until it is shut down."))
+    return await (_rotate_token if options.rotate_token else _stop)(paths, output)
 
 
-async def _rotate_token(paths: Paths, terminal: Terminal) -> int:
+async def _rotate_token(paths: Paths, output: CommandOutput) -> int:
     if not has_engine(paths):
-        terminal.line(tr("No engine is running. The next one gets a new token."))
+        text = tr("No engine is running. The next one gets a new token.")
+        output.result({"rotated": False}, text)
         return 0
     async with await connect(paths, "errand engine --rotate-token") as connection:
         await connection.call(ENGINE_ROTATE_TOKEN, EmptyParams())
-    terminal.line(tr("The engine has a new access token. All other clients were disconnected and must read it again."))
+    text = tr("The engine has a new access token. All other clients were disconnected and must read it again.")
+    output.result({"rotated": True}, text)
     return 0
 
 
-async def _stop(paths: Paths, terminal: Terminal) -> int:
-    match await shut_down(paths, "errand engine --stop"):
+async def _stop(paths: Paths, output: CommandOutput) -> int:
+    match ending := await shut_down(paths, "errand engine --stop"):
         case "none":
-            terminal.line(tr("No engine is running."))
+            text = tr("No engine is running.")
         case "ended":
-            terminal.line(tr("The engine has ended."))
+            text = tr("The engine has ended.")
         case "killed":
-            terminal.line(tr("The engine did not respond and was killed. Its tasks can be resumed."))
+            text = tr("The engine did not respond and was killed. Its tasks can be resumed.")
         case "left":
-            terminal.note(
-                tr("errand: the engine does not respond and cannot be killed: it waits for a disk or the network.")
+            raise CommandError(
+                tr("the engine does not respond and cannot be killed: it waits for a disk or the network.")
             )
-            return 1
+    output.result({"engine": ending}, text)
     return 0
 
 
-ENGINE = Command(EngineOptions, manage_engine)
+ENGINE = Command(
+    EngineOptions,
+    manage_engine,
+    json_help=marked("print the result as one JSON object"),
+)

@@ -4,15 +4,13 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-import msgspec
-
 from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
-from errand.cli.exit_codes import EXIT_STOPPED
-from errand.cli.options import Action, Argument, CommandOptions, Flag
+from errand.cli.exit_codes import EXIT_STOPPED, CommandError
+from errand.cli.options import Action, Argument, CommandOptions
+from errand.cli.output import CommandOutput
 from errand.cli.parser import did_you_mean
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain, wrapped
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -39,10 +37,9 @@ _WITHOUT_MODELS = ("qdrant",)
 
 class KeysOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), set or remove, and the provider")] = ()
-    json: Annotated[bool, Flag("--json", "with list: print JSON lines, one per provider")] = False
 
 
-async def keys(options: KeysOptions, paths: Paths, terminal: Terminal) -> int:
+async def keys(options: KeysOptions, paths: Paths, output: CommandOutput) -> int:
     match options.words:
         case ["set", _, _, *_]:
             raise UsageError(
@@ -57,11 +54,11 @@ async def keys(options: KeysOptions, paths: Paths, terminal: Terminal) -> int:
         providers = (await connection.call(MODEL_LIST, ModelListParams())).providers
         match options.words or ("list",):
             case ["list"]:
-                _list(providers, options, terminal)
+                _list(providers, output)
             case ["set", name]:
-                return await _set(connection, _named(providers, name), terminal)
+                await _set(connection, _named(providers, name), output)
             case ["remove", name]:
-                await _remove(connection, _named(providers, name), terminal)
+                await _remove(connection, _named(providers, name), output)
             case _:
                 raise wrong_words("keys", _ACTIONS, options.words)
     return 0
@@ -70,26 +67,24 @@ async def keys(options: KeysOptions, paths: Paths, terminal: Terminal) -> int:
 KEYS = Command(KeysOptions, keys, epilog=_EPILOG, actions=_ACTIONS)
 
 
-def _list(providers: Sequence[Provider], options: KeysOptions, terminal: Terminal) -> None:
-    if options.json:
-        for provider in providers:
-            terminal.line(msgspec.json.encode(provider).decode())
-        return
+def _list(providers: Sequence[Provider], output: CommandOutput) -> None:
+    """Print the providers with a key; for a program all of them."""
     takes_key = [provider for provider in providers if provider.key_source != "not_needed" and not provider.local]
     with_key = [provider for provider in takes_key if provider.key_source != "none"]
-    for provider in with_key:
-        terminal.line(key_line(provider, terminal.style))
-    if not with_key:
-        terminal.line(tr("No keys yet. Store one: errand keys set PROVIDER"))
+    output.each(
+        providers if output.as_json else with_key,
+        lambda provider: [key_line(provider, output.style)],
+        empty=tr("No keys yet. Store one: errand keys set PROVIDER"),
+    )
     without = [provider.name for provider in takes_key if provider.key_source == "none"]
     if without:
-        terminal.line(
-            terminal.style.dim(wrapped(tr("without a key: {names}").format(names=", ".join(without)), terminal.width))
+        output.line(
+            output.style.dim(wrapped(tr("without a key: {names}").format(names=", ".join(without)), output.width))
         )
 
 
 def key_line(provider: Provider, style: Style) -> str:
-    """The provider's name, its title and the source of its key."""
+    """Return a line with the provider's name, its title and the source of its key."""
     where = {
         "environment": tr("from the variable {key_variable}").format(key_variable=provider.key_variable),
         "keyring": tr("in the system keyring"),
@@ -100,14 +95,14 @@ def key_line(provider: Provider, style: Style) -> str:
 
 
 def _named(providers: Sequence[Provider], name: str) -> Provider | str:
-    """The provider, or the name of what takes a key besides."""
-    wanted = name.casefold()
-    found = next((one for one in providers if wanted in (one.name.casefold(), one.title.casefold())), None)
-    if found is not None:
-        return found
-    if wanted in _WITHOUT_MODELS:
-        return wanted
-    near = did_you_mean(wanted, [one.name for one in providers])
+    """Return the provider, or the name of a service without models that takes a key."""
+    folded = name.casefold()
+    for provider in providers:
+        if folded in (provider.name.casefold(), provider.title.casefold()):
+            return provider
+    if folded in _WITHOUT_MODELS:
+        return folded
+    near = did_you_mean(folded, [provider.name for provider in providers])
     raise UsageError(tr("There is no provider {name!r}.{near} List them: errand keys").format(name=name, near=near))
 
 
@@ -115,14 +110,15 @@ def _name_of(provider: Provider | str) -> str:
     return provider if isinstance(provider, str) else provider.name
 
 
-async def _set(connection: Connection, provider: Provider | str, terminal: Terminal) -> int:
+async def _set(connection: Connection, provider: Provider | str, output: CommandOutput) -> None:
     name = _name_of(provider)
-    if terminal.interactive:
+    if output.interactive:
         try:
-            key = await terminal.ask(tr("API key for {name} (not shown): ").format(name=plain(name)), hidden=True)
+            key = await output.terminal.ask(
+                tr("API key for {name} (not shown): ").format(name=plain(name)), hidden=True
+            )
         except (EOFError, KeyboardInterrupt):
-            terminal.line(tr("Nothing was stored."))
-            return EXIT_STOPPED
+            raise CommandError(tr("Nothing was stored."), EXIT_STOPPED) from None
     else:
         key = sys.stdin.buffer.read(_MAX_KEY_LENGTH + 1).decode("utf-8", "replace")
     if not key.strip():
@@ -130,24 +126,20 @@ async def _set(connection: Connection, provider: Provider | str, terminal: Termi
     if len(key) > _MAX_KEY_LENGTH:
         raise UsageError(tr("That is too long for a key; nothing was stored."))
     result = await connection.call(KEY_SET, KeySetParams(provider=name, key=key.strip()))
-    terminal.line(plain(result.notice))
+    output.result(result, plain(result.notice))
     if isinstance(provider, Provider) and provider.key_source == "environment":
-        terminal.note(
-            tr("errand: {key_variable} is set in your environment and takes precedence over the stored key.").format(
-                key_variable=provider.key_variable
-            )
-        )
-    return 0
+        text = tr("errand: {key_variable} is set in your environment and takes precedence over the stored key.")
+        output.note(text.format(key_variable=provider.key_variable))
 
 
-async def _remove(connection: Connection, provider: Provider | str, terminal: Terminal) -> None:
+async def _remove(connection: Connection, provider: Provider | str, output: CommandOutput) -> None:
     result = await connection.call(KEY_SET, KeySetParams(provider=_name_of(provider), key=""))
     if isinstance(provider, Provider) and provider.key_source == "none":
-        terminal.line(tr("There was no stored key for {name}.").format(name=plain(provider.name)))
+        output.result(result, tr("There was no stored key for {name}.").format(name=plain(provider.name)))
         return
-    terminal.line(plain(result.notice))
+    output.result(result, plain(result.notice))
     if isinstance(provider, Provider) and provider.key_source == "environment":
-        terminal.note(
+        output.note(
             tr("errand: the key in {key_variable} stays in use until the engine ends.").format(
                 key_variable=provider.key_variable
             )

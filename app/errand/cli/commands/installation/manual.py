@@ -11,10 +11,10 @@ from typing import Annotated
 from errand.cli.arguments import UsageError
 from errand.cli.command import Command, Entry
 from errand.cli.exit_codes import EXIT_CODES_TEXT
-from errand.cli.options import Argument, CommandOptions, Described, Flag, described
+from errand.cli.options import Argument, CommandOptions, Described, Flag
+from errand.cli.output import CommandOutput
 from errand.cli.parser import ABOUT, did_you_mean, general_help, help_width, parser_of, sentence
 from errand.cli.table import TABLE
-from errand.cli.terminal.terminal import Terminal
 from errand.system.paths import Paths
 from errand.text.translation import tr
 
@@ -34,15 +34,15 @@ class HelpOptions(CommandOptions, frozen=True, kw_only=True):
     command: Annotated[str, Argument("COMMAND", "a command (default: all)")] = ""
 
 
-async def show_help(options: HelpOptions, paths: Paths, terminal: Terminal) -> int:
+async def show_help(options: HelpOptions, paths: Paths, output: CommandOutput) -> int:
     if not options.command:
-        terminal.write(general_help(TABLE, help_width()))
+        output.terminal.write(general_help(TABLE, help_width()))
         return 0
     entry = next((entry for entry in TABLE.entries if entry.name == options.command), None)
     if entry is None:
         near = did_you_mean(options.command, [entry.name for entry in TABLE.entries])
         raise UsageError(tr("There is no command {command!r}.{near}").format(command=options.command, near=near))
-    terminal.write(parser_of(entry, entry.load(), help_width()).format_help())
+    output.terminal.write(parser_of(entry, entry.load(), help_width()).format_help())
     return 0
 
 
@@ -53,21 +53,21 @@ class ManualOptions(CommandOptions, frozen=True, kw_only=True):
     roff: Annotated[bool, Flag("--roff", "print the source of the manual page, for a file errand.1")] = False
 
 
-async def manual(options: ManualOptions, paths: Paths, terminal: Terminal) -> int:
+async def manual(options: ManualOptions, paths: Paths, output: CommandOutput) -> int:
     """Show the page with `man`; as it is where there is none, or no terminal."""
     program = shutil.which("man")
     if options.roff:
-        terminal.write_raw(page())
+        output.terminal.write_raw(page())
         return 0
     if program is None:
-        terminal.note(tr("errand: man is not installed, so this is the help for all commands."))
-        terminal.write(general_help(TABLE, help_width()))
+        output.note(tr("errand: man is not installed, so this is the help for all commands."))
+        output.terminal.write(general_help(TABLE, help_width()))
         return 0
     with tempfile.NamedTemporaryFile("w", suffix=".1", prefix="errand-", encoding="utf-8") as file:
         file.write(page())
         file.flush()
-        shown = await asyncio.create_subprocess_exec(program, "-l", file.name)
-        return await shown.wait()
+        viewer = await asyncio.create_subprocess_exec(program, "-l", file.name)
+        return await viewer.wait()
 
 
 MANUAL = Command(ManualOptions, manual)
@@ -108,31 +108,31 @@ def _version() -> str:
 
 def _command(entry: Entry) -> Iterator[str]:
     command = entry.load()
-    takes = described(command.options)
-    places = " ".join(_place(one) for one in takes if not one.is_option)
-    yield f".SS {_roff(f'errand {entry.name} {places}'.rstrip())}"
+    parts = entry.described()
+    arguments = " ".join(_usage(part) for part in parts if not part.is_option)
+    yield f".SS {_roff(f'errand {entry.name} {arguments}'.rstrip())}"
     yield _roff(sentence(tr(entry.help)))
     for action in command.actions:
         yield from (".TP", f".B {_roff(f'errand {entry.name} {action.usage}')}", _roff(tr(action.help)))
-    for one in takes:
-        if one.is_option or not command.actions:
-            yield from (".TP", f".B {_roff(_place(one))}", _roff(one.help))
+    for part in parts:
+        if part.is_option or not command.actions:
+            yield from (".TP", f".B {_roff(_usage(part))}", _roff(part.help))
     if command.epilog and command.epilog != EXIT_CODES_TEXT:
         yield ".PP"
         text = command.epilog
         yield from (".nf", *map(_roff, text.splitlines()), ".fi") if "\n" in text else (_roff(text),)
 
 
-def _place(one: Described) -> str:
-    """The option or argument with its choices or what it takes."""
-    value = "|".join(one.choices) or one.metavar
-    if not one.is_option:
-        return f"{value} …" if one.repeats else value
-    return f"{one.name} {value}" if value else one.name
+def _usage(part: Described) -> str:
+    """Return the option or argument with its choices or the placeholder of its value."""
+    value = "|".join(part.choices) or part.metavar
+    if not part.is_option:
+        return f"{value} …" if part.repeats else value
+    return f"{part.name} {value}" if value else part.name
 
 
 def _roff(text: str) -> str:
     """Without a meaning for roff: dashes stay as they are typed, and no line is a request."""
     safe = text.replace("\\", "\\e").replace("-", "\\-")
-    safe = re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", safe)
+    safe = re.sub(r"[^\x00-\x7f]", lambda match: f"\\[u{ord(match[0]):04X}]", safe)
     return f"\\&{safe}" if safe[:1] in (".", "'") else safe

@@ -9,9 +9,9 @@ import msgspec
 from errand.cli.arguments import UsageError, wrong_words
 from errand.cli.command import Command
 from errand.cli.options import Action, Argument, CommandOptions, Flag
+from errand.cli.output import CommandOutput
 from errand.cli.parser import did_you_mean
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, plain, wrapped
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -41,23 +41,23 @@ _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 class SettingsOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), get, set or reset, and the setting")] = ()
     changed: Annotated[bool, Flag("--changed", "with list: only settings that differ from their defaults")] = False
-    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
-async def settings(options: SettingsOptions, paths: Paths, terminal: Terminal) -> int:
+async def settings(options: SettingsOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand settings") as connection:
-        every = (await connection.call(SETTINGS_GET, SettingsGetParams())).settings
+        settings = (await connection.call(SETTINGS_GET, SettingsGetParams())).settings
         match options.words or ("list",):
             case ["list"]:
-                _list(every, options, terminal)
+                _list(settings, output, changed_only=options.changed)
             case ["get", name]:
-                _show(_named(every, name), options, terminal)
+                setting = _named(settings, name)
+                output.result(_for_program(setting), *_lines(setting, output.width, output.style))
             case ["set", name, *words] if words:
-                setting = _named(every, name)
-                await _set(connection, setting, typed_value(setting, " ".join(words)), options, terminal)
+                setting = _named(settings, name)
+                await _set(connection, setting, typed_value(setting, " ".join(words)), output)
             case ["reset", name]:
-                setting = _named(every, name)
-                await _set(connection, setting, setting.default, options, terminal)
+                setting = _named(settings, name)
+                await _set(connection, setting, setting.default, output)
             case _:
                 raise wrong_words("settings", _ACTIONS, options.words)
     return 0
@@ -66,19 +66,17 @@ async def settings(options: SettingsOptions, paths: Paths, terminal: Terminal) -
 SETTINGS = Command(SettingsOptions, settings, actions=_ACTIONS)
 
 
-def _named(every: Sequence[Setting], name: str) -> Setting:
-    wanted = name.replace("-", "_").lower()
-    found = next((setting for setting in every if setting.name == wanted), None)
-    if found is None:
-        near = did_you_mean(wanted, [setting.name for setting in every])
-        raise UsageError(
-            tr("There is no setting {name!r}.{near} List them: errand settings").format(name=name, near=near)
-        )
-    return found
+def _named(settings: Sequence[Setting], name: str) -> Setting:
+    field = name.replace("-", "_").lower()
+    for setting in settings:
+        if setting.name == field:
+            return setting
+    near = did_you_mean(field, [setting.name for setting in settings])
+    raise UsageError(tr("There is no setting {name!r}.{near} List them: errand settings").format(name=name, near=near))
 
 
 def typed_value(setting: Setting, text: str) -> JsonValue:
-    """What was typed as a value of the setting's kind; raises `UsageError` that says what it takes."""
+    """Return the typed text as a value of the setting's kind; raises `UsageError` that says what it takes."""
     word = text.strip().lower()
     match setting.kind:
         case "boolean" if word in (*_YES, *_NO):
@@ -109,7 +107,7 @@ def typed_value(setting: Setting, text: str) -> JsonValue:
 def _takes(setting: Setting) -> str:
     if setting.choices:
         return tr("one of {names}").format(names=", ".join(setting.choices))
-    what = {
+    kinds = {
         "boolean": tr("yes or no"),
         "integer": tr("a whole number"),
         "number": tr("a number"),
@@ -117,38 +115,29 @@ def _takes(setting: Setting) -> str:
         "null": "–",
     }
     least = tr(" of at least {minimum:g}").format(minimum=setting.minimum) if setting.minimum is not None else ""
-    return f"{what[setting.kind]}{least}"
+    return f"{kinds[setting.kind]}{least}"
 
 
-async def _set(
-    connection: Connection, setting: Setting, value: JsonValue, options: SettingsOptions, terminal: Terminal
-) -> None:
+async def _set(connection: Connection, setting: Setting, value: JsonValue, output: CommandOutput) -> None:
     params = SettingsSetParams(name=setting.name, value=value)
-    every = (await connection.call(SETTINGS_SET, params)).settings
-    now = _named(every, setting.name)
-    if options.json:
-        _print_json(now, terminal)
-        return
+    now = _named((await connection.call(SETTINGS_SET, params)).settings, setting.name)
     before = (
         tr(" (was: {value})").format(value=_text(setting.value)) if now.value != setting.value else tr(" (unchanged)")
     )
-    terminal.line(plain(tr("{name} is {value}{before}").format(name=now.name, value=_text(now.value), before=before)))
+    text = tr("{name} is {value}{before}").format(name=now.name, value=_text(now.value), before=before)
+    output.result(_for_program(now), plain(text))
 
 
-def _list(every: Sequence[Setting], options: SettingsOptions, terminal: Terminal) -> None:
-    shown = [setting for setting in every if setting.value != setting.default or not options.changed]
-    if options.json:
-        for setting in shown:
-            _print_json(setting, terminal)
-        return
-    for setting in shown:
-        terminal.line(setting_line(setting, terminal.width, terminal.style))
-    if not shown:
-        terminal.line(tr("All settings are at their defaults. List them: errand settings"))
+def _list(settings: Sequence[Setting], output: CommandOutput, *, changed_only: bool) -> None:
+    output.each(
+        [_for_program(setting) for setting in settings if setting.value != setting.default or not changed_only],
+        lambda setting: [setting_line(setting, output.width, output.style)],
+        empty=tr("All settings are at their defaults. List them: errand settings"),
+    )
 
 
 def setting_line(setting: Setting, width: int, style: Style) -> str:
-    """Name, value, and what the default is if another value is set."""
+    """Return a line with name, value, and the default if another value is set."""
     value = _text(setting.value)
     if setting.value == setting.default:
         return style.dim(f"{setting.name:<24} {one_line(value, max(12, width - 26))}")
@@ -156,20 +145,13 @@ def setting_line(setting: Setting, width: int, style: Style) -> str:
     return f"{style.bold(f'{setting.name:<24}')} {one_line(value, max(12, width - 44))}{default}"
 
 
-def _show(setting: Setting, options: SettingsOptions, terminal: Terminal) -> None:
-    if options.json:
-        _print_json(setting, terminal)
-        return
-    style = terminal.style
-    terminal.line(setting_line(setting, terminal.width, style))
-    terminal.line(wrapped(f"{tr(setting.title)}: {plain(tr(setting.help))}", terminal.width))
-    terminal.line(
-        style.dim(
-            tr("Takes {setting}. Change it: errand settings set {name} VALUE").format(
-                setting=_takes(setting), name=setting.name
-            )
-        )
-    )
+def _lines(setting: Setting, width: int, style: Style) -> list[str]:
+    takes = tr("Takes {setting}. Change it: errand settings set {name} VALUE")
+    return [
+        setting_line(setting, width, style),
+        wrapped(f"{tr(setting.title)}: {plain(tr(setting.help))}", width),
+        style.dim(takes.format(setting=_takes(setting), name=setting.name)),
+    ]
 
 
 def _text(value: JsonValue) -> str:
@@ -191,7 +173,7 @@ def _without_secrets(text: str) -> str:
     return redact(without_url_secrets(text))
 
 
-def _print_json(setting: Setting, terminal: Terminal) -> None:
+def _for_program(setting: Setting) -> Setting:
+    """Return the setting without secrets in its value."""
     value = setting.value
-    hidden = msgspec.structs.replace(setting, value=_without_secrets(value) if isinstance(value, str) else value)
-    terminal.line(msgspec.json.encode(hidden).decode())
+    return msgspec.structs.replace(setting, value=_without_secrets(value)) if isinstance(value, str) else setting

@@ -10,7 +10,8 @@ from errand.cli.commands.memory import index
 from errand.cli.commands.memory.forgetting import forget
 from errand.cli.lookup import only_match
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
-from errand.cli.terminal.terminal import Terminal
+from errand.cli.output import CommandOutput
+from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import escape_hidden_line, short_id
 from errand.client.connection import Connection
 from errand.client.launch import connect
@@ -87,31 +88,32 @@ class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
     before: Annotated[str | None, Option("--before", "with search: only before this time", "TIME")] = None
     limit: Annotated[int | None, Option("--limit", "with search and log: show at most N (default: 10, 50)", "N")] = None
     yes: Annotated[bool, Flag("--yes", "with forget: do not ask for confirmation")] = False
-    json: Annotated[bool, Flag("--json", "print JSON lines")] = False
 
 
-async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> int:
+async def memory(options: MemoryOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand memory") as connection:
         match options.words or ("facts",):
             case ["facts"]:
-                await _list(connection, options, terminal)
+                empty = tr(
+                    "No pinned facts. Every task is told the facts that you pin: errand memory pin 'Answer in German.'"
+                )
+                output.each(await _facts(connection), lambda fact: _lines(fact, output.style), empty=empty)
             case ["pin", *words] if words:
-                params = _place(MemoryPinParams(text=" ".join(words)), options)
-                await _pin(connection, params, options, terminal)
+                await _pin(connection, MemoryPinParams(text=" ".join(words)), options, output)
             case ["edit", part, *words] if words or options.scope is not None or options.folder is not None:
                 fact = await _matching(connection, part)
-                await _pin(connection, _place(_change(fact, words), options), options, terminal)
+                await _pin(connection, _change(fact, words), options, output)
             case ["accept", part, *words]:
                 fact = await _matching(connection, part)
                 if fact.status == "pinned" and not words:
-                    terminal.note(tr("Already accepted."))
-                await _pin(connection, _place(_change(fact, words), options), options, terminal)
+                    output.note(tr("Already accepted."))
+                await _pin(connection, _change(fact, words), options, output)
             case ["unpin", part]:
-                await _unpin(connection, await _matching(connection, part), options, terminal)
+                await _unpin(connection, await _matching(connection, part), output)
             case ["forget", *parts] if parts:
-                await forget(connection, parts, terminal, asks=not options.yes, as_json=options.json)
+                await forget(connection, parts, output, yes=options.yes)
             case ["log"]:
-                await _log(connection, options, terminal)
+                await _log(connection, options, output)
             case words:
                 order = index.Order(
                     words,
@@ -120,9 +122,8 @@ async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> in
                     options.after,
                     options.before,
                     options.limit,
-                    as_json=options.json,
                 )
-                status = await index.serve(connection, order, terminal)
+                status = await index.serve(connection, order, output)
                 if status is None:
                     raise wrong_words("memory", _ACTIONS, options.words)
                 return status
@@ -136,23 +137,12 @@ async def _facts(connection: Connection) -> tuple[Fact, ...]:
     return (await connection.call(MEMORY_FACTS, MemoryFactsParams())).facts
 
 
-async def _list(connection: Connection, options: MemoryOptions, terminal: Terminal) -> None:
-    found = await _facts(connection)
-    for fact in found:
-        _show(fact, options, terminal)
-    if found or options.json:
-        return
-    terminal.note(
-        tr("No pinned facts. Every task is told the facts that you pin: errand memory pin 'Answer in German.'")
-    )
-
-
 def _change(fact: Fact, words: list[str]) -> MemoryPinParams:
     return MemoryPinParams(id=fact.id, text=" ".join(words) or None)
 
 
-def _place(params: MemoryPinParams, options: MemoryOptions) -> MemoryPinParams:
-    """The fact with what `--scope` and `--folder` say it is about."""
+def _with_scope(params: MemoryPinParams, options: MemoryOptions) -> MemoryPinParams:
+    """Return the parameters with the scope that `--scope` and `--folder` give."""
     if options.folder is not None and options.scope not in (None, "folder"):
         raise UsageError(tr("--folder and --scope {scope} cannot be used together.").format(scope=options.scope))
     if options.folder is None and options.scope != "folder":
@@ -160,46 +150,41 @@ def _place(params: MemoryPinParams, options: MemoryOptions) -> MemoryPinParams:
     return msgspec.structs.replace(params, scope="folder", folder=workspace_path(options.folder))
 
 
-async def _pin(connection: Connection, params: MemoryPinParams, options: MemoryOptions, terminal: Terminal) -> None:
-    _show((await connection.call(MEMORY_PIN, params)).fact, options, terminal)
+async def _pin(connection: Connection, params: MemoryPinParams, options: MemoryOptions, output: CommandOutput) -> None:
+    fact = (await connection.call(MEMORY_PIN, _with_scope(params, options))).fact
+    output.result(fact, *_lines(fact, output.style))
 
 
-async def _unpin(connection: Connection, fact: Fact, options: MemoryOptions, terminal: Terminal) -> None:
+async def _unpin(connection: Connection, fact: Fact, output: CommandOutput) -> None:
     await connection.call(MEMORY_UNPIN, MemoryUnpinParams(id=fact.id))
-    _show(fact, options, terminal)
-    terminal.note(tr("Removed.") if fact.status == "pinned" else tr("Declined."))
+    output.result(fact, *_lines(fact, output.style))
+    output.note(tr("Removed.") if fact.status == "pinned" else tr("Declined."))
 
 
-def _show(fact: Fact, options: MemoryOptions, terminal: Terminal) -> None:
-    if options.json:
-        terminal.line(msgspec.json.encode(fact).decode())
-        return
-    style, folder = terminal.style, f" {escape_hidden_line(fact.folder)}" if fact.folder else ""
+def _lines(fact: Fact, style: Style) -> list[str]:
+    folder = f" {escape_hidden_line(fact.folder)}" if fact.folder else ""
     proposed = f"{style.amber('proposed')}  " if fact.status == "proposed" else ""
-    terminal.line(f"{style.bold(short_id(fact.id))}  {proposed}{escape_hidden_line(fact.text)}")
     by = tr(" by {by}").format(by=escape_hidden_line(fact.by)) if fact.by else ""
     about = f"{_SCOPES[fact.scope]}{folder} · {fact.at.astimezone():%d %b %Y}{by}"
-    terminal.line(f"{'':<10}{style.dim(about)}")
+    return [
+        f"{style.bold(short_id(fact.id))}  {proposed}{escape_hidden_line(fact.text)}",
+        f"{'':<10}{style.dim(about)}",
+    ]
 
 
 async def _matching(connection: Connection, part: str) -> Fact:
-    """By any part of its id; raises `UsageError` for none and for several."""
+    """Return the fact with this part in its id; raises `UsageError` for none and for several."""
     matching = [fact for fact in await _facts(connection) if part and part in fact.id]
     if not matching:
         raise UsageError(tr("No fact has the id {part!r}. List them: errand memory facts").format(part=part))
     return only_match(part, matching, "facts", lambda fact: fact.text)
 
 
-async def _log(connection: Connection, options: MemoryOptions, terminal: Terminal) -> None:
-    found = await connection.call(MEMORY_LOG, MemoryLogParams(limit=options.limit or 50))
-    for entry in found.entries:
-        terminal.line(msgspec.json.encode(entry).decode() if options.json else _log_line(entry))
-    if options.json:
-        return
-    if not found.entries:
-        terminal.note(tr("The log is empty."))
-    elif found.has_more:
-        terminal.note(tr("These are the newest {entries}. Show more with --limit.").format(entries=len(found.entries)))
+async def _log(connection: Connection, options: MemoryOptions, output: CommandOutput) -> None:
+    log = await connection.call(MEMORY_LOG, MemoryLogParams(limit=options.limit or 50))
+    output.each(log.entries, lambda entry: [_log_line(entry)], empty=tr("The log is empty."))
+    if log.has_more:
+        output.note(tr("These are the newest {entries}. Show more with --limit.").format(entries=len(log.entries)))
 
 
 def _log_line(entry: MemoryLogEntry) -> str:

@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
-from errand.cli.arguments import UsageError
 from errand.cli.lookup import find_message
-from errand.cli.terminal.terminal import Terminal
+from errand.cli.output import CommandOutput
 from errand.cli.terminal.text import escape_hidden, one_line
 from errand.client.connection import Connection
 from errand.client.texts.forgetting import forgotten_text, remarks, removed_parts
@@ -20,58 +17,43 @@ from errand.protocol.memory import (
 )
 from errand.text.translation import tr, trn
 
-_SHOWN = 20
-_WHOSE: dict[MemoryRole, str] = {"user": "you", "agent": "agent", "tool": "tool", "task": "engine"}
+_MAX_LISTED_NODES = 20
+_AUTHORS: dict[MemoryRole, str] = {"user": "you", "agent": "agent", "tool": "tool", "task": "engine"}
 
 
-async def forget(
-    connection: Connection, parts: Sequence[str], terminal: Terminal, *, asks: bool, as_json: bool
-) -> None:
-    """Forget messages, each by any part of its id that no other has.
-
-    Raises `UsageError` if the person declines, or if nobody can be asked.
-    """
-    if asks and as_json:
-        raise UsageError(tr("With --json nothing is asked. Add --yes to forget; this cannot be undone."))
+async def forget(connection: Connection, parts: Sequence[str], output: CommandOutput, *, yes: bool) -> None:
+    """Forget messages, each by any part of its id that no other has, once the person has confirmed it."""
     node_ids = tuple([(await find_message(connection, part)).id for part in parts])
-    if asks:
-        await _confirm(connection, node_ids, terminal)
-    done = await connection.call(MEMORY_FORGET, MemoryForgetParams(node_ids=node_ids))
-    if as_json:
-        terminal.line(msgspec.json.encode(done).decode())
-        return
-    terminal.line(forgotten_text(done))
-    for line in remarks(done):
-        terminal.note(line)
+    if not yes:
+        await _confirm(connection, node_ids, output)
+    result = await connection.call(MEMORY_FORGET, MemoryForgetParams(node_ids=node_ids))
+    output.result(result, forgotten_text(result))
+    for line in remarks(result):
+        output.note(line)
 
 
-async def _confirm(connection: Connection, node_ids: tuple[str, ...], terminal: Terminal) -> None:
-    shown = await connection.call(MEMORY_PREVIEW_FORGET, MemoryPreviewForgetParams(node_ids=node_ids))
-    if not shown.removes.nodes:
+async def _confirm(connection: Connection, node_ids: tuple[str, ...], output: CommandOutput) -> None:
+    preview = await connection.call(MEMORY_PREVIEW_FORGET, MemoryPreviewForgetParams(node_ids=node_ids))
+    if not preview.removes.nodes:
         return  # forgotten before; what is left of it, if anything, goes without a question
-    for node in shown.nodes[:_SHOWN]:
-        terminal.line(_line(node, terminal))
-    if (more := shown.removes.nodes - len(shown.nodes[:_SHOWN])) > 0:
-        terminal.line(tr("and {other_texts}").format(other_texts=trn("{n} other text", "{n} other texts", more)))
-    terminal.line(
+    listed = preview.nodes[:_MAX_LISTED_NODES]
+    for node in listed:
+        output.line(_line(node, output))
+    if (more := preview.removes.nodes - len(listed)) > 0:
+        output.line(tr("and {other_texts}").format(other_texts=trn("{n} other text", "{n} other texts", more)))
+    output.line(
         tr("This permanently removes: {names}, also from memory and the search index.").format(
-            names=", ".join(removed_parts(shown.removes))
+            names=", ".join(removed_parts(preview.removes))
         )
     )
-    if not terminal.interactive:
-        raise UsageError(tr("Nothing was forgotten. This cannot be undone; repeat the command with --yes."))
-    try:
-        reply = await terminal.ask(tr("Forget this? This cannot be undone. y for yes, Enter for no: "))
-    except (EOFError, KeyboardInterrupt):
-        reply = ""
-    if reply.strip().casefold() not in ("y", "yes"):
-        raise UsageError(tr("Nothing was forgotten."))
+    question = tr("Forget this? This cannot be undone.")
+    await output.confirm(question, yes=False, unchanged=tr("Nothing was forgotten."))
 
 
-def _line(node: ForgettableNode, terminal: Terminal) -> str:
-    style = terminal.style
+def _line(node: ForgettableNode, output: CommandOutput) -> str:
+    style = output.style
     title = one_line(escape_hidden(node.conversation_title), 40)
-    head = f"{node.at.astimezone():%Y-%m-%d %H:%M}  {_WHOSE[node.role]:<6}"
-    text = one_line(escape_hidden(node.text), max(20, terminal.width - 30))
-    where = tr("in {title} · {node_id}").format(title=title, node_id=node.node_id)
-    return f"{style.dim(head)}  {text}\n{'':<18}{style.dim(where)}"
+    head = f"{node.at.astimezone():%Y-%m-%d %H:%M}  {_AUTHORS[node.role]:<6}"
+    text = one_line(escape_hidden(node.text), max(20, output.width - 30))
+    origin = tr("in {title} · {node_id}").format(title=title, node_id=node.node_id)
+    return f"{style.dim(head)}  {text}\n{'':<18}{style.dim(origin)}"

@@ -11,8 +11,9 @@ from typing import Literal
 import msgspec
 
 from errand.cli.arguments import UsageError, past_moment, workspace_path
-from errand.cli.terminal.terminal import Terminal
-from errand.cli.terminal.text import escape_hidden, escape_hidden_line, indent, one_line, short_id, wrapped
+from errand.cli.exit_codes import CommandError
+from errand.cli.output import CommandOutput
+from errand.cli.terminal.text import aligned, escape_hidden, escape_hidden_line, indent, one_line, short_id, wrapped
 from errand.client.connection import Connection
 from errand.client.number_format import file_size
 from errand.protocol.blocks import MemoryRole
@@ -40,9 +41,9 @@ EntryKind = Literal["messages", "replies", "results", "tasks"]
 
 _ROLES: dict[EntryKind, MemoryRole] = {"messages": "user", "replies": "agent", "results": "tool", "tasks": "task"}
 _POLL_S = 0.5
-_HITS = 10
-# Without progress for so long, something is wrong, and is said.
-_STANDS_S = 20.0
+_DEFAULT_HITS = 10
+# Without progress for so long, the wait ends: something is wrong.
+_STALL_LIMIT_S = 20.0
 _DAYS = re.compile(r"(\d{1,5})d(?:ays?)?")
 
 
@@ -56,75 +57,64 @@ class Order:
     after: str | None
     before: str | None
     limit: int | None
-    as_json: bool
 
 
-async def serve(connection: Connection, order: Order, terminal: Terminal) -> int | None:
-    """The exit code; None if the words are none of these commands."""
+async def serve(connection: Connection, order: Order, output: CommandOutput) -> int | None:
+    """Run the action that the words name; returns its exit code, or None if there is no such action."""
     match order.words:
         case ["search", *words] if words:
-            await _search(connection, " ".join(words), order, terminal)
+            await _search(connection, " ".join(words), order, output)
         case ["show", number]:
-            await _show(connection, number, terminal, as_json=order.as_json)
+            await _show(connection, number, output)
         case ["stats"]:
-            await _stats(connection, terminal, as_json=order.as_json)
+            await _stats(connection, output)
         case ["prune", *words] if words:
-            await _prune(connection, words, terminal, as_json=order.as_json)
+            await _prune(connection, words, output)
         case ["rebuild"]:
-            await _rebuild(connection, terminal, as_json=order.as_json)
+            await _rebuild(connection, output)
         case ["download"]:
-            return await _download(connection, terminal)
+            await _download(connection, output)
         case _:
             return None
     return 0
 
 
-async def _search(connection: Connection, text: str, order: Order, terminal: Terminal) -> None:
-    """The entries that fit a question best, of those that the options name."""
-    as_json = order.as_json
-    where = MemoryFilter(
+async def _search(connection: Connection, text: str, order: Order, output: CommandOutput) -> None:
+    """Print the entries that fit a question best, of those that the options name."""
+    filters = MemoryFilter(
         folders=(workspace_path(order.folder),) if order.folder is not None else (),
         roles=tuple(_ROLES[kind] for kind in order.kinds),
         after=past_moment(order.after) if order.after is not None else None,
         before=past_moment(order.before) if order.before is not None else None,
     )
-    found = await connection.call(MEMORY_SEARCH, MemorySearchParams(text=text, limit=order.limit or _HITS, where=where))
-    for hit in found.hits:
-        terminal.line(msgspec.json.encode(hit).decode() if as_json else _hit(hit, terminal))
-    if found.remark and not as_json:
-        terminal.note(found.remark)
-    if not found.hits and not as_json:
-        fewer = tr(" Try other words or fewer filters.") if where != MemoryFilter() else ""
-        terminal.note(tr("No results in remembered conversations.{fewer}").format(fewer=fewer))
+    params = MemorySearchParams(text=text, limit=order.limit or _DEFAULT_HITS, where=filters)
+    results = await connection.call(MEMORY_SEARCH, params)
+    if results.remark:
+        output.note(results.remark)
+    fewer = tr(" Try other words or fewer filters.") if filters != MemoryFilter() else ""
+    empty = tr("No results in remembered conversations.{fewer}").format(fewer=fewer)
+    output.each(results.hits, lambda hit: [_hit(hit, output)], empty=empty)
 
 
-async def _show(connection: Connection, number: str, terminal: Terminal, *, as_json: bool) -> None:
-    """One entry with its whole text. Raises `UsageError` for what is no number."""
+async def _show(connection: Connection, number: str, output: CommandOutput) -> None:
+    """Print an entry with its whole text. Raises `UsageError` unless `number` is a number."""
     if not number.isdecimal():
         raise UsageError(
             tr("{number!r} is not the number of an entry. errand memory search shows them.").format(number=number)
         )
     item = (await connection.call(MEMORY_GET, MemoryGetParams(number=int(number)))).item
-    if as_json:
-        terminal.line(msgspec.json.encode(item).decode())
-        return
-    terminal.line(_head(item, terminal))
-    terminal.line(escape_hidden(item.text))
+    output.result(item, _head(item, output), escape_hidden(item.text))
 
 
-async def _stats(connection: Connection, terminal: Terminal, *, as_json: bool) -> None:
-    found = await connection.call(MEMORY_STATS, MemoryStatsParams())
-    if as_json:
-        terminal.line(msgspec.json.encode(found).decode())
-        return
-    for name, text in _rows(found):
-        terminal.line(f"{name:<18}{text}")
-    if found.problem:
-        terminal.note(found.problem)
+async def _stats(connection: Connection, output: CommandOutput) -> None:
+    stats = await connection.call(MEMORY_STATS, MemoryStatsParams())
+    output.result(stats, *aligned(_rows(stats)))
+    if stats.problem:
+        output.note(stats.problem)
 
 
-async def _prune(connection: Connection, words: list[str], terminal: Terminal, *, as_json: bool) -> None:
-    """`90d` removes vectors of older entries, a number keeps as many of the newest."""
+async def _prune(connection: Connection, words: list[str], output: CommandOutput) -> None:
+    """Remove vectors: `90d` those of older entries, a number all but those of the newest entries."""
     params = MemoryPruneParams()
     for word in words:
         if match := _DAYS.fullmatch(word):
@@ -137,75 +127,61 @@ async def _prune(connection: Connection, words: list[str], terminal: Terminal, *
                     word=word
                 )
             )
-    done = await connection.call(MEMORY_PRUNE, params)
-    if as_json:
-        terminal.line(msgspec.json.encode(done).decode())
-        return
-    terminal.line(
-        tr("{vectors} removed. The entries can still be found by their words.").format(
-            vectors=trn("{n} vector", "{n} vectors", done.removed)
-        )
-    )
+    pruned = await connection.call(MEMORY_PRUNE, params)
+    text = tr("{vectors} removed. The entries can still be found by their words.")
+    output.result(pruned, text.format(vectors=trn("{n} vector", "{n} vectors", pruned.removed)))
 
 
-async def _rebuild(connection: Connection, terminal: Terminal, *, as_json: bool) -> None:
+async def _rebuild(connection: Connection, output: CommandOutput) -> None:
     """Wait until the words are indexed again; the vectors follow in the background."""
     await connection.call(MEMORY_REBUILD, MemoryRebuildParams())
-    found = await connection.call(MEMORY_STATS, MemoryStatsParams())
-    stands_until = time.monotonic() + _STANDS_S
-    while found.to_index and time.monotonic() < stands_until:
-        terminal.status(
-            tr("indexing: {messages} left").format(messages=trn("{n} message", "{n} messages", found.to_index))
-        )
+    stats = await connection.call(MEMORY_STATS, MemoryStatsParams())
+    gives_up_at = time.monotonic() + _STALL_LIMIT_S
+    while stats.to_index and time.monotonic() < gives_up_at:
+        messages = trn("{n} message", "{n} messages", stats.to_index)
+        output.terminal.status(tr("indexing: {messages} left").format(messages=messages))
         await asyncio.sleep(_POLL_S)
-        before, found = found, await connection.call(MEMORY_STATS, MemoryStatsParams())
-        if found.to_index != before.to_index:
-            stands_until = time.monotonic() + _STANDS_S
-    terminal.clear_status()
-    if as_json:
-        terminal.line(msgspec.json.encode(found).decode())
-    else:
-        terminal.line(tr("Rebuilt: {entries}.").format(entries=trn("{n} entry", "{n} entries", found.entries)))
-        if found.problem:
-            terminal.note(found.problem)
-        elif found.to_embed and found.model.status == "ready":
-            terminal.note(
-                tr("{vectors} follow in the background.").format(
-                    vectors=trn("{n} vector", "{n} vectors", found.to_embed)
-                )
-            )
+        before, stats = stats, await connection.call(MEMORY_STATS, MemoryStatsParams())
+        if stats.to_index != before.to_index:
+            gives_up_at = time.monotonic() + _STALL_LIMIT_S
+    output.terminal.clear_status()
+    entries = trn("{n} entry", "{n} entries", stats.entries)
+    output.result(stats, tr("Rebuilt: {entries}.").format(entries=entries))
+    if stats.problem:
+        output.note(stats.problem)
+    elif stats.to_embed and stats.model.status == "ready":
+        vectors = trn("{n} vector", "{n} vectors", stats.to_embed)
+        output.note(tr("{vectors} follow in the background.").format(vectors=vectors))
 
 
-async def _download(connection: Connection, terminal: Terminal) -> int:
-    """Download the embedding model and show the progress; 1 if it fails. An interrupt leaves it going on."""
+async def _download(connection: Connection, output: CommandOutput) -> None:
+    """Download the embedding model and show the progress. The download continues after an interrupt."""
     await connection.call(MEMORY_MODEL, MemoryModelParams())
     while (model := (await connection.call(MEMORY_STATS, MemoryStatsParams())).model).status == "downloading":
-        terminal.status(tr("{done} of {total}").format(done=file_size(model.done), total=file_size(model.total)))
+        output.terminal.status(tr("{done} of {total}").format(done=file_size(model.done), total=file_size(model.total)))
         await asyncio.sleep(_POLL_S)
-    terminal.clear_status()
-    if model.status == "ready":
-        terminal.line(tr("The embedding model is in {folder}.").format(folder=model.folder))
-        return 0
-    terminal.note(model.reason or tr("The download has ended."))
-    return 1
+    output.terminal.clear_status()
+    if model.status != "ready":
+        raise CommandError(model.reason or tr("The download has ended."))
+    output.result(model, tr("The embedding model is in {folder}.").format(folder=model.folder))
 
 
-def _hit(hit: MemoryItem, terminal: Terminal) -> str:
-    text = wrapped(one_line(hit.text, 4 * terminal.width), terminal.width - 6)
+def _hit(hit: MemoryItem, output: CommandOutput) -> str:
+    text = wrapped(one_line(hit.text, 4 * output.width), output.width - 6)
     body = "\n".join(f"{indent(3)}{line}" for line in text.splitlines())
-    return f"{_head(hit, terminal)}\n{body}"
+    return f"{_head(hit, output)}\n{body}"
 
 
-def _head(item: MemoryItem, terminal: Terminal) -> str:
-    style = terminal.style
+def _head(item: MemoryItem, output: CommandOutput) -> str:
+    style = output.style
     title = escape_hidden_line(item.conversation_title) or tr("untitled")
     score = f" · {item.score:.2f}" if item.score else ""
-    where = f"{item.at.astimezone():%d %b %Y %H:%M} · {title} · {short_id(item.node_id)}{score}"
-    return f"{style.bold(str(item.number))}  {escape_hidden_line(item.speaker)}  {style.dim(where)}"
+    details = f"{item.at.astimezone():%d %b %Y %H:%M} · {title} · {short_id(item.node_id)}{score}"
+    return f"{style.bold(str(item.number))}  {escape_hidden_line(item.speaker)}  {style.dim(details)}"
 
 
-def _rows(found: MemoryStatsResult) -> list[tuple[str, str]]:
-    model = found.model
+def _rows(stats: MemoryStatsResult) -> list[tuple[str, str]]:
+    model = stats.model
     state = {
         "ready": f"in {escape_hidden_line(str(Path(model.folder)))}",
         "downloading": tr("{done} of {total} downloaded").format(
@@ -215,13 +191,13 @@ def _rows(found: MemoryStatsResult) -> list[tuple[str, str]]:
         "failed": model.reason,
     }[model.status]
     rows = [
-        ("entries", f"{found.entries:,}"),
-        (tr("found by meaning"), f"{found.vectors:,}"),
-        (tr("to index"), f"{found.to_index:,}" if found.to_index else ""),
-        (tr("to embed"), f"{found.to_embed:,}" if found.to_embed else ""),
-        ("pruned", f"{found.pruned:,}" if found.pruned else ""),
-        ("words", file_size(found.index_bytes)),
-        ("vectors", file_size(found.vector_bytes)),
+        ("entries", f"{stats.entries:,}"),
+        (tr("found by meaning"), f"{stats.vectors:,}"),
+        (tr("to index"), f"{stats.to_index:,}" if stats.to_index else ""),
+        (tr("to embed"), f"{stats.to_embed:,}" if stats.to_embed else ""),
+        ("pruned", f"{stats.pruned:,}" if stats.pruned else ""),
+        ("words", file_size(stats.index_bytes)),
+        ("vectors", file_size(stats.vector_bytes)),
         (tr("embedding model"), state),
     ]
     return [(name, text) for name, text in rows if text]
