@@ -1,61 +1,69 @@
-"""`make test`: all tests, in three parallel sessions of pytest, and the type check beside them.
+"""`make test`: all tests, in processes that take the next file from one queue, and the type check beside them.
 
-Each test always belongs to the same session and runs in the same order. The sessions spend some of their time waiting
-for engines, disks and timers. The first session's output is shown as it comes, that of the others after it. A type
-error ends all of them at once.
+A line is printed for each file that is done, and all failures at the end. A type error ends all of it at once.
 """
 
+import argparse
+import asyncio
+import os
 import signal
-import subprocess
 import sys
-import tempfile
-from contextlib import ExitStack
-from typing import IO
+from pathlib import Path
 
-_PYTEST = (sys.executable, "-m", "pytest")
+from tests.pool.order import load_seconds, slowest_first, store_seconds
+from tests.pool.pool import Pool
+
 _TYPES = (sys.executable, "-m", "pyright", "--pythonpath", sys.executable)
+_SECONDS = Path("build/test_seconds.json")
 
-# Arguments of the other sessions: each takes about as long. The first runs everything else, so no test is left out.
-_MOVED = ("tests/engine/data", "tests/engine/memory")
-_OTHERS = (("tests/end_to_end", *_MOVED), ("tests/engine", *(f"--ignore={one}" for one in _MOVED)))
-_ELSEWHERE = ("tests", "--ignore=tests/end_to_end", "--ignore=tests/engine")
+# One more than there are cores: some tests wait for engines, disks and timers.
+_WORKERS = (os.cpu_count() or 1) + 1
 
 
 def main() -> int:
-    with ExitStack() as stack:
-
-        def start(*command: str) -> tuple["subprocess.Popen[bytes]", IO[str]]:
-            output = stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-            return stack.enter_context(process), output
-
-        types, found = start(*_TYPES)
-        others = [start(*_PYTEST, "-p", "no:cacheprovider", *session) for session in _OTHERS]
-        shown = stack.enter_context(subprocess.Popen([*_PYTEST, *_ELSEWHERE]))
-        sessions = [shown, *(session for session, _ in others)]
-        try:
-            if failed := types.wait():
-                for session in sessions:
-                    session.send_signal(signal.SIGINT)
-                    session.wait()
-                _show(found)
-                return failed
-            failed = shown.wait()
-        except KeyboardInterrupt:
-            for process in (types, *sessions):
-                process.terminate()
-            raise
-        for session, output in others:
-            failed = session.wait() or failed
-            _show(output)
-        _show(found)
-    return failed
+    parser = argparse.ArgumentParser(prog="python -m tests")
+    parser.add_argument("--workers", type=int, default=_WORKERS)
+    parser.add_argument("--no-types", action="store_true", help="leave out the type check")
+    options = parser.parse_args()
+    # Ctrl+C and the end by a system stop the workers too, also where a shell started this in its background.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    seconds = load_seconds(_SECONDS)
+    pool = Pool(slowest_first(Path("tests").rglob("test_*.py"), seconds))
+    try:
+        code, text = asyncio.run(_run(pool, options.workers, with_types=not options.no_types))
+    finally:
+        store_seconds(_SECONDS, seconds | {done.file: done.seconds for done in pool.done})
+        sys.stdout.write(pool.summary() + "\n")
+    sys.stdout.write(text + "\n")
+    return code or bool(pool.failures)
 
 
-def _show(output: IO[str]) -> None:
-    output.seek(0)
-    sys.stdout.write(output.read())
-    sys.stdout.flush()
+async def _run(pool: Pool, workers: int, with_types: bool) -> tuple[int, str]:
+    """Run the tests, until there is a type error; returns pyright's exit code and what it prints."""
+    running = asyncio.create_task(pool.run(workers))
+    try:
+        code, text = await _check_types() if with_types else (0, "")
+        if not code:
+            await running
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+    return code, text
+
+
+async def _check_types() -> tuple[int, str]:
+    """Return pyright's exit code and what it prints."""
+    process = await asyncio.create_subprocess_exec(
+        *_TYPES, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, start_new_session=True
+    )
+    try:
+        output, _ = await process.communicate()
+    except asyncio.CancelledError:
+        process.terminate()
+        await process.wait()
+        raise
+    return await process.wait(), output.decode(errors="replace").strip()
 
 
 if __name__ == "__main__":
