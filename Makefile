@@ -12,7 +12,7 @@ run: setup
 
 setup: $(VENV)/.ready
 
-# The tests check types too, beside the sessions of pytest.
+# The tests check types too, beside the processes that run test files.
 test: system $(VENV)/.ready-dev quick-lint
 	@$(BIN)/python -m tests
 
