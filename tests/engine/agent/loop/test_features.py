@@ -7,7 +7,7 @@ import pytest
 
 from errand.engine.agent.history.attachments import load_images
 from errand.engine.agent.loop.events import TurnStart
-from errand.engine.agent.loop.features import Feature, RepeatRequest, hooks_of, listeners_of, stream_of
+from errand.engine.agent.loop.features import Feature, RepeatRequest, emit_of, hooks_of, stream_of
 from errand.engine.agent.loop.hooks import (
     NOT_STARTED,
     FinishedCall,
@@ -219,9 +219,7 @@ async def test_messages_of_all_features_start_the_next_turn() -> None:
 
 async def test_events_reach_only_the_features_that_listen() -> None:
     trace: list[str] = []
-    listeners = listeners_of((Named("a", trace), Feature(), Named("b", trace)))
 
-    for listener in listeners:
-        await listener(TurnStart())
+    await emit_of((Named("a", trace), Feature(), Named("b", trace)))(TurnStart())
 
     assert trace == ["event a", "event b"]

@@ -11,12 +11,14 @@ import msgspec
 import pytest
 
 from errand.engine.agent.history.attachments import Attachments
-from errand.engine.agent.loop.agent import Agent, AgentOptions
 from errand.engine.agent.loop.events import AgentEvent, MessageStart
+from errand.engine.agent.loop.loop import run_loop
+from errand.engine.agent.loop.run_state import LoopConfig, LoopRun
 from errand.engine.agent.run.queued_messages import QueuedMessages, without_entry
 from errand.engine.agent.run.task_state import TaskState
+from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import Busy, Conflict, IllegalMove, InvalidParams
-from errand.engine.core.messages import text_of
+from errand.engine.core.messages import text_of, user_text
 from errand.engine.event_log import Frame
 from errand.protocol.blocks import TextBlock
 from errand.protocol.conversations import Node
@@ -119,8 +121,6 @@ async def test_message_that_the_agent_has_read_cannot_be_changed(tmp_path: Path)
         log.publish(AgentUpdate(agent=records.agent()))
         live = TaskState(records.task(), log)
         queue = QueuedMessages(live, Attachments(tmp_path))
-        agent = Agent(AgentOptions(stream=WrittenStream(reply("ok"), reply("ok")), model="test/model"))
-        queue.attach(agent)
         in_hand: list[Queued] = []
 
         async def listen(event: AgentEvent) -> None:
@@ -130,11 +130,19 @@ async def test_message_that_the_agent_has_read_cannot_be_changed(tmp_path: Path)
                 with pytest.raises(Conflict, match="has read it"):
                     queue.edit(lambda queue: without_entry(queue, "now"))
 
-        agent.subscribe(listen)
+        loop = LoopRun(
+            config=LoopConfig(stream=WrittenStream(reply("ok"), reply("ok"))),
+            emit=listen,
+            cancel=CancelSignal(),
+            steering=queue.steering,
+            follow_ups=queue.follow_ups,
+            messages=[],
+            model="test/model",
+        )
         now = Queued(id="now", kind="steer", text="rather that", queued_at=records.NOW)
         queue.add(now)
         queue.add(Queued(id="later", kind="follow_up", text="and this", queued_at=records.NOW))
-        await agent.prompt("go")
+        await run_loop(loop, (user_text("go"),))
         assert in_hand == [now]
         assert live.task.queue == (now,)
 

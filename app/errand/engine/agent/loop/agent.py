@@ -208,7 +208,7 @@ class Agent:
         self.state.is_streaming = True
         self.state.error = None
         try:
-            await run_loop(self._new_run(cancel, skip_first_poll), prompts)
+            await run_loop(self._new_run(cancel), prompts, skip_first_poll=skip_first_poll)
         except asyncio.CancelledError:
             cancel.set(StopCause("cancelled"))  # also stops work in threads and processes
             raise
@@ -219,7 +219,7 @@ class Agent:
             self._cancel = None
             self._idle.set()
 
-    def _new_run(self, cancel: CancelSignal, skip_first_poll: bool) -> LoopRun:
+    def _new_run(self, cancel: CancelSignal) -> LoopRun:
         options, state = self._options, self.state
         config = LoopConfig(
             stream=options.stream,
@@ -242,7 +242,6 @@ class Agent:
             model=state.model,
             thinking_level=state.thinking_level,
             thinking_budget=state.thinking_budget,
-            skip_first_poll=skip_first_poll,
         )
 
     async def _emit(self, event: AgentEvent) -> None:

@@ -1,5 +1,6 @@
 """Features of an agent: objects that implement some of its hooks, combined in one order."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from errand.engine.agent.loop.hooks import (
     ToolRefusal,
     TurnDecision,
 )
-from errand.engine.agent.loop.run_state import StreamFunction
+from errand.engine.agent.loop.run_state import Emit, StreamFunction
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import AssistantMessage, Message, ModelMessage, ToolCall
 from errand.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, Retry
@@ -94,8 +95,18 @@ class Feature:
         return None
 
 
-def listeners_of(features: Sequence[Feature]) -> tuple[Callable[[AgentEvent], Awaitable[None]], ...]:
-    return tuple(one.on_event for one in features if type(one).on_event is not Feature.on_event)
+def emit_of(features: Sequence[Feature]) -> Emit:
+    """Return what tells these features the events of a loop."""
+    listening = [feature for feature in features if type(feature).on_event is not Feature.on_event]
+    lock = asyncio.Lock()
+
+    async def emit(event: AgentEvent) -> None:
+        # Parallel tools emit at any time; the lock gives every feature the events in the same order.
+        async with lock:
+            for feature in listening:
+                await feature.on_event(event)
+
+    return emit
 
 
 def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:

@@ -102,26 +102,27 @@ async def _request(run: LoopRun) -> ModelRequest:
     return ModelRequest(run.model, config.system_prompt, tuple(converted), run.definitions, options)
 
 
-async def run_loop(run: LoopRun, prompts: Sequence[Message]) -> None:
-    """Run to the end; afterwards `run.made` holds the messages of the run.
+async def run_loop(run: LoopRun, prompts: Sequence[Message], *, skip_first_poll: bool = False) -> None:
+    """Run to the end. With `skip_first_poll`, messages that steer wait until after the first turn.
 
     If a stream function or hook raises, the run ends like a failed model call: with a message of stop reason error.
     Listener errors propagate, after the same ending was attempted.
     """
+    run.new_messages, run.error = [], None
     try:
         await run.emit(AgentStart())
         await _start_turn(run)
         for prompt in prompts:
             await run.publish(prompt)
-        await _turns(run)
+        await _turns(run, () if skip_first_poll else run.steering.take())
     except Exception as error:  # noqa: BLE001 - the end of a task: hooks and stream functions are foreign code
         await run.emit(AgentEnd((await _fail(run, error),)))
     else:
         await run.emit(AgentEnd(tuple(run.new_messages)))
 
 
-async def _turns(run: LoopRun) -> None:
-    pending = () if run.skip_first_poll else run.steering.take()
+async def _turns(run: LoopRun, pending: Messages) -> None:
+    """Run turns until none follows; `pending` opens the first."""
     while True:
         for message in pending:
             await run.publish(message)
@@ -151,6 +152,7 @@ async def _finish_turn(run: LoopRun, reply: AssistantMessage, results: Results) 
     ask = run.config.hooks.finish_turn
     decision = await ask(_finished(run, reply, results), run.cancel) if ask is not None else None
     run.in_turn = False
+    run.error = reply.error or run.error
     await run.emit(TurnEnd(reply, results))
     return decision
 
@@ -188,5 +190,6 @@ async def _fail(run: LoopRun, error: Exception) -> AssistantMessage:
     message = AssistantMessage(content, reason, str(error) or type(error).__name__, run.model)
     await end_reply(run, message)
     run.in_turn = False
+    run.error = message.error
     await run.emit(TurnEnd(message, ()))
     return message

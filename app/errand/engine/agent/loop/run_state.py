@@ -65,9 +65,10 @@ class LoopConfig:
 
 @dataclass(slots=True, kw_only=True)
 class LoopRun:
-    """The state of a run. `messages` is the working list sent to models; `new_messages` are those that this run added.
+    """The state of a run, or of several that continue each other.
 
-    `in_turn` and `partial` (a started reply) mark what is still open: a failure must end both in order.
+    `messages` is the working list sent to models; `new_messages` are those that the last run added, `error` is its
+    error. `in_turn` and `partial` (a started reply) mark what is still open: a failure must end both in order.
     """
 
     config: LoopConfig
@@ -79,8 +80,8 @@ class LoopRun:
     model: str
     thinking_level: ThinkingLevel = "off"
     thinking_budget: int | None = None
-    skip_first_poll: bool = False
     new_messages: list[Message] = field(default_factory=list[Message])
+    error: str | None = None
     in_turn: bool = False
     partial: PartialReply | None = None
     tools: dict[str, AgentTool] = field(init=False)

@@ -8,7 +8,7 @@ import msgspec
 
 from errand.engine.agent.history.attachments import Attachments
 from errand.engine.agent.history.conversion import user_message
-from errand.engine.agent.loop.agent import Agent
+from errand.engine.agent.loop.run_state import MessageQueue
 from errand.engine.agent.run.task_state import TaskState
 from errand.engine.core.errors import Busy, Conflict, InvalidParams
 from errand.engine.core.messages import Message, UserMessage
@@ -24,18 +24,15 @@ _NOT_WAITING = "This does not wait any more: the agent has read it, or it was ta
 
 
 class QueuedMessages:
-    """The queue of one running task. Call `follow` before adding messages."""
+    """The queue of one running task. `steering` and `follow_ups` are what its agent reads."""
 
     def __init__(self, state: TaskState, attachments: Attachments) -> None:
         self._state = state
         self._attachments = attachments
-        self._agent: Agent | None = None
         self._messages: dict[str, UserMessage] = {}
-
-    def attach(self, agent: Agent) -> None:
-        """Set the agent that reads, and pass it the messages queued before the task was resumed."""
-        self._agent = agent
-        self._fill_agent_queues(self._state.task.queue)
+        self.steering = MessageQueue("one_at_a_time")
+        self.follow_ups = MessageQueue("one_at_a_time")
+        self._fill_agent_queues(state.task.queue)
 
     def add(self, entry: Queued) -> None:
         queue = self._state.task.queue
@@ -77,19 +74,15 @@ class QueuedMessages:
 
     def _fill_agent_queues(self, queue: QueuedEntries) -> None:
         """Make the agent's queues contain exactly these entries, in this order."""
-        assert self._agent is not None
-        self._agent.clear_queues()
+        self.steering.take_all()
+        self.follow_ups.take_all()
         for entry in queue:
             message = self._messages[entry.id] = user_message(self.blocks_of(entry))
-            if entry.kind == "steer":
-                self._agent.steer(message)
-            else:
-                self._agent.follow_up(message)
+            (self.steering if entry.kind == "steer" else self.follow_ups).put(message)
 
     def _waiting(self) -> set[str]:
         """Ids of the entries that the agent has not taken."""
-        assert self._agent is not None
-        queued = (*self._agent.queued_steering, *self._agent.queued_follow_ups)
+        queued = (*self.steering.waiting, *self.follow_ups.waiting)
         return {key for key, own in self._messages.items() if any(own is message for message in queued)}
 
 

@@ -10,8 +10,8 @@ from errand.engine.agent.compaction.summary import Summarizer
 from errand.engine.agent.history.attachments import Attachments, ResultPictures, load_images
 from errand.engine.agent.history.branch import BranchWriter
 from errand.engine.agent.history.visible_history import SummaryMessage, ToModelMessages
-from errand.engine.agent.loop.agent import Agent, AgentOptions
-from errand.engine.agent.loop.features import hooks_of, listeners_of, stream_of
+from errand.engine.agent.loop.features import emit_of, hooks_of, stream_of
+from errand.engine.agent.loop.run_state import LoopConfig, LoopRun
 from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from errand.engine.agent.run.approvals import Approvals
 from errand.engine.agent.run.delegation import Delegation, SubAgentRunner
@@ -35,6 +35,7 @@ from errand.engine.agent.run.task_sandbox import SandboxFactory, TaskAddresses
 from errand.engine.agent.run.task_state import TaskState
 from errand.engine.checkpoints.contents import ContentStore
 from errand.engine.checkpoints.recorder import TaskCheckpoints
+from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.messages import Message
 from errand.engine.core.settings import Settings
 from errand.engine.event_log import EventLog
@@ -193,21 +194,23 @@ class TaskBuilder:
             *(() if services is None else (services,)),
             CallRepair(tools),
         )
-        agent = Agent(
-            AgentOptions(
-                stream=stream_of(features, model),
-                model=task.model,
-                tools=tools.all,
-                messages=history,
-                thinking_level=task.thinking_level,
-                temperature=personality.temperature,
-                session_id=task.conversation_id,
-                hooks=hooks_of(features, load_images),
-            )
+        config = LoopConfig(
+            stream=stream_of(features, model),
+            tools=tools.all,
+            temperature=personality.temperature,
+            session_id=task.conversation_id,
+            hooks=hooks_of(features, load_images),
         )
-        for listener in listeners_of(features):
-            agent.subscribe(listener)
-        queue.attach(agent)
+        loop = LoopRun(
+            config=config,
+            emit=emit_of(features),
+            cancel=CancelSignal(),
+            steering=queue.steering,
+            follow_ups=queue.follow_ups,
+            messages=list(history),
+            model=task.model,
+            thinking_level=task.thinking_level,
+        )
         skills = SkillQuestion(context, self.paths.skills)
         prompt = TaskSystemPrompt(
             task, personality.system_prompt, self.facts, self.database, self.paths, skills.ask_if_new
@@ -219,7 +222,7 @@ class TaskBuilder:
                 recorder=recorder,
                 policy=policy,
                 completion=completion,
-                agent=agent,
+                loop=loop,
                 system_prompt=prompt,
                 window=window,
                 processes=processes,

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from errand.engine.agent.history.shortening import shorten
-from errand.engine.agent.loop.agent import Agent
+from errand.engine.agent.loop.run_state import LoopRun
 from errand.engine.agent.run.recorder import TaskRecorder
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.agent.run.task_state import ended_task, with_status
@@ -57,7 +57,7 @@ class TaskConclusion:
         context: TaskContext,
         recorder: TaskRecorder,
         completion: TaskComplete,
-        agent: Agent,
+        loop: LoopRun,
         has_answer: Callable[[], bool],
     ) -> None:
         self.has_replied = True
@@ -67,7 +67,7 @@ class TaskConclusion:
         self._log = context.log
         self._recorder = recorder
         self._completion = completion
-        self._agent = agent
+        self._loop = loop
 
     async def write(self, end: TaskEnd, ended: tuple[EndedProcess, ...]) -> None:
         """Write the final record, then publish the end. `ended` are the processes that ended with the task."""
@@ -120,7 +120,7 @@ class TaskConclusion:
             return "declared"
         if not self.has_replied:
             return "replied"
-        replies = (m for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage))
+        replies = (m for m in reversed(self._loop.messages) if isinstance(m, AssistantMessage))
         last = next(replies, None)
         if last is not None and last.stop_reason == "length":
             return "cut"
@@ -143,7 +143,7 @@ class TaskConclusion:
             return self._completion.completed
         if not self.has_replied:
             return _SUMMARISED if end.status == "completed" else ""
-        replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
+        replies = (m.text for m in reversed(self._loop.messages) if isinstance(m, AssistantMessage) and m.text)
         return shorten(next(replies, ""), _MAX_SUMMARY_LENGTH)
 
 

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from errand.engine.agent.compaction.context_window import ContextWindow
-from errand.engine.agent.loop.agent import Agent
+from errand.engine.agent.loop.loop import run_loop
+from errand.engine.agent.loop.run_state import LoopRun
 from errand.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts, remarks_of
 from errand.engine.agent.run.delegation import Delegation
 from errand.engine.agent.run.pause_gate import PauseGate
@@ -20,9 +22,9 @@ from errand.engine.agent.run.stop_policy import StopPolicy
 from errand.engine.agent.run.task_context import TaskContext
 from errand.engine.agent.run.task_end import TaskConclusion, TaskEnd, failed
 from errand.engine.agent.run.task_state import is_working, status_text
-from errand.engine.core.cancel import CancelSignal, StopCause, stopped_by
+from errand.engine.core.cancel import StopCause, stopped_by
 from errand.engine.core.errors import IllegalMove
-from errand.engine.core.messages import UserMessage
+from errand.engine.core.messages import Message, UserMessage
 from errand.engine.models.base import ChatModel
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.tools.control_tools import TaskComplete
@@ -53,7 +55,7 @@ class TaskParts:
     recorder: TaskRecorder
     policy: StopPolicy
     completion: TaskComplete
-    agent: Agent
+    loop: LoopRun
     system_prompt: TaskSystemPrompt
     window: ContextWindow
     processes: ProcessSweep
@@ -75,11 +77,11 @@ class TaskRun:
         self._queue = parts.context.queue
         self._gate = parts.gate
         self._policy = parts.policy
-        self._agent = parts.agent
+        self._loop = parts.loop
         self._conclusion = TaskConclusion(
-            parts.context, parts.recorder, parts.completion, parts.agent, lambda: parts.policy.missing is None
+            parts.context, parts.recorder, parts.completion, parts.loop, lambda: parts.policy.missing is None
         )
-        self._cancel = CancelSignal()
+        self._cancel = parts.loop.cancel
         self._summary_failure: TaskFailed | None = None
         self._engine_ends = asyncio.Event()
         self._accepts_messages = True
@@ -175,7 +177,7 @@ class TaskRun:
     def set_mode(self, mode: DecidedMode) -> None:
         """Change the mode from the end of this turn on."""
         self._check_open()
-        if mode == "task" and not any(tool.name == TaskComplete.name for tool in self._agent.state.tools):
+        if mode == "task" and TaskComplete.name not in self._loop.tools:
             raise IllegalMove("It was started as a chat. When it has answered, it can go on as a task.")
         if mode != self.task.mode:
             self._policy.apply_mode(mode)
@@ -209,59 +211,66 @@ class TaskRun:
             raise IllegalMove("The task is ending. Start a new one in this conversation.")
 
     async def _work(self, opening: UserMessage | InterruptedTurn | None) -> None:
-        work = asyncio.create_task(self._prompt(opening), name=f"agent {self.task.id}")
-        stop = asyncio.create_task(self._watch_stop(work), name=f"stop {self.task.id}")
+        """Work until nothing is left to read. Once the task is stopped, the work is cancelled if it does not end."""
+        worker, is_over = asyncio.current_task(), asyncio.Event()
+        assert worker is not None
+        stop = asyncio.create_task(self._watch_stop(worker, is_over), name=f"stop {self.task.id}")
         try:
-            await work
+            await self._set_system_prompt()
+            if self._parts.services is not None:
+                self._loop.set_tools(await self._parts.services.connect(self._cancel))
+            if self.task.summarises and not self.task.summarised:
+                self._summary_failure = await self._parts.window.summarise(self.task.model, self._cancel)
+                self._conclusion.has_replied = False
+            else:
+                prompts = (opening,) if isinstance(opening, UserMessage) else ()
+                await run_loop(self._loop, prompts, skip_first_poll=isinstance(opening, InterruptedTurn))
+            while self._has_unread():
+                self._conclusion.has_replied = True
+                self._parts.completion.completed = None
+                await run_loop(self._loop, self._take_follow_up())
         except asyncio.CancelledError:
-            if not self._cancel.is_set:
-                raise
+            if self._cancel.is_set:
+                worker.uncancel()
+            else:
+                self._cancel.set(StopCause("cancelled"))  # also stops work in threads and processes
         finally:
+            self._accepts_messages = False
+            is_over.set()
             if not self._cancel.is_set:
                 stop.cancel()
             await asyncio.wait([stop])
             if not stop.cancelled() and (error := stop.exception()) is not None:
                 _logger.error("task %s was stopped without its processes", self.task.id, exc_info=error)
 
-    async def _prompt(self, opening: UserMessage | InterruptedTurn | None) -> None:
-        try:
-            await self._set_system_prompt()
-            if self._parts.services is not None:
-                self._agent.set_tools(await self._parts.services.connect(self._cancel))
-            if self.task.summarises and not self.task.summarised:
-                self._summary_failure = await self._parts.window.summarise(self.task.model, self._cancel)
-                self._conclusion.has_replied = False
-            elif isinstance(opening, UserMessage):
-                await self._agent.prompt(opening, self._cancel)
-            else:
-                await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
-            while self._has_unread():
-                self._conclusion.has_replied = True
-                self._parts.completion.completed = None
-                await self._agent.continue_(self._cancel)
-        finally:
-            self._accepts_messages = False
-
     async def _set_system_prompt(self) -> None:
         """Set the system prompt; notices about omitted parts appear once per conversation."""
         parts = await self._parts.system_prompt.parts(self._cancel)
-        self._agent.set_system_prompt(join_parts(parts))
-        if not self._agent.state.messages:
+        self._loop.config = replace(self._loop.config, system_prompt=join_parts(parts))
+        if not self._loop.messages:
             self._parts.recorder.remark(*remarks_of(parts))
 
     def _has_unread(self) -> bool:
         """True if messages arrived while the last turn ended: they are read although it ended the task."""
-        ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._policy.has_ended_task
+        ended_well = not self._cancel.is_set and self._loop.error is None and not self._policy.has_ended_task
         return ended_well and self._summary_failure is None and bool(self.task.queue)
 
-    async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
+    def _take_follow_up(self) -> tuple[Message, ...]:
+        """Take the message to continue from, unless there is another; the loop itself takes messages that steer."""
+        must_prompt = self._loop.messages[-1].role == "assistant" and not self._loop.steering.waiting
+        return self._loop.follow_ups.take() if must_prompt else ()
+
+    async def _watch_stop(self, worker: "asyncio.Task[object]", is_over: asyncio.Event) -> None:
         """After the signal: end the processes, showing how many are left, then wait for the work to end."""
         await self._cancel.wait()
         try:
             await self._parts.processes.end()
         finally:
-            await asyncio.wait([work], timeout=_CANCEL_AFTER_S)
-            work.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CANCEL_AFTER_S):
+                    await is_over.wait()
+            if not is_over.is_set():
+                worker.cancel()
 
     def _end(self) -> TaskEnd:
         if self._engine_ends.is_set():
@@ -273,8 +282,8 @@ class TaskRun:
             return TaskEnd("cancelled", "iteration_limit", "limit", self._policy.stuck)
         if (cause := self._cancel.cause) is not None:
             return TaskEnd("cancelled", "manual_stop", "stopped", TaskStopped(by=cause.by))
-        if self._agent.state.error is not None:
-            return failed(TaskFailed(text=self._agent.state.error, cause="reply"))
+        if self._loop.error is not None:
+            return failed(TaskFailed(text=self._loop.error, cause="reply"))
         if self._summary_failure is not None:
             return failed(self._summary_failure)
         if self.task.answer_schema is not None and self._parts.completion.completed is None:
