@@ -256,6 +256,7 @@ async def engine_server(
         database=database,
         runner=runner,
         running=runner,
+        resumption=runner,
         messages=runner,
         modes=ApprovalModes(log, database, changes, asks, KeyedLock(), tuple),
         changes=changes,

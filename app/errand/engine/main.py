@@ -314,6 +314,7 @@ async def open_services(
         database=database,
         runner=runner,
         running=runner.running,
+        resumption=runner.resumption,
         messages=runner.messages,
         modes=runner.modes,
         changes=runner.changes,

@@ -43,7 +43,7 @@ async def test_no_status_ask_grant_or_record_of_a_file_makes_a_task_of_it_go_on(
             for go_on in (engine.services.runner.resume, engine.services.runner.try_now, engine.services.runner.pause):
                 with pytest.raises(IllegalMove, match="is cancelled"):
                     await go_on(file.task.id)
-        engine.services.runner.resume_earlier_tasks()
+        engine.services.resumption.resume_earlier_tasks()
         started = await engine.start("hello", conversation_id="conv_0", approve="ask")
         assert (await engine.watcher.end(started.id)).status == "completed"
         assert await engine.services.database.tasks.active() == ()

@@ -61,9 +61,14 @@ class TaskRunner(Protocol):
     async def set_mode(self, params: TaskSetModeParams) -> Task: ...
     async def next_in_round(self, task_id: str) -> Task | None: ...
     async def drain(self, seconds: float) -> None: ...
+    async def close(self) -> None: ...
+
+
+class TaskResumption(Protocol):
+    """Resumes tasks that the end of an engine interrupted. Each method returns at once."""
+
     async def go_on_after_answer(self, task_id: str) -> None: ...
     def resume_earlier_tasks(self) -> None: ...
-    async def close(self) -> None: ...
 
 
 class ShownTasks(Protocol):
@@ -98,6 +103,7 @@ class Services:
     database: Database
     runner: TaskRunner
     running: ShownTasks
+    resumption: TaskResumption
     messages: TaskMessages
     modes: ApprovalModes
     changes: ConversationChanges

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from errand.engine.agent.tasks.locks import KeyedLock
-from errand.engine.agent.tasks.restart import RestartResume
+from errand.engine.agent.tasks.restart import TaskResumption
 from errand.engine.background import Background
 from errand.engine.core.errors import IllegalMove
 from errand.protocol.asks import AskAnswerParams
@@ -95,10 +95,16 @@ async def test_a_task_that_is_stopped_before_it_is_resumed_after_a_restart_stays
             await services.runner.stop(task_id, "me")
             return await services.runner.resume(task_id)
 
-        restart = RestartResume(
-            services.log, services.database, services.locks, KeyedLock(), stop_and_resume, background
+        resumption = TaskResumption(
+            services.log,
+            services.database,
+            services.locks,
+            KeyedLock(),
+            lambda task_id: False,
+            stop_and_resume,
+            background,
         )
-        await restart.resume_tasks()
+        await resumption.resume_tasks()
         await services.log.flush()
         await background.close()
         stored = await services.database.tasks.get(started.id)

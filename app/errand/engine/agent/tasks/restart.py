@@ -133,13 +133,16 @@ def _access(tool: Tool | None, call: ToolCallBlock) -> Access | None:
         return None
 
 
-class RestartResume:
+class TaskResumption:
+    """Resumes tasks that the end of an engine interrupted: after its restart, and when a person has answered."""
+
     def __init__(
         self,
         log: EventLog,
         database: Database,
         locks: AgentLocks,
         task_locks: KeyedLock,
+        is_running: Callable[[str], bool],
         resume: Callable[[str], Awaitable[Task]],
         background: Background,
     ) -> None:
@@ -147,8 +150,34 @@ class RestartResume:
         self._database = database
         self._locks = locks
         self._task_locks = task_locks
+        self._is_running = is_running
         self._resume = resume
         self._background = background
+        self._has_resumed = False
+
+    def resume_earlier_tasks(self) -> None:
+        """Resume tasks of an earlier engine. Call it once a client with its API keys is connected."""
+        if not self._has_resumed:
+            self._has_resumed = True
+            self._background.start(self.resume_tasks(), name="resume after a restart")
+
+    async def go_on_after_answer(self, task_id: str) -> None:
+        """Resume an interrupted task that a person has answered: by its caller, if that was interrupted too.
+
+        Returns at once; why a task cannot resume is its activity.
+        """
+        task = await self._interrupted(task_id)
+        while task is not None and task.parent_id is not None:
+            parent = await self._interrupted(task.parent_id)
+            if parent is None:
+                break
+            task = parent
+        if task is not None:
+            self._background.start(self._resume_or_explain(task), name=f"resume {task.id} after an answer")
+
+    async def _interrupted(self, task_id: str) -> Task | None:
+        task = None if self._is_running(task_id) else await self._database.tasks.get(task_id)
+        return task if task is not None and task.status == "interrupted" else None
 
     async def resume_tasks(self) -> None:
         """Resume the tasks one after the other; a failure does not affect the others.
@@ -164,9 +193,9 @@ class RestartResume:
         ids = {task.id for task in waiting}
         for task in waiting:
             if task.parent_id not in ids:  # a task resumes its sub-agents itself
-                await asyncio.wait([self._background.start(self.resume_task(task), f"resume {task.id}")])
+                await asyncio.wait([self._background.start(self._resume_or_explain(task), f"resume {task.id}")])
 
-    async def resume_task(self, task: Task) -> None:
+    async def _resume_or_explain(self, task: Task) -> None:
         """Resume a task; if that is not possible, leave it to the person, with the reason."""
         if task.own_key:
             await self._leave_to_person(task.id, _KEY_IS_GONE)

@@ -1,7 +1,7 @@
 """Entry point for task requests: starts tasks, controls and steers running ones, and ends them at shutdown."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 import msgspec
@@ -13,7 +13,7 @@ from errand.engine.agent.tasks.approval_modes import ApprovalModes
 from errand.engine.agent.tasks.conversation_changes import ConversationChanges
 from errand.engine.agent.tasks.locks import AgentLocks, KeyedLock
 from errand.engine.agent.tasks.new_task import check_start_params
-from errand.engine.agent.tasks.restart import RestartResume
+from errand.engine.agent.tasks.restart import TaskResumption
 from errand.engine.agent.tasks.rounds import Rounds
 from errand.engine.agent.tasks.running_tasks import RunningTasks
 from errand.engine.agent.tasks.sub_agents import Calling, sub_task_id
@@ -43,12 +43,15 @@ class AgentTaskRunner:
     """Runs each task as an asyncio task in `background`; one task at a time per agent.
 
     `running` are the running tasks, `messages` what their agents have not read yet, `modes` the approval modes of
-    conversations, `changes` the changes of conversations.
+    conversations, `changes` the changes of conversations, `resumption` resumes tasks that an engine's end interrupted.
     """
 
     def __init__(self, builder: TaskBuilder, locks: AgentLocks, models: ModelRouter, background: Background) -> None:
         builder = replace(builder, sub_agents=self)
-        self._builder = builder
+        self._log = builder.log
+        self._database = builder.database
+        self._asks = builder.asks
+        self._sessions = builder.sessions
         self._locks = locks
         self._background = background
         self.changes = ConversationChanges(builder.log, builder.database)
@@ -61,12 +64,17 @@ class AgentTaskRunner:
             builder.log, builder.database, builder.settings, models, self.changes, builder.daily_budget
         )
         self._rounds = Rounds(builder.log, builder.database, locks)
-        self.running = RunningTasks(locks, builder.asks, builder.database, background, self._on_ended)
+        self.running = RunningTasks(locks, builder.asks, builder.database, self._on_ended)
         self.messages = UnreadMessages(builder, self.running, self._task_locks)
-        self._restart_resume = RestartResume(
-            builder.log, builder.database, locks, self._task_locks, self.resume, background
+        self.resumption = TaskResumption(
+            builder.log,
+            builder.database,
+            locks,
+            self._task_locks,
+            lambda task_id: self.running.get(task_id) is not None,
+            self.resume,
+            background,
         )
-        self._has_resumed_tasks = False
 
     async def start(
         self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
@@ -76,25 +84,27 @@ class AgentTaskRunner:
         Raises `Conflict` if `version` is not the agent's version. A `remark` follows the message.
         """
         await check_start_params(params)
-
-        async def prepare() -> TaskStart:
+        async with self._once(params.task_id) as existing:
+            if existing is not None:
+                return existing
             if params.conversation_id is not None and params.approve not in (None, "never"):
                 await self.modes.change(params.conversation_id, params.approve, "a new task", attended=False)
-            return await self._factory.new(params, version, remark)
-
-        return await self._start_once(params.task_id, prepare)
+            return await self._begin(await self._factory.new(params, version, remark))
 
     async def reply(self, params: TaskStartParams) -> Task:
         """Let an agent reply at its head, without a new message. A known `task_id` returns the existing task."""
-        return await self._start_once(params.task_id, lambda: self._factory.reply(params))
+        async with self._once(params.task_id) as existing:
+            return existing or await self._begin(await self._factory.reply(params))
 
     async def retry(self, params: TaskRetryParams) -> Task:
         """Retry a reply on a sibling branch. A known `task_id` returns the existing task."""
-        return await self._start_once(params.task_id, lambda: self._factory.retry(params))
+        async with self._once(params.task_id) as existing:
+            return existing or await self._begin(await self._factory.retry(params))
 
     async def summarise(self, params: ConversationSummariseParams) -> Task:
         """Summarise the older part of a branch. A known `task_id` returns the existing task."""
-        return await self._start_once(params.task_id, lambda: self._factory.summary(params))
+        async with self._once(params.task_id) as existing:
+            return existing or await self._begin(await self._factory.summary(params))
 
     async def stop(self, task_id: str, by: str) -> Task:
         """Request a stop. Cancels an interrupted task. Raises `IllegalMove` for an ended one."""
@@ -143,36 +153,38 @@ class AgentTaskRunner:
 
     async def set_mode(self, params: TaskSetModeParams) -> Task:
         """Change the mode of a running or interrupted task; a finished chat continues in a new task."""
-        known = await self.running.find_task(params.new_task_id) if params.new_task_id is not None else None
-        if known is not None:
-            return known
+        new = await self.running.find_task(params.new_task_id) if params.new_task_id is not None else None
+        if new is not None:
+            return new
         async with self._task_locks.lock(params.task_id):
             run = self.running.get(params.task_id)
             task = await self.running.stored_task(params.task_id) if run is None else run.task
             if task.ended_at is not None:
-                return await self._start_once(params.new_task_id, lambda: self._factory.after_chat(task, params))
+                async with self._once(params.new_task_id) as existing:
+                    return existing or await self._begin(await self._factory.after_chat(task, params))
             if run is None:
                 task = msgspec.structs.replace(task, mode=params.mode, decided=params.mode)
-                self._builder.log.publish(TaskUpdate(task=task))
+                self._log.publish(TaskUpdate(task=task))
             else:
                 run.set_mode(params.mode)
                 task = run.task
-            await self._builder.log.flush()
+            await self._log.flush()
         return task
 
     async def next_in_round(self, task_id: str) -> Task | None:
         """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
         await self.running.wait_ended(task_id)
         task = await self.running.stored_task(task_id)
-        latest = await self._builder.database.tasks.newest(_NEWEST_TASKS, task.conversation_id)
-        return next((one for one in latest if one.follows == task.id), None)
+        newest = await self._database.tasks.newest(_NEWEST_TASKS, task.conversation_id)
+        return next((later for later in newest if later.follows == task.id), None)
 
     async def start_sub_agent(self, order: SubAgentOrder, parent: Task, call_id: str) -> Task:
         """Start the sub-agent of a call; resume the one that an earlier engine started, return the one that ended."""
         run = self.running.get(parent.id)
         assert run is not None and run.delegation is not None, "it calls"
         calling = Calling(parent, call_id, run.model, run.delegation.limits_left())
-        task = await self._start_once(sub_task_id(parent, call_id), lambda: self._factory.sub_agent(order, calling))
+        async with self._once(sub_task_id(parent, call_id)) as existing:
+            task = existing or await self._begin(await self._factory.sub_agent(order, calling))
         return await self.resume(task.id) if task.status == "interrupted" else task
 
     async def wait_sub_agent(self, task_id: str) -> Task:
@@ -193,8 +205,8 @@ class AgentTaskRunner:
     async def close(self) -> None:
         """Interrupt all running tasks and wait for them; no task can start afterwards."""
         self._locks.close()
-        self._builder.asks.close()
-        self._builder.database.journal.set_waits_saved(False)
+        self._asks.close()
+        self._database.journal.set_waits_saved(False)
         await self.running.close()
 
     async def drain(self, seconds: float) -> None:
@@ -202,38 +214,14 @@ class AgentTaskRunner:
         self._locks.close()
         await self.running.drain(seconds)
 
-    async def go_on_after_answer(self, task_id: str) -> None:
-        """Resume an interrupted task that a person has answered: by its caller, if that was interrupted too.
-
-        Returns at once; why a task cannot resume is its activity.
-        """
-        task = await self._interrupted(task_id)
-        while task is not None and task.parent_id is not None:
-            parent = await self._interrupted(task.parent_id)
-            if parent is None:
-                break
-            task = parent
-        if task is not None:
-            self._background.start(self._restart_resume.resume_task(task), name=f"resume {task.id} after an answer")
-
-    async def _interrupted(self, task_id: str) -> Task | None:
-        task = await self.running.find_task(task_id) if self.running.get(task_id) is None else None
-        return task if task is not None and task.status == "interrupted" else None
-
-    def resume_earlier_tasks(self) -> None:
-        """Resume tasks of an earlier engine. Call it once a client with its API keys is connected."""
-        if not self._has_resumed_tasks:
-            self._has_resumed_tasks = True
-            self._background.start(self._restart_resume.resume_tasks(), name="resume after a restart")
-
-    async def _start_once(self, task_id: str | None, find: Callable[[], Awaitable[TaskStart]]) -> Task:
-        """Start the task that `find` returns. A known `task_id` returns the existing task."""
+    @asynccontextmanager
+    async def _once(self, task_id: str | None) -> AsyncGenerator[Task | None]:
+        """Lock the id of a task that is to start; the task of a request that was sent before already exists."""
         async with self._task_locks.lock(task_id or new_id("task")):
-            known = await self.running.find_task(task_id) if task_id is not None else None
-            return known if known is not None else await self._begin(await find())
+            yield await self.running.find_task(task_id) if task_id is not None else None
 
     async def _begin(self, start: TaskStart) -> Task:
-        """Lock the agent and launch its task; the lock is held until the task ends or fails to start."""
+        """Lock the agent and run its task; the lock is held until the task ends or fails to start."""
         agent = start.agent
         await self._locks.acquire(agent)
         try:
@@ -242,11 +230,13 @@ class AgentTaskRunner:
         except BaseException:
             self._locks.release(agent.id)
             raise
-        begun = started.run.branch.agent
-        self.running.launch(started)
-        self.modes.follow(started.run)
+        run = started.run
+        begun = run.branch.agent
+        self.running.add(run)
+        self._background.start(self.running.run_to_end(started), name=f"task {run.task.id}")
+        self.modes.follow(run)
         await self._rounds.on_task_started(newest, begun)
-        return started.run.task
+        return run.task
 
     async def _on_ended(self, task: Task) -> None:
         if self._titles.is_wanted(task):
@@ -259,14 +249,14 @@ class AgentTaskRunner:
 
         That is everything if the conversation was archived meanwhile.
         """
-        sessions = self._builder.sessions
+        sessions = self._sessions
         if any(run.task.conversation_id == conversation_id for run in self.running.all):
             return
         if not self._locks.is_at_work(conversation_id):  # nothing starts there
             await sessions.rest(conversation_id)
         if conversation_id not in sessions.conversations():
             return
-        conversation = await self._builder.database.conversations.get(conversation_id)
+        conversation = await self._database.conversations.get(conversation_id)
         if conversation is not None and conversation.archived:
             await sessions.close_conversation(conversation_id)
 
@@ -283,11 +273,11 @@ class AgentTaskRunner:
     async def _cancel_interrupted(self, task: Task) -> Task:
         if task.status != "interrupted":
             raise IllegalMove(f"The task is {status_text(task.status)} already.")
-        self._builder.asks.drop_task(task.id)
+        self._asks.drop_task(task.id)
         task = ended_task(task, "cancelled", "manual_stop")
-        self._builder.log.publish(TaskUpdate(task=task))
-        for child in await self._builder.database.tasks.children(task):
+        self._log.publish(TaskUpdate(task=task))
+        for child in await self._database.tasks.children(task):
             if child.status == "interrupted" and self.running.get(child.id) is None:
                 await self._cancel_interrupted(child)
-        await self._builder.log.flush()
+        await self._log.flush()
         return task

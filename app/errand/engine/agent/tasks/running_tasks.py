@@ -1,4 +1,4 @@
-"""The running tasks: one asyncio task each, from launch to its end or the engine's shutdown."""
+"""The running tasks: one asyncio task each, from its start to its end or the engine's shutdown."""
 
 import asyncio
 import time
@@ -9,7 +9,6 @@ from errand.engine.agent.run.task_run import TaskRun
 from errand.engine.agent.run.task_state import status_text
 from errand.engine.agent.tasks.locks import AgentLocks
 from errand.engine.agent.tasks.task_factory import StartedTask
-from errand.engine.background import Background
 from errand.engine.core.errors import IllegalMove, NotFound
 from errand.engine.storage.database import Database
 from errand.engine.storage.sql.reader import begin_patience
@@ -19,21 +18,19 @@ _POLL_S = 0.02
 
 
 class RunningTasks:
-    """Runs tasks in `background`; calls `on_ended` when a task has ended and its agent is free."""
+    """The tasks that run in this engine; calls `on_ended` when a task has ended and its agent is free."""
 
     def __init__(
         self,
         locks: AgentLocks,
         asks: PendingAsks,
         database: Database,
-        background: Background,
         on_ended: Callable[[Task], Awaitable[None]],
     ) -> None:
         self._locks = locks
         self._asks = asks
         self._health = database.health
         self._stored = database.tasks
-        self._background = background
         self._on_ended = on_ended
         self._runs: dict[str, TaskRun] = {}
         self._ended_events: dict[str, asyncio.Event] = {}
@@ -79,13 +76,12 @@ class RunningTasks:
         """The running tasks as shown to users: paused while storage is failing."""
         return tuple(run.shown for run in self._runs.values())
 
-    def launch(self, started: StartedTask) -> None:
-        run = started.run
+    def add(self, run: TaskRun) -> None:
+        """Add a task, which runs from now on; `run_to_end` must follow."""
         self._runs[run.task.id] = run
         self._ended_events[run.task.id] = asyncio.Event()
         self._active_count += 1
         self._idle.clear()
-        self._background.start(self._run_to_end(started), name=f"task {run.task.id}")
         if self._locks.is_closed:
             run.interrupt(resumes=self._resumes)
 
@@ -115,7 +111,8 @@ class RunningTasks:
                 return
             await asyncio.sleep(_POLL_S)
 
-    async def _run_to_end(self, started: StartedTask) -> None:
+    async def run_to_end(self, started: StartedTask) -> None:
+        """Run a task that was added; return when it has ended and `on_ended` is done."""
         begin_patience()
         run = started.run
         try:

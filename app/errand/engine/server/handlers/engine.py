@@ -84,7 +84,7 @@ async def initialize(services: Services, session: ClientSession, params: Initial
     client_environment.set(await session.environment_of_commands(services.login, wait=False))
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
     services.keys.add_environment(params.keys)
-    services.runner.resume_earlier_tasks()
+    services.resumption.resume_earlier_tasks()
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,
         instance_id=services.instance_id,
