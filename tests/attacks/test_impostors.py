@@ -119,10 +119,10 @@ async def test_who_took_the_port_of_a_killed_engine_is_not_even_called(own_erran
 
 async def test_a_file_of_another_process_with_the_same_number_is_no_engine(own_errand: Errand) -> None:
     """The pid in the file is alive and the lock is held, but another process wrote the file."""
+    start = process_start(os.getpid())
+    assert start is not None
     async with impostor(_says({})) as other:
-        with _left_behind(
-            own_errand, msgspec.structs.replace(other.endpoint, process_start=process_start(os.getpid()) + 1)
-        ):
+        with _left_behind(own_errand, msgspec.structs.replace(other.endpoint, process_start=start + 1)):
             done = await own_errand.run("engine", "--stop")
     assert (done.code, other.heard) == (0, [])
 

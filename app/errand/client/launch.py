@@ -19,7 +19,7 @@ from errand.client.errors import CallError, ConnectionLost, EngineDied, LaunchEr
 from errand.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
 from errand.system.environment import without_secrets
 from errand.system.file_lock import FileLock
-from errand.system.local_trust import listener_user, own_user, process_start, read_private
+from errand.system.local_trust import is_same_process, listener_user, own_user, read_private
 from errand.system.paths import Paths
 
 _MAX_OUTPUT_LENGTH = 2_000
@@ -138,7 +138,7 @@ def read_endpoint(paths: Paths) -> Endpoint:
         endpoint = msgspec.json.decode(data, type=Endpoint)
     except msgspec.DecodeError as error:
         raise NoEngine(f"The endpoint file {paths.endpoint} cannot be read: {error}.") from error
-    if not has_engine(paths) or process_start(endpoint.pid) != endpoint.process_start:
+    if not has_engine(paths) or not is_same_process(endpoint.pid, endpoint.process_start):
         raise EngineDied(f"The engine that ran on {paths.home} ended unexpectedly.")
     if listener_user(endpoint.port) not in (None, own_user()):
         raise NotOurs(f"Another user of this machine listens on port {endpoint.port}, which was the engine's.")

@@ -12,7 +12,7 @@ from errand.client.connection import Connection
 from errand.client.errors import CallError, ConnectionLost, NoEngine
 from errand.client.launch import has_engine, read_endpoint
 from errand.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
-from errand.system.local_trust import process_start
+from errand.system.local_trust import is_same_process
 from errand.system.paths import Paths
 
 # `killed` is an engine that did not answer; its running tasks are interrupted as well.
@@ -76,7 +76,7 @@ def _is_running(endpoint: Endpoint) -> bool:
     try:
         ended = select.poll()
         ended.register(process, select.POLLIN)
-        return process_start(endpoint.pid) == endpoint.process_start and not ended.poll(0)
+        return is_same_process(endpoint.pid, endpoint.process_start) and not ended.poll(0)
     finally:
         os.close(process)
 
@@ -89,7 +89,7 @@ def _signal(endpoint: Endpoint, number: int) -> None:
             return
         process = os.pidfd_open(endpoint.pid)
         try:
-            if process_start(endpoint.pid) == endpoint.process_start:
+            if is_same_process(endpoint.pid, endpoint.process_start):
                 signal.pidfd_send_signal(process, number)
         finally:
             os.close(process)

@@ -39,7 +39,7 @@ _ADDRESSES = frozenset(
 class Endpoint(Wire, frozen=True, kw_only=True):
     """`url` is the WebSocket address. `token` is a secret that both sides prove to know, without sending it.
 
-    `process_start` is the start time of the process in clock ticks since boot, 0 if the system does not provide it.
+    `process_start` is the start time of the process in clock ticks since boot, None if the system does not provide it.
     """
 
     url: str
@@ -48,7 +48,7 @@ class Endpoint(Wire, frozen=True, kw_only=True):
     token: str
     instance_id: str
     protocol_version: int
-    process_start: int = 0
+    process_start: int | None = None
 
 
 class Condition(Wire, frozen=True, kw_only=True):

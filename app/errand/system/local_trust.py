@@ -52,13 +52,26 @@ def own_user() -> int:
     return os.geteuid() if os.name == "posix" else 0
 
 
-def process_start(pid: int) -> int:
-    """Start time of a process in clock ticks since boot, 0 if unknown; with the pid it identifies the process."""
+def process_start(pid: int) -> int | None:
+    """Return the start time of a process in clock ticks since boot; with the pid it identifies the process.
+
+    None if there is no such process, or the system does not provide the time.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])
     except (OSError, ValueError, IndexError):
-        return 0
+        return None
+
+
+def is_same_process(pid: int, start: int | None) -> bool:
+    """Return whether the process that runs as `pid` is the one that began at `start`.
+
+    A process without a known start is the same only where the system provides no start times at all.
+    """
+    if start is None:
+        return process_start(os.getpid()) is None
+    return process_start(pid) == start
 
 
 def listener_user(port: int) -> int | None:
