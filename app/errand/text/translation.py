@@ -5,6 +5,7 @@ so a text may be translated when its module is imported; a change of the languag
 """
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,17 +14,31 @@ if TYPE_CHECKING:
 DOMAIN = "errand"
 
 _ENGLISH = "en"
-_COMMA_LANGUAGES = frozenset({"de"})
-"""Languages that write 1.234,5 where English writes 1,234.5."""
 _OTHER_MARKS = str.maketrans(",.", ".,")
 _NAME = re.compile(r"[A-Za-z]{2,8}(_[A-Za-z]{2,8})?")
 
 
+@dataclass(frozen=True, slots=True)
+class _Conventions:
+    """The conventions of a language that its catalogue does not hold.
+
+    With `has_decimal_comma` it writes 1.234,5 where English writes 1,234.5.
+    """
+
+    has_decimal_comma: bool = False
+    capitalises_nouns: bool = False
+
+
+_ENGLISH_CONVENTIONS = _Conventions()
+_CONVENTIONS = {"de": _Conventions(has_decimal_comma=True, capitalises_nouns=True)}
+
+
 class _Chosen:
-    """The catalogue in use; None for English, which needs none."""
+    """The language in use and its catalogue; None for English, which needs none."""
 
     catalogue: "NullTranslations | None" = None
     language: str = _ENGLISH
+    conventions: _Conventions = _ENGLISH_CONVENTIONS
 
 
 def tr(text: str) -> str:
@@ -47,7 +62,7 @@ def grouped(number: int) -> str:
 
 def decimal(number: str) -> str:
     """A number that was formatted for English, with the marks of the chosen language."""
-    return number.translate(_OTHER_MARKS) if _Chosen.language in _COMMA_LANGUAGES else number
+    return number.translate(_OTHER_MARKS) if _Chosen.conventions.has_decimal_comma else number
 
 
 def chosen() -> str:
@@ -62,19 +77,20 @@ def marked(text: str) -> str:
 
 def use_language(language: str) -> None:
     """Translate from now on into `language`, such as `de`; English if it has no catalogue."""
-    _Chosen.catalogue, _Chosen.language = None, _ENGLISH
+    _Chosen.catalogue, _Chosen.language, _Chosen.conventions = None, _ENGLISH, _ENGLISH_CONVENTIONS
     if language.partition("_")[0] == _ENGLISH or not _NAME.fullmatch(language):
         return
     import gettext
     from importlib.resources import files
 
     locale = str(files("errand.resources") / "locale")
-    found = gettext.translation(DOMAIN, locale, [language, language.partition("_")[0]], fallback=True)
-    if isinstance(found, gettext.GNUTranslations):
+    catalogue = gettext.translation(DOMAIN, locale, [language, language.partition("_")[0]], fallback=True)
+    if isinstance(catalogue, gettext.GNUTranslations):
         # gettext also finds it by the names of Windows, such as German_Germany.
-        _Chosen.catalogue, _Chosen.language = found, found.info()["language"].partition("_")[0]
+        _Chosen.catalogue, _Chosen.language = catalogue, catalogue.info()["language"].partition("_")[0]
+        _Chosen.conventions = _CONVENTIONS.get(_Chosen.language, _ENGLISH_CONVENTIONS)
 
 
 def uncapitalised(text: str) -> str:
-    """A label as a part of a longer line; as it is in German, whose nouns keep their capital."""
-    return text if chosen() == "de" else f"{text[:1].lower()}{text[1:]}"
+    """Return a label as a part of a longer line. It keeps its capital in a language whose nouns have one."""
+    return text if _Chosen.conventions.capitalises_nouns else f"{text[:1].lower()}{text[1:]}"
