@@ -50,23 +50,6 @@ class FileBlock(Wire, frozen=True, kw_only=True, tag="file"):
     size: int
 
 
-# The kind of a call; clients have an icon for each.
-ToolIcon = Literal[
-    "tool",
-    "command",
-    "file",
-    "new_file",
-    "changed_file",
-    "folder",
-    "search",
-    "page",
-    "question",
-    "message",
-    "completion",
-    "plan",
-    "sub_agent",
-    "memory",
-]
 CallRole = Literal["call", "message", "question", "completion"]
 # What a call does, in the words of the Agent Client Protocol.
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
@@ -105,11 +88,11 @@ class CallDisplay(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
     `kind` is what it does. `locations` are the files that its arguments name, as they name them: a relative path starts
     at the workspace of the task. `running` and `done` are the verb while it runs and afterwards; a call that was
-    refused keeps `running`. `target` is the command, path or pattern, cut if very long; a path may be shortened. `role`
-    tells calls that talk to a person (a message, a question, the end of the task) from those that act. `content` names
-    the argument that holds the text of a message or question, or the code of a call; `language` is set if that code is
-    all there is to show, otherwise a client shows all arguments. `shows_output_end`: the cause of a failure stands in
-    the last lines of the output.
+    refused keeps `running`. `target` is the command, path or pattern, cut if very long; a path may be shortened. `icon`
+    is the name of one of Lucide's, which the window draws. `role` tells calls that talk to a person (a message, a
+    question, the end of the task) from those that act. `content` names the argument that holds the text of a message or
+    question, or the code of a call; `language` is set if that code is all there is to show, otherwise a client shows
+    all arguments. `shows_output_end`: the cause of a failure stands in the last lines of the output.
     """
 
     kind: ToolKind
@@ -117,7 +100,7 @@ class CallDisplay(Wire, frozen=True, kw_only=True, omit_defaults=True):
     done: str = "used a tool"
     target: str = ""
     target_is_path: bool = False
-    icon: ToolIcon = "tool"
+    icon: str = "wrench"
     role: CallRole = "call"
     content: str = ""
     language: str = ""

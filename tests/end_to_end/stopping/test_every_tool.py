@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from errand.engine.tools.registry import CONTROL_TOOLS, TOOLS
+from errand.engine.tools.registry import TOOLS
 from errand.protocol.blocks import NoticeBlock
 from errand.protocol.notices import TaskStopped
 from errand.text.notice_text import notice_text
@@ -61,16 +61,14 @@ def works(marker: str, trap: str) -> dict[str, Work]:
     }
 
 
-# What they start is no process of the task: their own tests stop them.
-_ELSEWHERE = {"web_fetch", "browser", "search_memory", "propose_memory", "task", "python_inference"}
+# What it starts is not a process of the task: its own tests stop it.
+_ELSEWHERE = {"browser"}
 
 
 def test_every_tool_that_runs_something_is_stopped_here() -> None:
     covered = {name.split()[0] for name in works("", "")}
-    assert covered == {tool.name for tool in TOOLS} - _ELSEWHERE
-    assert {tool.name for tool in CONTROL_TOOLS} == {"task_complete", "ask_user", "send_update", "todo"}, (
-        "these run nothing"
-    )
+    missing = {tool.name for tool in TOOLS if tool.tier in ("write", "run")} - covered - _ELSEWHERE
+    assert not missing, "add a call that takes long of each to works()"
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())

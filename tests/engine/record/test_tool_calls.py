@@ -92,8 +92,9 @@ _APPROVALS = ("all", "allowed", "denied")
 _PLAYED = [(name, approve) for name in NAMES for approve in (_APPROVALS if name != "browser" else _APPROVALS[1:2])]
 
 
-def test_each_tool_is_played() -> None:
-    assert {tool.name for tool in TOOLS} <= set(NAMES)
+def test_each_tool_that_changes_or_runs_something_is_played() -> None:
+    missing = {tool.name for tool in TOOLS if tool.tier in ("write", "run")} - set(NAMES)
+    assert not missing, "add a call of each to calls()"
 
 
 @pytest.mark.parametrize(("name", "approve"), _PLAYED)

@@ -1,8 +1,12 @@
 """The display of calls, as declared by their tools."""
 
+from importlib.resources import files
+from typing import cast
+
 import pytest
 
 from errand.engine.tools.call_display import display_of, summary_with_time, with_facts
+from errand.engine.tools.registry import CONTROL_TOOLS, TOOLS
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, Location, ResultFacts, ToolResultBlock
 
@@ -15,7 +19,7 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
             running="running",
             done="ran",
             target="make test",
-            icon="command",
+            icon="terminal",
             content="command",
             language="bash",
             shows_output_end=True,
@@ -29,7 +33,7 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
             running="running",
             done="ran",
             target="make\n\tall",
-            icon="command",
+            icon="terminal",
             content="command",
             shows_output_end=True,
         ),
@@ -44,7 +48,7 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
             done="read",
             target="a/b.py",
             target_is_path=True,
-            icon="file",
+            icon="file-text",
         ),
     ),
     (
@@ -57,7 +61,7 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
             done="wrote",
             target="a\u202eb",
             target_is_path=True,
-            icon="new_file",
+            icon="file-plus",
         ),
     ),
     (
@@ -70,7 +74,7 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
             done="changed",
             target=" ",
             target_is_path=True,
-            icon="changed_file",
+            icon="file-pen",
         ),
     ),
     (
@@ -108,7 +112,7 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
             running="searching for",
             done="searched for",
             target="def main",
-            icon="search",
+            icon="text-search",
         ),
     ),
     (
@@ -139,21 +143,31 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
         "task_complete",
         {"summary": "Done."},
         CallDisplay(
-            kind="other", running="finishing", done="finished", icon="completion", role="completion", content="summary"
+            kind="other", running="finishing", done="finished", icon="flag", role="completion", content="summary"
         ),
     ),
     (
         "ask_user",
         {"question": "Which?"},
         CallDisplay(
-            kind="other", running="asking you", done="asked you", icon="question", role="question", content="question"
+            kind="other",
+            running="asking you",
+            done="asked you",
+            icon="circle-question-mark",
+            role="question",
+            content="question",
         ),
     ),
     (
         "send_update",
         {},
         CallDisplay(
-            kind="other", running="telling you", done="told you", icon="message", role="message", content="message"
+            kind="other",
+            running="telling you",
+            done="told you",
+            icon="message-square",
+            role="message",
+            content="message",
         ),
     ),
     ("unreadable_call", {}, CallDisplay(kind="other", running="reading a call", done="read a call")),
@@ -224,3 +238,17 @@ def test_a_tool_of_another_program_is_shown_with_the_argument_that_tells_most() 
     assert (ran.done, ran.target, ran.target_is_path) == ("used Bash", "ls", False)
     assert (read.running, read.target, read.target_is_path) == ("using Read", "/home/nobody/notes.txt", True)
     assert other.target == ""
+
+
+def actions_of(parameters: JsonObject) -> list[str]:
+    properties = cast(dict[str, dict[str, list[str]]], parameters["properties"])
+    return [name for argument in ("action", "operation") for name in properties.get(argument, {}).get("enum", [])]
+
+
+@pytest.mark.parametrize(
+    ("name", "actions"), [(tool.name, actions_of(tool.parameters)) for tool in (*TOOLS, *CONTROL_TOOLS)]
+)
+def test_the_icons_that_a_tool_declares_are_vendored(name: str, actions: list[str]) -> None:
+    icons = {display_of(name, {"action": action}).icon for action in (*actions, "")}
+    missing = {icon for icon in icons if not (files("errand.resources") / "icons" / f"{icon}.svg").is_file()}
+    assert not missing, "add resources/icons/NAME.svg from lucide.dev"

@@ -8,7 +8,7 @@ from errand.engine.core.errors import ConfigurationError
 from errand.engine.tools.code.edits import diff_texts
 from errand.engine.tools.files.file_walk import matches
 from errand.engine.tools.plain_text import clean_output, without_hidden
-from errand.engine.tools.registry import bind, common_tools
+from errand.engine.tools.registry import TOOLS, bind, common_tools
 from errand.engine.tools.shell.environment import clean_environment
 from tests.support.loop_parts import make_tool_context
 
@@ -105,13 +105,10 @@ def test_schemas_are_plain_objects_without_references(tmp_path: Path) -> None:
 
 def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -> None:
     context = make_tool_context(tmp_path)
-    acting = ["shell", "code", "web_fetch", "python", "python_inference"]
-    names = [*acting, "search_memory", "propose_memory", "browser", "task"]
-    assert [tool.name for tool in bind(context)] == names
+    assert [tool.name for tool in bind(context)] == [tool.name for tool in TOOLS]
     assert [tool.name for tool in bind(context, ("code",))] == ["code"]
-    named = "There is no tool nothing; there are browser, code, mcp, propose_memory, python, python_inference, "
-    named += "search_memory, shell, task, web"
-    with pytest.raises(ConfigurationError, match=named):
+    named = ", ".join(sorted([*(tool.name for tool in TOOLS), "mcp"]))
+    with pytest.raises(ConfigurationError, match=f"There is no tool nothing; there are {named}"):
         bind(context, ("nothing",))
 
 

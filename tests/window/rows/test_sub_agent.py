@@ -78,12 +78,18 @@ def test_report_of_a_sub_agent_is_shown_before_the_others_are_done(qapp: QApplic
 
 
 @pytest.mark.parametrize(
-    ("tool", "words"),
-    [("shell", "running a command"), ("echo__echo", "using echo__echo"), (None, "using a tool")],
+    ("tool", "activity", "words"),
+    [
+        ("shell", "running a command", "running a command"),
+        ("echo__echo", "", "using echo__echo"),
+        (None, "", "using a tool"),
+    ],
 )
-def test_what_a_sub_agent_does_is_said_in_words(qapp: QApplication, theme: Theme, tool: str | None, words: str) -> None:
+def test_what_a_sub_agent_does_is_said_in_words(
+    qapp: QApplication, theme: Theme, tool: str | None, activity: str, words: str
+) -> None:
     view = ToolCallView(theme, KeptActions())
-    view.set_row(_row(msgspec.structs.replace(task("tool_executing"), current_tool=tool)))
+    view.set_row(_row(msgspec.structs.replace(task("tool_executing"), current_tool=tool, activity=activity)))
     assert _shown(view)[0].split(" · ")[1] == words
     view.close()
 

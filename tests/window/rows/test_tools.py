@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from importlib.resources import files
-from typing import get_args
 
 import msgspec
 import pytest
@@ -14,13 +12,11 @@ from pytestqt.qtbot import QtBot
 
 from errand.client.conversation.rows import Row, ToolCallRow
 from errand.client.safe_text import output_text
-from errand.protocol.blocks import ToolIcon
 from errand.protocol.tasks import CallProgress, TaskStopReason
 from errand.window.rows.base import RowView
 from errand.window.rows.code_view import CodeView, DiffView
 from errand.window.rows.disclosure import DisclosureButton
 from errand.window.rows.text_view import TextView
-from errand.window.rows.tools.line import TOOL_ICONS
 from errand.window.theme.theme import Theme
 from errand.window.transcript.view import TranscriptView
 from errand.window.widgets.buttons import CopyButton
@@ -247,11 +243,6 @@ def test_a_diff_line_that_looks_like_a_file_header_is_shown(show: MakeRowView) -
     _line(row_view).click()
     shown = part(row_view, CodeView, "Changes").toPlainText()
     assert shown == "--- DROP TABLE old;\n+++ DROP TABLE new\\u202e;"
-
-
-@pytest.mark.parametrize("icon", get_args(ToolIcon))
-def test_every_icon_that_a_tool_can_declare_exists(icon: ToolIcon) -> None:
-    assert (files("errand.resources") / "icons" / f"{TOOL_ICONS[icon]}.svg").is_file()
 
 
 def test_arguments_of_several_lines_are_shown_as_lines(show: MakeRowView) -> None:

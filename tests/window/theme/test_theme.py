@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QIcon, QPainter, QPalette, QPixm
 from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+import errand.engine.tools
 import errand.window
 from errand.window.theme.style import set_style
 from errand.window.theme.theme import ZOOMS, Mode, Theme
@@ -86,7 +87,8 @@ def test_an_icon_is_rendered_once_per_colour_and_again_for_another_theme(theme: 
 
 
 def _source() -> str:
-    return "\n".join(file.read_text(encoding="utf-8") for file in Path(errand.window.__path__[0]).rglob("*.py"))
+    folders = (errand.window.__path__[0], errand.engine.tools.__path__[0])
+    return "\n".join(file.read_text(encoding="utf-8") for folder in folders for file in Path(folder).rglob("*.py"))
 
 
 def test_only_icons_that_the_code_names_are_vendored() -> None:

@@ -177,7 +177,8 @@ class TranscriptRenderer:
         return trn("{n} message not read yet", "{n} messages not read yet", waiting) if waiting else ""
 
     def _activity(self, task: Task) -> str:
-        if task.activity and (task.stopping or not self._running):
+        is_no_call = task.status != "tool_executing" and not self._running
+        if task.activity and (task.stopping or is_no_call):
             return one_line(" · ".join(filter(None, (task.activity, time_left(task)))), self.width - 12)
         if task.stopping:
             return tr("stopping…")

@@ -6,25 +6,14 @@ from errand.text.translation import tr, trn
 
 TODO_STATES: dict[TodoStatus, str] = {"pending": tr("To do"), "in_progress": tr("In progress"), "done": tr("Done")}
 
-# What an agent does while a call of the tool runs; others are named.
-_TOOL_ACTIVITIES = {
-    "shell": tr("running a command"),
-    "code": tr("working with files"),
-    "web_fetch": tr("fetching a page"),
-    "python": tr("running Python"),
-    "python_inference": tr("asking a model"),
-    "search_memory": tr("searching memory"),
-    "propose_memory": tr("proposing a fact"),
-    "browser": tr("using the browser"),
-    "task": tr("waiting for sub-agents"),
-}
 
-
-def tool_activity(tool: str | None) -> str:
-    """What an agent does that waits for this tool: `running a command`."""
-    if not tool:
+def tool_activity(task: Task) -> str:
+    """Return what a task does that waits for a tool, as the tool declares it: `running a command`."""
+    if task.activity:
+        return tr(task.activity)
+    if not task.current_tool:
         return tr("using a tool")
-    return _TOOL_ACTIVITIES.get(tool) or tr("using {tool}").format(tool=escape_hidden_line(tool))
+    return tr("using {tool}").format(tool=escape_hidden_line(task.current_tool))
 
 
 def is_unfinished(task: Task) -> bool:

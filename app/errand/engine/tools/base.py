@@ -11,6 +11,7 @@ import msgspec
 from errand.engine.core.cancel import CancelSignal
 from errand.engine.core.errors import EngineError
 from errand.engine.core.messages import Text, UserContent
+from errand.engine.core.settings import SettingValues
 from errand.engine.sandbox.launch import CommandSandbox
 from errand.engine.tools.checkpoints import Checkpoints
 from errand.engine.tools.processes.termination import ProcessSweep
@@ -320,7 +321,7 @@ class ToolContext:
     `propose_fact` stores a fact until a person accepts it; raises `EngineError` with the reason if it cannot.
     `find_in_memory` finds what was said and done earlier.
     `sub_agents` is None where none can be started, `model_calls` where no model can be asked.
-    `embed` gives a vector for each text. `ca_file` is the setting of that name.
+    `embed` gives a vector for each text. `settings` are those of when the task began; a tool reads what it needs.
     """
 
     task_id: str
@@ -341,7 +342,7 @@ class ToolContext:
     find_in_memory: FindInMemory = no_memory
     model_calls: ModelCalls | None = None
     embed: Embed = no_embedding
-    ca_file: str = ""
+    settings: SettingValues = field(default_factory=SettingValues)
 
 
 class AgentTool(Protocol):
@@ -387,6 +388,16 @@ class GuardedTool(AgentTool, Protocol):
 
 class Tool(GuardedTool, Protocol):
     """A tool of the registry, instantiated for each task with its context."""
+
+    @property
+    def tier(self) -> PermissionTier:
+        """The highest permission that a call may need."""
+        ...
+
+    @property
+    def activity(self) -> str:
+        """What an agent does while a call runs, for its task's line: "running a command", marked for translation."""
+        ...
 
     def __init__(self, context: ToolContext) -> None: ...
 

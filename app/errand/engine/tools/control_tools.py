@@ -12,13 +12,18 @@ from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 
 _COMPLETION = CallDisplay(
-    kind="other", running="finishing", done="finished", icon="completion", role="completion", content="summary"
+    kind="other", running="finishing", done="finished", icon="flag", role="completion", content="summary"
 )
 _QUESTION = CallDisplay(
-    kind="other", running="asking you", done="asked you", icon="question", role="question", content="question"
+    kind="other",
+    running="asking you",
+    done="asked you",
+    icon="circle-question-mark",
+    role="question",
+    content="question",
 )
 _MESSAGE = CallDisplay(
-    kind="other", running="telling you", done="told you", icon="message", role="message", content="message"
+    kind="other", running="telling you", done="told you", icon="message-square", role="message", content="message"
 )
 
 _TASK_COMPLETE: JsonObject = {"type": "object", "properties": {"summary": SUMMARY}, "required": ["summary"]}

@@ -20,6 +20,7 @@ from errand.engine.tools.base import (
     ModelCalls,
     ModelOrder,
     OnUpdate,
+    PermissionTier,
     ToolContext,
     ToolError,
     ToolResult,
@@ -32,6 +33,7 @@ from errand.engine.tools.base import (
 from errand.engine.tools.plain_text import clean_output
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
+from errand.text.translation import marked
 
 _MAX_TEXT_LENGTH = 100_000
 _MAX_RESULT_LENGTH = 60_000
@@ -99,6 +101,8 @@ class PythonInference:
         "conversation, such as summaries of many at the same time. It counts into the tokens and cost of this task."
     )
     parameters = schema_of(PythonInferenceArguments)
+    tier: PermissionTier = "free"
+    activity = marked("asking a model")
     execution_mode: ExecutionMode = "parallel"
 
     def __init__(self, context: ToolContext) -> None:
@@ -113,12 +117,14 @@ class PythonInference:
             texts = arguments.get("texts")
             first = texts[0] if isinstance(texts, list) and texts else ""
             target = _one_line(first) if isinstance(first, str) else ""
-            return CallDisplay(kind="think", running="embedding", done="embedded", target=target, icon="search")
+            return CallDisplay(kind="think", running="embedding", done="embedded", target=target, icon="text-search")
         is_plan = text_argument(arguments, "action") == "plan"
         target = _one_line(text_argument(arguments, "task" if is_plan else "prompt"))
         if is_plan:
-            return CallDisplay(kind="think", running="planning", done="planned", target=target, icon="plan")
-        return CallDisplay(kind="think", running="asking a model", done="asked a model", target=target, icon="message")
+            return CallDisplay(kind="think", running="planning", done="planned", target=target, icon="list-checks")
+        return CallDisplay(
+            kind="think", running="asking a model", done="asked a model", target=target, icon="message-square"
+        )
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, PythonInferenceArguments)

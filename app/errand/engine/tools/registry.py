@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from errand.engine.core.errors import ConfigurationError
-from errand.engine.tools.base import PermissionTier, Tool, ToolContext
+from errand.engine.tools.base import Tool, ToolContext
 from errand.engine.tools.browser.tool import Browser
 from errand.engine.tools.code.tool import Code
 from errand.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
@@ -22,18 +22,10 @@ from errand.engine.tools.web.fetch import WebFetch
 TOOLS = (Shell, Code, WebFetch, Python, PythonInference, SearchMemory, ProposeMemory, Browser, TaskTool)
 # Of every task: they only control it.
 CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
-# The highest permission that a call of a tool may need; `run` for those that are not named.
-TIERS: dict[str, PermissionTier] = {
-    Code.name: "write",
-    WebFetch.name: "read",
-    PythonInference.name: "free",
-    SearchMemory.name: "free",
-    ProposeMemory.name: "free",
-    TaskTool.name: "free",
-}
 # Stands for every tool of every MCP server, in a personality and in rules.
 SERVICES = McpResources.name
 SERVER_PREFIX = f"{SERVICES}:"
+_ACTIVITIES = {tool.name: tool.activity for tool in TOOLS}
 NAMES = (*(tool.name for tool in TOOLS), SERVICES)
 
 
@@ -46,6 +38,11 @@ def bind(context: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
     if unknown:
         raise ConfigurationError(f"There is no tool {unknown[0]}; there are {', '.join(sorted(NAMES))}.")
     return tuple(tool(context) for tool in TOOLS if not names or tool.name in names)
+
+
+def activity_of(tool: str | None) -> str:
+    """Return what an agent does while a call of the tool runs; empty for tools that declare nothing."""
+    return _ACTIVITIES.get(tool or "", "")
 
 
 def uses_tool(listed: Sequence[str], name: str) -> bool:

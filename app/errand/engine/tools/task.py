@@ -10,6 +10,7 @@ from errand.engine.tools.base import (
     Access,
     ExecutionMode,
     OnUpdate,
+    PermissionTier,
     SubAgentOrder,
     ToolContext,
     ToolError,
@@ -23,6 +24,7 @@ from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
 from errand.protocol.tasks import Task, TaskStopReason
 from errand.text.redaction import redact
+from errand.text.translation import marked
 
 MAX_DEPTH = 3
 MAX_CONCURRENT_TASKS = 20
@@ -66,6 +68,8 @@ class TaskTool:
         "workspace, the approvals and the limits of this task."
     )
     parameters = schema_of(TaskArguments)
+    tier: PermissionTier = "free"
+    activity = marked("waiting for sub-agents")
     execution_mode: ExecutionMode = "parallel"
 
     def __init__(self, context: ToolContext) -> None:
@@ -80,7 +84,7 @@ class TaskTool:
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
         title = one_line_title(text_argument(arguments, "description"))
-        return CallDisplay(kind="other", running="sub-agent", done="sub-agent", target=title, icon="sub_agent")
+        return CallDisplay(kind="other", running="sub-agent", done="sub-agent", target=title, icon="git-branch")
 
     def access(self, arguments: JsonObject) -> Access:
         return Access("free", "Give work to a sub-agent.")

@@ -26,7 +26,7 @@ _OTHER_ITEM_NAMES = {
 }
 _OTHER_STATUS_NAMES = {"completed": "done", "complete": "done", "todo": "pending", "in-progress": "in_progress"}
 
-_DISPLAY = CallDisplay(kind="think", running="planning", done="updated the plan", icon="plan")
+_DISPLAY = CallDisplay(kind="think", running="planning", done="updated the plan", icon="list-checks")
 
 
 class _Item(Struct, frozen=True):

@@ -155,7 +155,7 @@ def task_activity(task: Task, writing: str = tr("Working")) -> str:
         return _end_text(task)
     match task.status:
         case "tool_executing":
-            words = tool_activity(task.current_tool)
+            words = tool_activity(task)
             return f"{words[:1].upper()}{words[1:]}"
         case "waiting_user":
             return tr("Waiting for you")

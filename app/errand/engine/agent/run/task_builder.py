@@ -157,7 +157,7 @@ class TaskBuilder:
             find_in_memory=recall.find,
             model_calls=calls,
             embed=self.embed,
-            ca_file=values.ca_file,
+            settings=values,
         )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)

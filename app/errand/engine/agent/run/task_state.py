@@ -9,6 +9,7 @@ import msgspec
 from errand.engine.agent.run.limits import TaskLimits
 from errand.engine.core.errors import IllegalMove
 from errand.engine.event_log import EventLog
+from errand.engine.tools.registry import activity_of
 from errand.engine.tools.task import TaskTool
 from errand.protocol.events import TaskUpdate
 from errand.protocol.tasks import (
@@ -255,15 +256,17 @@ class TaskState:
         self.derive_status()
 
     def derive_status(self) -> None:
-        """Derive status, tool and ask from what is open: an ask takes precedence over a running tool."""
+        """Derive status, tool, activity and ask from what is open: an ask takes precedence over a running tool."""
         status: TaskStatus = "waiting_user" if self._asks else "tool_executing" if self._tools else "thinking"
+        tool = next(reversed(self._tools.values()), None)
+        activity = activity_of(tool) if status == "tool_executing" else ""
         self.set(
             msgspec.structs.replace(
                 with_status(self.task, status),
                 ask_id=self._asks[-1] if self._asks else None,
-                current_tool=next(reversed(self._tools.values()), None),
+                current_tool=tool,
                 calls=tuple(self._calls.values()),
-                activity="stopping" if self.task.stopping else "",
+                activity="stopping" if self.task.stopping else activity,
             )
         )
 

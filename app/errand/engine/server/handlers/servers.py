@@ -9,7 +9,7 @@ from errand.engine.core.errors import InvalidParams, NotFound
 from errand.engine.server.route import Route
 from errand.engine.server.services import Services
 from errand.engine.server.session import ClientSession
-from errand.engine.tools.registry import NAMES, SERVER_PREFIX, SERVICES, TIERS, TOOLS, is_tool_name, uses_tool
+from errand.engine.tools.registry import NAMES, SERVER_PREFIX, SERVICES, TOOLS, is_tool_name, uses_tool
 from errand.protocol.agents import Personality
 from errand.protocol.base import EmptyResult
 from errand.protocol.events import GrantUpdate, PersonalityUpdate
@@ -143,7 +143,7 @@ async def list_tools(services: Services, session: ClientSession, params: McpList
             name=tool.name,
             label=tool.label,
             description=tool.description,
-            tier=TIERS.get(tool.name, "run"),
+            tier=tool.tier,
             personalities=_users(personalities, tool.name),
             last_used_at=used.get(tool.name),
         )

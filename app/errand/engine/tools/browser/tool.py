@@ -16,6 +16,7 @@ from errand.engine.tools.base import (
     Access,
     ExecutionMode,
     OnUpdate,
+    PermissionTier,
     ToolContext,
     ToolError,
     ToolResult,
@@ -113,6 +114,8 @@ class Browser:
         "a page loads from hosts that are not open is left out. Downloads are refused."
     )
     parameters = schema_of(BrowserArguments)
+    tier: PermissionTier = "run"
+    activity = marked("using the browser")
     execution_mode: ExecutionMode = "sequential"
 
     def __init__(self, context: ToolContext) -> None:
@@ -134,7 +137,7 @@ class Browser:
         running, done, kind = _DISPLAYS.get(action, (f"browser {action}", f"browser {action}", "other"))
         target = text_argument(arguments, "url" if action == "navigate" else "selector")
         content = "script" if action == "evaluate" else ""
-        return CallDisplay(kind=kind, running=running, done=done, target=target, icon="page", content=content)
+        return CallDisplay(kind=kind, running=running, done=done, target=target, icon="globe", content=content)
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, BrowserArguments)

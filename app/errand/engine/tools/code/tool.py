@@ -1,29 +1,25 @@
 """The tool `code`; the modules beside it implement its actions."""
 
-import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec import UNSET
 
 from errand.engine.core.cancel import CancelSignal
-from errand.engine.core.errors import FolderNotAnswering
-from errand.engine.core.workspace_threads import in_workspace
 from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import (
     Access,
     ExecutionMode,
     OnUpdate,
     ParallelWhere,
+    PermissionTier,
     ToolContext,
     ToolError,
     ToolResult,
     decode,
     facts_of_files,
-    hidden,
     hidden_edit,
     schema_of,
     text_argument,
@@ -39,29 +35,26 @@ from errand.engine.tools.code.workspace_files import PreparedWrite, WorkspaceFil
 from errand.engine.tools.files.file_walk import keep_all
 from errand.engine.tools.files.git_excludes import personal_excludes
 from errand.engine.tools.files.gitignore import GitIgnore
+from errand.engine.tools.files.path_calls import PathCall, PathCalls
 from errand.engine.tools.files.quoted_name import quoted
-from errand.engine.tools.files.real_path import named, opened_folder, resolve, with_real_path
+from errand.engine.tools.files.real_path import opened_folder
 from errand.engine.tools.plain_text import is_text
 from errand.protocol.base import JsonObject
-from errand.protocol.blocks import CallDisplay, FileEdit, Location, ToolIcon, ToolKind
+from errand.protocol.blocks import CallDisplay, FileEdit, Location, ToolKind
 from errand.protocol.changes import FOLDER, NOTHING
 from errand.text.translation import marked
 
-T = TypeVar("T")
-
 _LOOKING = frozenset(("read", "list", "search"))
-_PATIENCE_S = 60.0
-_STOPPED_S = 0.05
 _MAX_PATTERN_LENGTH = 100
 
-_DISPLAYS: dict[str, tuple[str, str, ToolKind, ToolIcon]] = {
-    "read": (marked("reading"), marked("read"), "read", "file"),
-    "write": (marked("writing"), marked("wrote"), "edit", "new_file"),
-    "patch": (marked("changing"), marked("changed"), "edit", "changed_file"),
-    "edit": (marked("changing"), marked("changed"), "edit", "changed_file"),
+_DISPLAYS: dict[str, tuple[str, str, ToolKind, str]] = {
+    "read": (marked("reading"), marked("read"), "read", "file-text"),
+    "write": (marked("writing"), marked("wrote"), "edit", "file-plus"),
+    "patch": (marked("changing"), marked("changed"), "edit", "file-pen"),
+    "edit": (marked("changing"), marked("changed"), "edit", "file-pen"),
     "list": (marked("listing"), marked("listed"), "search", "folder"),
     "create_dir": (marked("making"), marked("made"), "edit", "folder"),
-    "search": (marked("searching for"), marked("searched for"), "search", "search"),
+    "search": (marked("searching for"), marked("searched for"), "search", "text-search"),
 }
 
 
@@ -73,13 +66,15 @@ class Code:
         "out what .gitignore names and, below their folder, version control, node_modules and virtual environments."
     )
     parameters = schema_of(CodeArguments)
+    tier: PermissionTier = "write"
+    activity = marked("working with files")
     # In order with others: a read that follows a write in the same reply must see it.
     execution_mode: ExecutionMode | ParallelWhere = ParallelWhere("action", _LOOKING)
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
-        self._files = WorkspaceFiles(context)
-        self._allowed: dict[str, Access] = {}
+        self._calls = PathCalls(context)
+        self._files = WorkspaceFiles(context, self._calls)
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         return repaired(arguments)
@@ -87,7 +82,7 @@ class Code:
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
         action = text_argument(arguments, "action")
-        running, done, kind, icon = _DISPLAYS.get(action, (f"code {action}", f"code {action}", "other", "tool"))
+        running, done, kind, icon = _DISPLAYS.get(action, (f"code {action}", f"code {action}", "other", "wrench"))
         is_path = action != "search"
         path, line = text_argument(arguments, "path") or ".", arguments.get("start_line")
         return CallDisplay(
@@ -102,90 +97,56 @@ class Code:
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, CodeArguments)
-        path, action = self._resolved(wanted), wanted.action
-        name, given = self._files.name(path), named(wanted.path, self._context)
-        given = given if is_text(given) else ""
+        action = wanted.action
         match action:
-            case "read" | "list" | "search":
-                text = f"{action.capitalize()} {name}"
-                if action == "search":
-                    text = f"Search {name} for {wanted.pattern[:_MAX_PATTERN_LENGTH]}"
-                if self._is_task_output(path):
-                    return Access("free", text)
-                return Access("read", text, reads=(path,), operation=action, given=given)
-            case "create_dir":
-                return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=given)
-            case "write" | "patch" | "edit":
-                verb = "Write" if action == "write" else "Change"
-                basis = self._files.state(path)  # before the preview, so that a change between the two is detected
-                preview = self._preview(wanted, path)
-                return Access(
-                    "write",
-                    f"{verb} {name}",
-                    writes=(path,),
-                    preview=self._context.redactor.hide(preview.text),
-                    edits=(hidden_edit(preview.edit, self._context.redactor),) if preview.edit else (),
-                    operation=action,
-                    basis=basis,
-                    is_partial=preview.is_partial,
-                    given=given,
-                )
+            case "read" | "list":
+                return self._calls.read_access(wanted.path, f"{action.capitalize()} {{name}}", action)
+            case "search":
+                pattern = wanted.pattern[:_MAX_PATTERN_LENGTH].replace("{", "{{").replace("}", "}}")
+                return self._calls.read_access(wanted.path, f"Search {{name}} for {pattern}", action)
+            case "create_dir" | "write" | "patch" | "edit":
+                return self._write_access(wanted, action)
+
+    def _write_access(self, wanted: CodeArguments, action: str) -> Access:
+        path, given = self._calls.resolve(wanted.path, changes=True), self._calls.given(wanted.path)
+        name = self._calls.name(path)
+        if action == "create_dir":
+            return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=given)
+        basis = self._files.state(path)  # before the preview, so that a change between the two is detected
+        preview = self._preview(wanted, path)
+        return Access(
+            "write",
+            f"{'Write' if action == 'write' else 'Change'} {name}",
+            writes=(path,),
+            preview=self._context.redactor.hide(preview.text),
+            edits=(hidden_edit(preview.edit, self._context.redactor),) if preview.edit else (),
+            operation=action,
+            basis=basis,
+            is_partial=preview.is_partial,
+            given=given,
+        )
 
     def allow(self, call_id: str, access: Access) -> None:
-        self._allowed[call_id] = access
+        self._calls.allow(call_id, access)
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         wanted = decode(arguments, CodeArguments)
-        allowed = self._allowed.pop(call_id, None)
-        if cancel.is_set:
-            raise ToolError("Operation aborted")
-        is_over = False
 
-        def run() -> ToolResult:
-            return self._run(call_id, wanted, allowed, lambda: is_over or cancel.is_set)
+        def work(call: PathCall) -> ToolResult:
+            result = self._run_action(wanted, call)
+            return self._write(call, result) if isinstance(result, _Write) else result
 
-        changes = wanted.action in ("write", "patch", "edit", "create_dir")
-        work = asyncio.ensure_future(in_workspace(self._context.workspace, run, _PATIENCE_S))
-        unsubscribe = cancel.subscribe(lambda: _abandon(work))
-        try:
-            return hidden(await work, self._context.redactor)
-        except FolderNotAnswering as error:
-            later = " It may still be done when that answers again." if changes else ""
-            raise ToolError(f"{error}{later}") from error
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            later = ". It may still be done: the folder had not answered" if changes else ""
-            raise ToolError(f"Operation aborted{later}") from None
-        finally:
-            is_over = True  # an abandoned call writes nothing later, unless it is writing already
-            unsubscribe()
-            work.cancel()
+        return await self._calls.run(call_id, wanted.path, cancel, work, changes=wanted.action not in _LOOKING)
 
-    def _run(
-        self, call_id: str, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]
-    ) -> ToolResult:
-        path = self._resolved(wanted)
-        if allowed is not None and not self._is_allowed_path(path, allowed):
-            raise with_real_path(path)
-        basis = allowed.basis if allowed is not None and allowed.writes else None
-
-        def work() -> ToolResult:
-            result = self._run_action(wanted, path, basis, is_cancelled)
-            return self._write(call_id, result, is_cancelled) if isinstance(result, _Write) else result
-
-        return self._in_words(str(path), work)
-
-    def _write(self, call_id: str, prepared: "_Write", is_cancelled: Callable[[], bool]) -> ToolResult:
+    def _write(self, call: PathCall, prepared: "_Write") -> ToolResult:
         """Make the change once what it replaces is kept."""
         checkpoints, noted = self._context.checkpoints, None
         if checkpoints is not None and prepared.change is not None:
-            noted = checkpoints.note(call_id, prepared.change)
+            noted = checkpoints.note(call.id, prepared.change)
         try:
-            if is_cancelled():
+            if call.is_cancelled():
                 raise ToolError("Operation aborted")
             result = prepared.make()
         except (ToolError, OSError):
@@ -196,34 +157,17 @@ class Code:
             checkpoints.made(noted)
         return result
 
-    def _in_words(self, path: str, work: Callable[[], T]) -> T:
-        try:
-            return work()
-        except OSError as error:
-            raise ToolError(f"{self._files.name(Path(path))[:200]}: {error.strerror or error}") from error
-
-    def _resolved(self, wanted: CodeArguments) -> Path:
-        return resolve(wanted.path, self._context, must_be_text=wanted.action not in _LOOKING)
-
     def _detail(self, path: Path) -> str:
-        """The path for the record of the call."""
+        """Return the path for the record of the call."""
         return str(path) if is_text(str(path)) else quoted(str(path))
 
-    def _is_allowed_path(self, path: Path, allowed: Access) -> bool:
-        return self._is_task_output(path) if allowed.tier == "free" else path in (*allowed.reads, *allowed.writes)
-
-    def _is_task_output(self, path: Path) -> bool:
-        """True for long output of the task's own commands, which the task may always read."""
-        return path.is_relative_to(os.path.realpath(self._context.output_dir))
-
-    def _run_action(
-        self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
-    ) -> "ToolResult | _Write":
+    def _run_action(self, wanted: CodeArguments, call: PathCall) -> "ToolResult | _Write":
+        path, is_cancelled = call.path, call.is_cancelled
         match wanted.action:
             case "read":
                 return self._read(wanted, path, is_cancelled)
             case "write" | "patch" | "edit":
-                return self._change(wanted, path, basis, is_cancelled)
+                return self._change(wanted, path, call.basis, is_cancelled)
             case "list":
                 return self._list(wanted, path, is_cancelled)
             case "create_dir":
@@ -277,7 +221,7 @@ class Code:
             "created": is_new,
             **facts_of_files(Location(path=str(path), line=line), edits=(edit,)),
         }
-        text = f"{'Created' if is_new else 'Changed'} {self._files.name(path)} ({change.summary})"
+        text = f"{'Created' if is_new else 'Changed'} {self._calls.name(path)} ({change.summary})"
         return text_result("\n".join(filter(None, (text, notes))), change.summary, details)
 
     def _new_text(self, wanted: CodeArguments, before: str, path: Path) -> tuple[str, list[Replacement]]:
@@ -298,7 +242,7 @@ class Code:
             text = edits[-1].text if edits else before
             old, new = _with_newlines_of(text, edit)
             try:
-                edits.append(replace_text(text, old, new, edit.replace_all, self._files.name(path)))
+                edits.append(replace_text(text, old, new, edit.replace_all, self._calls.name(path)))
             except ToolError as error:
                 if len(wanted_edits) == 1:
                     raise
@@ -315,7 +259,7 @@ class Code:
         except (ToolError, OSError):
             return Preview()
         is_new, cut_edit = loaded.data is None, FileEdit(path=str(path), is_new=loaded.data is None, is_cut=True)
-        change = preview_diff(before, after, self._files.name(path))
+        change = preview_diff(before, after, self._calls.name(path))
         if change is None:
             preview = preview_edits(before, edits) if edits else preview_write(before, after)
         else:
@@ -351,7 +295,7 @@ class Code:
             verb = "Created" if is_new else "There already is"
             facts = facts_of_files(Location(path=str(path)))
             details: JsonObject = {"path": str(path), "created": is_new, **facts}
-            return text_result(f"{verb} {self._files.name(path)}/", details=details)
+            return text_result(f"{verb} {self._calls.name(path)}/", details=details)
 
         is_free = is_new and not os.path.lexists(path)
         made = missing_folders(path) if is_free else 0
@@ -376,7 +320,7 @@ class Code:
 
     def _prefix(self, folder: Path) -> str:
         """What to put before names in a folder, so that they are paths for the next call."""
-        name = self._files.path_from_workspace(folder)
+        name = self._calls.path_from_workspace(folder)
         return "" if name == "." else f"{name.rstrip('/')}/"
 
     def _ignored(self, wanted: CodeArguments, path: Path) -> GitIgnore | None:
@@ -384,7 +328,7 @@ class Code:
 
     def _must_exist(self, path: Path) -> None:
         if not path.exists():
-            raise ToolError(f"There is no {self._files.name(path)}. List the folder above it to see what there is.")
+            raise ToolError(f"There is no {self._calls.name(path)}. List the folder above it to see what there is.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,8 +375,3 @@ def _with_notes(lines: list[str], nothing: str, notes: list[str], ignore: GitIgn
 
 def _counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one}" if number == 1 else f"{number:,} {many or one + 's'}"
-
-
-def _abandon(work: "asyncio.Future[ToolResult]") -> None:
-    """Wait no longer for a stopped call than a file on a working disk takes; its thread ends by itself."""
-    asyncio.get_running_loop().call_later(_STOPPED_S, work.cancel)

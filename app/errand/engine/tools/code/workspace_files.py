@@ -17,7 +17,7 @@ from errand.engine.sandbox.protected_files import note_own_write
 from errand.engine.tools.base import ToolContext, ToolError
 from errand.engine.tools.code.edits import TextDiff, close_matches, diff_texts
 from errand.engine.tools.code.text_file import MAX_FILE_BYTES, LineRange, TextFile, decode, line_range, window_of_large
-from errand.engine.tools.files.quoted_name import quoted
+from errand.engine.tools.files.path_calls import PathCalls
 from errand.engine.tools.files.real_path import name_in, opened_folder, with_real_path
 from errand.engine.tools.sessions import WorkingFolder
 from errand.system.regular_file import NotRegularFile, is_read_only, open_regular, read_at_most, replace_file
@@ -60,24 +60,15 @@ class PreparedWrite:
 
 
 class WorkspaceFiles:
-    """Records what the task has read, so that it does not overwrite changes that others made since."""
+    """Records what the task has read, so that it does not overwrite changes that others made since.
 
-    def __init__(self, context: ToolContext) -> None:
+    `paths` gives the names of paths in errors.
+    """
+
+    def __init__(self, context: ToolContext, paths: PathCalls) -> None:
         self._context = context
+        self._paths = paths
         self._read: dict[Path, bytes] = {}
-
-    def name(self, path: Path) -> str:
-        """The path for people and models, usable for the next call: relative inside the workspace, quoted if odd."""
-        return quoted(self.path_from_workspace(path))
-
-    def path_from_workspace(self, path: Path) -> str:
-        """Relative inside the workspace, which is `.` itself."""
-        return str(path.relative_to(self._workspace)) if path.is_relative_to(self._workspace) else str(path)
-
-    @cached_property
-    def _workspace(self) -> Path:
-        """Resolved on first use, in a thread, since the folder may not answer."""
-        return Path(os.path.realpath(self._context.workspace))
 
     def window(self, path: Path, first: int, last: int, is_cancelled: Callable[[], bool]) -> LineRange:
         with self._open(path) as file:
@@ -89,7 +80,7 @@ class WorkspaceFiles:
                 self._read[path] = _digest(data)
                 part = line_range(data, first, last)
         if part is None:
-            raise ToolError(f"{self.name(path)} is a binary file of {size:,} bytes. Look at it with the shell.")
+            raise ToolError(f"{self._paths.name(path)} is a binary file of {size:,} bytes. Look at it with the shell.")
         return part
 
     def state(self, path: Path) -> str:
@@ -107,7 +98,7 @@ class WorkspaceFiles:
         """Load a text file for a change, if it has not changed since the task read it and still has this state."""
         loaded = self._current(path, state)
         if loaded.is_binary:
-            raise ToolError(f"{self.name(path)} is a binary file; this action works on text.")
+            raise ToolError(f"{self._paths.name(path)} is a binary file; this action works on text.")
         return loaded
 
     def current_file(self, path: Path, state: str | None = None) -> LoadedFile:
@@ -121,7 +112,7 @@ class WorkspaceFiles:
 
     def prepare(self, before: LoadedFile, text: str) -> PreparedWrite:
         """What a write of this text with the encoding of `before` will do; writes nothing yet."""
-        name, file = self.name(before.path), before.file
+        name, file = self._paths.name(before.path), before.file
         try:
             data = file.encode(text)
         except UnicodeEncodeError as error:
@@ -140,8 +131,8 @@ class WorkspaceFiles:
             if stat.S_ISREG(status.st_mode) and is_read_only(name, status, folder=folder):
                 mode = stat.S_IMODE(status.st_mode)
                 raise ToolError(
-                    f"{self.name(path)} is read-only (mode {mode:04o}), so it was not changed. Somebody protected it: "
-                    "ask the person, or leave it as it is.",
+                    f"{self._paths.name(path)} is read-only (mode {mode:04o}), so it was not changed. Somebody "
+                    "protected it: ask the person, or leave it as it is.",
                     "the file is read-only",
                 )
 
@@ -163,18 +154,20 @@ class WorkspaceFiles:
         with self._open(path) as file:
             found = os.fstat(file.fileno())
             if found.st_size > _MAX_EDITED_BYTES:
-                raise ToolError(f"{self.name(path)} is too large to be changed here. Use the shell.")
+                raise ToolError(f"{self._paths.name(path)} is too large to be changed here. Use the shell.")
             data = read_at_most(file, _MAX_EDITED_BYTES)
         if state is not None and _state(found, data) != state:
             raise self._changed(path)
         if self._read.get(path, digest := _digest(data)) != digest:
-            raise ToolError(f"{self.name(path)} was changed by somebody else since you read it. Read it again first.")
+            raise ToolError(
+                f"{self._paths.name(path)} was changed by somebody else since you read it. Read it again first."
+            )
         return LoadedFile(path, data, stat.S_IMODE(found.st_mode), _identity(found))
 
     def _changed(self, path: Path) -> ToolError:
         return ToolError(
-            f"{self.name(path)} was changed by somebody else since this call was allowed. Nothing was written. Read it "
-            "again first; then make the call again, and it is asked about anew.",
+            f"{self._paths.name(path)} was changed by somebody else since this call was allowed. Nothing was written. "
+            "Read it again first; then make the call again, and it is asked about anew.",
             "changed since it was allowed",
         )
 
@@ -183,13 +176,13 @@ class WorkspaceFiles:
             with opened_folder(path.parent) as folder:
                 return open_regular(name_in(folder, path), follow_links=False, folder=folder)
         except FileNotFoundError as error:
-            raise _NoFile(f"There is no file {self.name(path)}.{self._hint(path)}") from error
+            raise _NoFile(f"There is no file {self._paths.name(path)}.{self._hint(path)}") from error
         except NotRegularFile as error:
             if path.is_symlink():
                 raise with_real_path(path) from error
             if path.is_dir():
-                raise ToolError(f"{self.name(path)} is a folder. Use the action list.") from error
-            raise ToolError(f"{self.name(path)} is no regular file but a device, pipe or socket.") from error
+                raise ToolError(f"{self._paths.name(path)} is a folder. Use the action list.") from error
+            raise ToolError(f"{self._paths.name(path)} is no regular file but a device, pipe or socket.") from error
 
     def _hint(self, path: Path) -> str:
         """The file of this name in the folder of the shell, or names like it, as the next call can have them."""
@@ -197,14 +190,14 @@ class WorkspaceFiles:
         if (
             shell is not None
             and shell.path
-            and os.path.isfile(meant := Path(shell.path, self.path_from_workspace(path)))
+            and os.path.isfile(meant := Path(shell.path, self._paths.path_from_workspace(path)))
         ):
-            return f" Paths start at the workspace: {self.name(meant)} is there."
+            return f" Paths start at the workspace: {self._paths.name(meant)} is there."
         try:
             names = os.listdir(path.parent)
         except OSError:
-            return f" There is no folder {self.name(path.parent)} either."
-        close = [self.name(path.parent / names[index]) for index in close_matches(path.name, names, 3)]
+            return f" There is no folder {self._paths.name(path.parent)} either."
+        close = [self._paths.name(path.parent / names[index]) for index in close_matches(path.name, names, 3)]
         return f" There is {', '.join(close)}." if close else ""
 
 

@@ -11,6 +11,7 @@ from errand.engine.tools.base import (
     Access,
     ExecutionMode,
     OnUpdate,
+    PermissionTier,
     ToolContext,
     ToolError,
     ToolResult,
@@ -24,6 +25,7 @@ from errand.engine.tools.plain_text import clean_output
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay, MemoryRole
 from errand.protocol.memory import MemoryFilter, MemoryItem, MemorySearchParams
+from errand.text.translation import marked
 
 _MAX_QUERY_LENGTH = 1_000
 _MAX_TITLE_LENGTH = 120
@@ -62,6 +64,8 @@ class SearchMemory:
         "tools, by meaning and by words. Use it when something refers to earlier work. This task is left out."
     )
     parameters = schema_of(SearchMemoryArguments)
+    tier: PermissionTier = "free"
+    activity = marked("searching memory")
     execution_mode: ExecutionMode = "parallel"
 
     def __init__(self, context: ToolContext) -> None:
@@ -74,7 +78,7 @@ class SearchMemory:
     def display(arguments: JsonObject) -> CallDisplay:
         query = text_argument(arguments, "query")
         return CallDisplay(
-            kind="search", running="searching memory for", done="searched memory for", target=query, icon="search"
+            kind="search", running="searching memory for", done="searched memory for", target=query, icon="text-search"
         )
 
     def access(self, arguments: JsonObject) -> Access:

@@ -12,6 +12,7 @@ from errand.engine.tools.base import (
     Access,
     ExecutionMode,
     OnUpdate,
+    PermissionTier,
     ToolContext,
     ToolError,
     ToolResult,
@@ -27,6 +28,7 @@ from errand.engine.tools.python.session import GONE, CodeOutcome, CodeOutput, Py
 from errand.protocol.base import JsonObject, JsonValue
 from errand.protocol.blocks import CallDisplay
 from errand.text.notice_text import exit_text
+from errand.text.translation import marked
 
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
@@ -62,6 +64,8 @@ class Python:
         "of the project with `code`."
     )
     parameters = schema_of(PythonArguments)
+    tier: PermissionTier = "run"
+    activity = marked("running Python")
     execution_mode: ExecutionMode = "sequential"
 
     def __init__(self, context: ToolContext) -> None:
@@ -80,13 +84,13 @@ class Python:
         more = " …" if len(lines) > 1 else ""
         target = f"{lines[0][:_MAX_TARGET_LENGTH]}{more}" if lines else ""
         if not code:
-            return CallDisplay(kind="execute", running="restarting Python", done="restarted Python", icon="command")
+            return CallDisplay(kind="execute", running="restarting Python", done="restarted Python", icon="terminal")
         return CallDisplay(
             kind="execute",
             running="running Python",
             done="ran Python",
             target=target,
-            icon="command",
+            icon="terminal",
             content="code",
             language="python" if arguments.keys() == {"code"} else "",
             shows_output_end=True,

@@ -18,6 +18,7 @@ from errand.engine.tools.base import (
     Access,
     ExecutionMode,
     OnUpdate,
+    PermissionTier,
     ToolContext,
     ToolError,
     ToolResult,
@@ -143,6 +144,8 @@ class Shell:
         "what is started with & ends with the task."
     )
     parameters = schema_of(ShellArguments)
+    tier: PermissionTier = "run"
+    activity = marked("running a command")
     execution_mode: ExecutionMode = "sequential"
 
     def __init__(self, context: ToolContext) -> None:
@@ -181,14 +184,14 @@ class Shell:
                 running=_SHOWN.get(action, (action, action))[0],
                 done=_SHOWN.get(action, (action, action))[1],
                 target=_background_target(arguments, action),
-                icon="command",
+                icon="terminal",
             )
         return CallDisplay(
             kind="execute",
             running="running",
             done="started" if arguments.get("background") is True else "ran",
             target=text_argument(arguments, "command"),
-            icon="command",
+            icon="terminal",
             content="command",
             language="bash" if arguments.keys() == {"command"} else "",
             shows_output_end=True,

@@ -18,6 +18,7 @@ from errand.engine.tools.base import (
     Access,
     ExecutionMode,
     OnUpdate,
+    PermissionTier,
     ToolContext,
     ToolError,
     ToolResult,
@@ -33,6 +34,7 @@ from errand.engine.tools.web.download import MAX_BODY_BYTES, Download, download
 from errand.engine.tools.web.page_text import Page, is_text, read_page
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import CallDisplay
+from errand.text.translation import marked
 
 # Characters of a result.
 PAGE_LENGTH = 20_000
@@ -55,6 +57,8 @@ class WebFetch:
         "run and nobody is logged in. Addresses of this machine are open; for others the person may be asked."
     )
     parameters = schema_of(WebFetchArguments)
+    tier: PermissionTier = "read"
+    activity = marked("fetching a page")
     execution_mode: ExecutionMode = "parallel"
 
     def __init__(self, context: ToolContext) -> None:
@@ -69,7 +73,7 @@ class WebFetch:
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
         return CallDisplay(
-            kind="fetch", running="fetching", done="fetched", target=text_argument(arguments, "url"), icon="page"
+            kind="fetch", running="fetching", done="fetched", target=text_argument(arguments, "url"), icon="globe"
         )
 
     def access(self, arguments: JsonObject) -> Access:
@@ -103,7 +107,9 @@ class WebFetch:
     async def _fetched(self, wanted: WebFetchArguments) -> ToolResult:
         url = wanted.url.partition("#")[0]
         async with self._localhost() as proxy:
-            got = await download(self.name, url, self._context.addresses, is_text, proxy, self._context.ca_file)
+            got = await download(
+                self.name, url, self._context.addresses, is_text, proxy, self._context.settings.ca_file
+            )
         if got.body is None:
             raise ToolError(_no_text(got), f"{got.content_type}: not text")
         if not got.content_type and b"\0" in got.body[:8_192]:

@@ -7,29 +7,12 @@ from errand.client.conversation.rows import ToolCallRow
 from errand.client.number_format import duration, money, running_time
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.tasks import tool_activity
-from errand.protocol.blocks import CallDisplay, ToolIcon, ToolResultBlock
+from errand.protocol.blocks import CallDisplay, ToolResultBlock
 from errand.protocol.tasks import CallProgress, Task
 from errand.text.translation import tr, trn
 from errand.window.rows.asks.ask_card import settled_words
 from errand.window.rows.disclosure import LinePart
 from errand.window.widgets.labels import one_line
-
-TOOL_ICONS: dict[ToolIcon, str] = {
-    "tool": "wrench",
-    "command": "terminal",
-    "file": "file-text",
-    "new_file": "file-plus",
-    "changed_file": "file-pen",
-    "folder": "folder",
-    "search": "text-search",
-    "page": "globe",
-    "question": "circle-question-mark",
-    "message": "message-square",
-    "completion": "flag",
-    "plan": "list-checks",
-    "sub_agent": "git-branch",
-    "memory": "pin",
-}
 
 _SUMMARY = 90  # characters of the result shown in the line
 
@@ -37,7 +20,7 @@ _SUMMARY = 90  # characters of the result shown in the line
 def line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     """Icon, its colour, and the parts of the line: `ran make test · 12 passed · 1.2 s`."""
     display, result = row.call.display, row.result
-    icon, target = TOOL_ICONS[display.icon], _target(display)
+    icon, target = display.icon, _target(display)
     is_running, done = escape_hidden_line(tr(display.running)), escape_hidden_line(tr(display.done))
     if row.sub_agent is not None and (row.sub_agent.ended_at is not None or result is None or not result.is_error):
         return _sub_agent_line(row.sub_agent, icon, target)
@@ -134,7 +117,7 @@ def sub_agent_state(task: Task) -> tuple[str, str]:
     if task.status == "waiting_user":
         return tr("waiting for you"), "waiting"
     if task.status == "tool_executing":
-        return tool_activity(task.current_tool), "muted"
+        return tool_activity(task), "muted"
     return tr("thinking") if task.status == "thinking" else tr("working"), "muted"
 
 
