@@ -39,9 +39,9 @@ class UsageError(CommandError):
         super().__init__(text, EXIT_USAGE)
 
 
-def wrong_words(command: str, actions: Sequence[Action], words: Sequence[str]) -> UsageError:
-    """The error for words that do not fit their action: how the action is used."""
-    fitting = [action for action in actions if words and words[0] in action.names] or actions
+def wrong_arguments(command: str, actions: Sequence[Action], arguments: Sequence[str]) -> UsageError:
+    """Return the error for arguments that do not fit their action: it says how the action is used."""
+    fitting = [action for action in actions if arguments and arguments[0] in action.names] or actions
     lines = [f"  errand {command} {action.usage}" for action in fitting]
     return UsageError("\n".join([tr("Usage:"), *lines]))
 
@@ -57,7 +57,7 @@ class FollowOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 class TargetOptions(CommandOptions, frozen=True, kw_only=True):
-    """Where a task is started, and who answers."""
+    """Options that name the conversation of a task and the agent that answers."""
 
     conversation: Annotated[
         str | None, Option("--conversation", "continue this conversation: a unique part of its id or title", "ID")
@@ -75,7 +75,7 @@ class TargetOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 class TaskOptions(CommandOptions, frozen=True, kw_only=True):
-    """How a task works."""
+    """Options that say how a task works."""
 
     api_base: Annotated[str | None, Option("--api-base", "base URL for openai_compatible/NAME models", "URL")] = None
     api_key_env: Annotated[
@@ -122,7 +122,7 @@ class TaskOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, attended: bool) -> TaskStartParams:
-    """The options as start parameters of a task; raises `UsageError`. `run.resolve_target` finds the conversation."""
+    """Return the start parameters of a task; raises `UsageError`. `run.resolve_target` finds the conversation."""
     if target.conversation and target.is_continued:
         raise UsageError(tr("Use either --conversation or --continue, not both."))
     goes_on = bool(target.conversation) or target.is_continued
@@ -146,7 +146,7 @@ def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, atten
 
 
 def read_prompt(argument: str) -> str:
-    """The prompt, from standard input for `-`; raises `UsageError` if it is empty or too long."""
+    """Return the prompt, from standard input for `-`; raises `UsageError` if it is empty or too long."""
     text = sys.stdin.buffer.read(_MAX_PROMPT_LENGTH + 1) if argument == "-" else argument.encode()
     if not text.strip():
         raise UsageError(
@@ -163,7 +163,7 @@ def read_prompt(argument: str) -> str:
 
 
 def read_api_key(variable: str | None) -> str | None:
-    """The value of the variable; raises `UsageError` if it is not set."""
+    """Return the value of the variable; raises `UsageError` if it is not set."""
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()
@@ -173,7 +173,7 @@ def read_api_key(variable: str | None) -> str | None:
 
 
 def attachment_path(file: str) -> str:
-    """The absolute path of an existing file; raises `UsageError`."""
+    """Return the absolute path of an existing file; raises `UsageError`."""
     path = Path(os.path.expanduser(file))
     if not path.is_file():
         raise UsageError(
@@ -185,19 +185,19 @@ def attachment_path(file: str) -> str:
 
 
 def path_text(path: Path) -> str:
-    """The path as text. Raises `UsageError` if it is not UTF-8, which the engine requires."""
+    """Return the path as text. Raises `UsageError` if it is not UTF-8, which the engine requires."""
     try:
         path.as_posix().encode()
     except UnicodeEncodeError as error:
-        shown = os.fsencode(path).decode("utf-8", "replace")
+        name = os.fsencode(path).decode("utf-8", "replace")
         raise UsageError(
-            tr("The name {shown!r} is not UTF-8, which Errand does not support. Rename it first.").format(shown=shown)
+            tr("The name {shown!r} is not UTF-8, which Errand does not support. Rename it first.").format(shown=name)
         ) from error
     return str(path)
 
 
 def absolute_path(path: str) -> str:
-    """An absolute path, since the engine does not know the working directory."""
+    """Return an absolute path, since the engine does not know the working directory."""
     return path_text(Path(os.path.expanduser(path)).absolute())
 
 
@@ -215,13 +215,13 @@ def workspace_path(folder: str | None) -> str:
 
 
 def time_span(text: str) -> timedelta | None:
-    """The length of `30m`, `8h` or `7d`; None for anything else."""
-    given = _SPAN.fullmatch(text.strip())
-    return int(given[1]) * _UNITS[given[2]] if given is not None else None
+    """Return the length of `30m`, `8h` or `7d`; None for anything else."""
+    match = _SPAN.fullmatch(text.strip())
+    return int(match[1]) * _UNITS[match[2]] if match is not None else None
 
 
 def past_moment(text: str) -> datetime:
-    """So long ago (`8h`, `30d`), or the start of a day, a month or a year of this machine's time zone.
+    """Return the moment of an age (`8h`, `30d`), or the start of a day, month or year in the local time zone.
 
     Raises `UsageError` for anything else.
     """
@@ -232,8 +232,8 @@ def past_moment(text: str) -> datetime:
         if word in _DAYS_AGO:
             day = now.astimezone() - timedelta(days=_DAYS_AGO[word])
             return datetime(day.year, day.month, day.day).astimezone()
-        if (found := _PERIOD.fullmatch(word)) is not None:
-            year, month, day_of_month = (int(part or 1) for part in found.groups())
+        if (match := _PERIOD.fullmatch(word)) is not None:
+            year, month, day_of_month = (int(part or 1) for part in match.groups())
             return datetime(year, month, day_of_month).astimezone()
         return datetime.fromisoformat(word).astimezone()
     except (ValueError, OverflowError) as error:

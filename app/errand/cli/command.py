@@ -27,8 +27,8 @@ class Invocation:
 class Command(Generic[OptionsT]):
     """The options of a command, the function that runs it, and the text below its help.
 
-    `actions` are what the first of its `words` may be; with `takes_others` it may be something else too. `json_help` is
-    the help of `--json`.
+    `actions` are what the first of its `arguments` may be; with `takes_others` it may be something else too.
+    `json_help` is the help of `--json`.
     """
 
     options: type[OptionsT]
@@ -65,7 +65,7 @@ class Entry:
         return getattr(import_module(f"errand.cli.{module}"), name)
 
     def described(self) -> list[Described]:
-        """Return what the command takes, in its order; not what follows `--`."""
+        """Return the options and arguments, in their order; not what follows `--`."""
         command = self.load()
         json = [] if self.without_json else [Described("--json", tr(command.json_help))]
         return described(command.options) + json

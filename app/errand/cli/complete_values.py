@@ -38,11 +38,11 @@ _MAX_WORDS = 4  # that may name a conversation
 
 
 def main(arguments: list[str]) -> int:
-    kind, beginning, *words = (*arguments, "", "")[: max(2, len(arguments))]
+    kind, beginning, *line = (*arguments, "", "")[: max(2, len(arguments))]
     if kind not in _LISTS:
         return 2
     try:
-        for value, about in _values(kind, beginning, words):
+        for value, about in _values(kind, beginning, line):
             sys.stdout.write(f"{printable(value)}\t{printable(about)}\n")
         sys.stdout.flush()
     except (OSError, ValueError, KeyError, TypeError):
@@ -50,66 +50,66 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _values(kind: str, beginning: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _values(kind: str, beginning: str, line: Sequence[str]) -> Iterator[tuple[str, str]]:
     method, params, name = _LISTS[kind]
     with quick_calls(default_paths()) as call:
         folder = {"workspace": os.getcwd()} if "workspace" in params else {}
-        conversation = _conversation(words, call) if kind in _OF_CONVERSATIONS else None
+        conversation = _conversation(line, call) if kind in _OF_CONVERSATIONS else None
         of = {"conversationId": conversation} if conversation is not None else {}
         result = call(method, {**params, **folder, **of})
-    every = cast("list[Mapping[str, object]]", result[name])
+    records = cast("list[Mapping[str, object]]", result[name])
     if kind == "model":
         providers = cast("list[Mapping[str, object]]", result["providers"])
-        ready = {one["name"] for one in providers if one["ready"]}
-        every = [one for one in every if one["provider"] in ready]
+        ready = {provider["name"] for provider in providers if provider["ready"]}
+        records = [model for model in records if model["provider"] in ready]
     if kind == "agent" and conversation is not None:
         kind = "name"  # enough among the agents of one conversation
-    for one in every:
-        for value, about in _named(kind, one, beginning):
+    for record in records:
+        for value, about in _named(kind, record, beginning):
             if value.casefold().startswith(beginning.casefold()) and "\n" not in value:
                 yield value, " ".join(about.split())[:_MAX_TEXT_LENGTH]
 
 
-def _conversation(words: Sequence[str], call: QuickCall) -> str | None:
-    """The id of the conversation that one of the words names, by a part of its id or title."""
-    named = [word for word in words[1:] if word and not word.startswith("-")]
-    after = [word for option, word in pairwise(words) if option == "--conversation"]
+def _conversation(line: Sequence[str], call: QuickCall) -> str | None:
+    """Return the id of the conversation that a word of the line names, by a part of its id or title."""
+    named = [word for word in line[1:] if word and not word.startswith("-")]
+    after = [word for option, word in pairwise(line) if option == "--conversation"]
     for word in [*after, *named][:_MAX_WORDS]:
         for part in ("idPart", "titlePart"):
             params = {part: word[:_MAX_TEXT_LENGTH], "archived": None, "limit": 2}
-            found = cast("list[Mapping[str, object]]", call("conversation/list", params)["conversations"])
-            if len(found) == 1:
-                return str(found[0]["id"])
+            conversations = cast("list[Mapping[str, object]]", call("conversation/list", params)["conversations"])
+            if len(conversations) == 1:
+                return str(conversations[0]["id"])
     return None
 
 
-def _named(kind: str, one: Mapping[str, object], beginning: str) -> Iterator[tuple[str, str]]:
+def _named(kind: str, record: Mapping[str, object], beginning: str) -> Iterator[tuple[str, str]]:
     match kind:
         case "task":
-            yield _short(str(one["id"]), beginning), f"{one['status']}: {one.get('title') or one['prompt']}"
+            yield _short(str(record["id"]), beginning), f"{record['status']}: {record.get('title') or record['prompt']}"
         case "conversation":
-            yield _short(str(one["id"]), beginning), str(one["title"])
+            yield _short(str(record["id"]), beginning), str(record["title"])
         case "model":
-            yield str(one["id"]), ""
+            yield str(record["id"]), ""
         case "provider" | "setting":
-            yield str(one["name"]), str(one["title"])
+            yield str(record["name"]), str(record["title"])
         case "server":
-            yield str(one["name"]), str(one["state"])
+            yield str(record["name"]), str(record["state"])
         case "message":
-            if one["role"] in _WRITTEN:
-                yield _short(str(one["id"]), beginning), f"{_WRITTEN[str(one['role'])]}: {one['text']}"
+            if record["role"] in _WRITTEN:
+                yield _short(str(record["id"]), beginning), f"{_WRITTEN[str(record['role'])]}: {record['text']}"
         case "agent" | "fact":
-            yield _short(str(one["id"]), beginning), str(one.get("name") or one.get("text"))
+            yield _short(str(record["id"]), beginning), str(record.get("name") or record.get("text"))
         case "background":
-            yield str(one["id"]), str(one["command"])
+            yield str(record["id"]), str(record["command"])
         case "grant":
-            yield _short(str(one["id"]), beginning), str(one["exact"])
+            yield _short(str(record["id"]), beginning), str(record["exact"])
         case "skill":
-            yield str(one["name"]), str(one["description"])
+            yield str(record["name"]), str(record["description"])
         case _:
-            yield str(one["name"]), ""
+            yield str(record["name"]), ""
 
 
 def _short(full_id: str, beginning: str) -> str:
-    """The end of an id, as lists show it, unless a person has begun with its beginning."""
+    """Return the end of an id, as lists show it, unless a person has begun with its beginning."""
     return full_id if beginning and full_id.startswith(beginning) else full_id[-8:]

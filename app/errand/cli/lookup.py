@@ -20,10 +20,10 @@ from errand.protocol.memory import Fact
 from errand.protocol.tasks import TASK_LIST, Task, TaskListParams
 from errand.text.translation import tr
 
-Found = TypeVar("Found", Agent, Ask, Conversation, Fact, FoundNode, Grant, Task)
+RecordT = TypeVar("RecordT", Agent, Ask, Conversation, Fact, FoundNode, Grant, Task)
 
 _MAX_MATCHES = 50
-_SHOWN = 8
+_MAX_LISTED = 8
 _MAX_PART_LENGTH = 200
 _MIN_TITLE_PART_LENGTH = 3
 
@@ -33,10 +33,10 @@ class UnusableMatch(UsageError):
 
 
 async def find_conversation(connection: Connection, part: str, *, exactly: bool = False) -> Conversation:
-    """By its id, by that of one of its tasks, or by its title; archived ones too.
+    """Find a conversation, also an archived one, by a part of its id, of the id of one of its tasks, or of its title.
 
-    Raises `UsageError` for none and for several. With `exactly`, for what cannot be undone, one whose id ends with the
-    part is no better than one that has it elsewhere.
+    Raises `UsageError` for none and for several. With `exactly`, which is for what cannot be undone, an id that ends
+    with the part is not preferred to one that has it elsewhere.
     """
     if part.strip() and len(part) <= _MAX_PART_LENGTH:
         params = ConversationListParams(id_part=part, archived=None, limit=_MAX_MATCHES)
@@ -47,22 +47,22 @@ async def find_conversation(connection: Connection, part: str, *, exactly: bool 
         if tasks := await _tasks(connection, part):
             task = only_match(part, tasks, "tasks", _request, exactly=exactly)
             return await find_conversation(connection, task.conversation_id)
-        if titled := await _titled(connection, part.strip()):
-            return titled
+        if match := await _find_by_title(connection, part.strip()):
+            return match
     raise UsageError(
         tr("No conversation has the id or title {part!r}. List them: errand list").format(part=part[:_MAX_PART_LENGTH])
     )
 
 
 async def find_task(connection: Connection, part: str) -> Task:
-    """By its id, those under way first; or the newest one of a conversation, which is found by its id or title.
+    """Find a task by a part of its id, running ones first, or the newest one of a conversation.
 
     Raises `UsageError` for none and for several.
     """
     if part.strip() and len(part) <= _MAX_PART_LENGTH:
-        if found := await _tasks(connection, part):
-            working = [task for task in found if task.ended_at is None]
-            return only_match(part, working or found, "tasks", _request)
+        if tasks := await _tasks(connection, part):
+            working = [task for task in tasks if task.ended_at is None]
+            return only_match(part, working or tasks, "tasks", _request)
         try:
             return await _newest_task(connection, await find_conversation(connection, part))
         except UnusableMatch:
@@ -73,12 +73,12 @@ async def find_task(connection: Connection, part: str) -> Task:
 
 
 async def find_node(connection: Connection, conversation: Conversation, part: str) -> FoundNode:
-    """A message or reply on any branch. Raises `UsageError` for none and for several."""
+    """Find a message or reply on any branch. Raises `UsageError` for none and for several."""
     if part.strip() and len(part) <= _MAX_PART_LENGTH:
         params = ConversationFindNodesParams(id_part=part, conversation_id=conversation.id, limit=_MAX_MATCHES)
         page = await connection.call(CONVERSATION_FIND_NODES, params)
-        if found := [node for node in page.nodes if node.role in ("user", "assistant")]:
-            return only_match(part, found, "messages", _found_text, has_more=page.has_more)
+        if nodes := [node for node in page.nodes if node.role in ("user", "assistant")]:
+            return only_match(part, nodes, "messages", _node_text, has_more=page.has_more)
     raise UsageError(
         tr("No message in this conversation has the id {part!r}. List them: errand tree {id}").format(
             part=part[:_MAX_PART_LENGTH], id=short_id(conversation.id)
@@ -87,7 +87,7 @@ async def find_node(connection: Connection, conversation: Conversation, part: st
 
 
 async def find_message(connection: Connection, part: str) -> FoundNode:
-    """A message, reply or result of any conversation; one whose id ends with the part is no better than others.
+    """Find a message, reply or result of any conversation; an id that ends with the part is not preferred.
 
     Raises `UsageError` for none and for several.
     """
@@ -95,7 +95,7 @@ async def find_message(connection: Connection, part: str) -> FoundNode:
         params = ConversationFindNodesParams(id_part=part, limit=_MAX_MATCHES)
         page = await connection.call(CONVERSATION_FIND_NODES, params)
         if page.nodes:
-            return only_match(part, page.nodes, "messages", _found_text, has_more=page.has_more, exactly=True)
+            return only_match(part, page.nodes, "messages", _node_text, has_more=page.has_more, exactly=True)
     raise UsageError(
         tr("No message has the id {part!r}. errand show and errand tree print ids.").format(
             part=part[:_MAX_PART_LENGTH]
@@ -104,12 +104,12 @@ async def find_message(connection: Connection, part: str) -> FoundNode:
 
 
 async def find_agent_anywhere(connection: Connection, part: str) -> Agent:
-    """By its id, or by a name that no other agent has. Raises `UsageError` for none and for several."""
-    every = (await connection.call(AGENT_LIST, AgentListParams())).agents
+    """Find an agent by its id, or by a name that no other agent has. Raises `UsageError` for none and for several."""
+    agents = (await connection.call(AGENT_LIST, AgentListParams())).agents
     name = part.removeprefix("@").casefold()
-    found = [agent for agent in every if part and part in agent.id]
-    if found := found or [agent for agent in every if agent.name.casefold() == name]:
-        return only_match(part, found, "agents", _name)
+    matches = [agent for agent in agents if part and part in agent.id]
+    if matches := matches or [agent for agent in agents if agent.name.casefold() == name]:
+        return only_match(part, matches, "agents", _name)
     raise UsageError(
         tr("No agent has the id or name {part!r}. List them: errand agents CONVERSATION").format(
             part=part[:_MAX_PART_LENGTH]
@@ -119,23 +119,26 @@ async def find_agent_anywhere(connection: Connection, part: str) -> Agent:
 
 def only_match(
     part: str,
-    found: Sequence[Found],
+    matches: Sequence[RecordT],
     kind: str,
-    text: Callable[[Found], str],
+    text: Callable[[RecordT], str],
     *,
     has_more: bool = False,
     exactly: bool = False,
-) -> Found:
-    """The one whose id is the part, or else, unless `exactly`, ends with it, or else has it."""
-    for one in found:
-        if one.id == part:
-            return one
-    ending = [one for one in found if one.id.endswith(part)] if not exactly else []
-    best = ending or found
+) -> RecordT:
+    """Return the match whose id is the part, or else, unless `exactly`, ends with it, or else has it.
+
+    Raises `UnusableMatch` if there are several.
+    """
+    for match in matches:
+        if match.id == part:
+            return match
+    ending = [match for match in matches if match.id.endswith(part)] if not exactly else []
+    best = ending or matches
     if len(best) == 1 and not has_more:
         return best[0]
-    rows = [f"  {short_id(one.id)}  {one_line(text(one), 60)}" for one in best[:_SHOWN]]
-    rest = [tr("  and {best} more").format(best=len(best) - _SHOWN)] if len(best) > _SHOWN else []
+    rows = [f"  {short_id(match.id)}  {one_line(text(match), 60)}" for match in best[:_MAX_LISTED]]
+    rest = [tr("  and {best} more").format(best=len(best) - _MAX_LISTED)] if len(best) > _MAX_LISTED else []
     form = tr("{number} or more {kind} match {part!r}:") if has_more else tr("{number} {kind} match {part!r}:")
     head = form.format(number=len(best), kind=kind, part=part)
     raise UnusableMatch("\n".join((head, *rows, *rest, tr("Type more of the id."))))
@@ -145,20 +148,20 @@ async def _tasks(connection: Connection, part: str) -> tuple[Task, ...]:
     return (await connection.call(TASK_LIST, TaskListParams(id_part=part, limit=_MAX_MATCHES))).tasks
 
 
-async def _titled(connection: Connection, part: str) -> Conversation | None:
-    """The conversation with this title, or this in its title."""
+async def _find_by_title(connection: Connection, part: str) -> Conversation | None:
+    """Find the conversation that has this title, or that alone has it in its title."""
     if len(part) < _MIN_TITLE_PART_LENGTH:
         return None
     params = ConversationListParams(title_part=part, archived=None, limit=_MAX_MATCHES)
-    found = (await connection.call(CONVERSATION_LIST, params)).conversations
-    same = [one for one in found if one.title.casefold() == part.casefold()] or found
-    return only_match(part, same, "conversations", _title) if same else None
+    conversations = (await connection.call(CONVERSATION_LIST, params)).conversations
+    same = [conversation for conversation in conversations if conversation.title.casefold() == part.casefold()]
+    return only_match(part, same or conversations, "conversations", _title) if conversations else None
 
 
 async def _newest_task(connection: Connection, conversation: Conversation) -> Task:
-    """The newest one under way, else the newest; one of a sub-agent only if there is no other."""
-    found = (await connection.call(TASK_LIST, TaskListParams(conversation_id=conversation.id))).tasks
-    own = [task for task in found if task.parent_id is None] or found
+    """Find the newest running task, else the newest; that of a sub-agent only if there is no other."""
+    tasks = (await connection.call(TASK_LIST, TaskListParams(conversation_id=conversation.id))).tasks
+    own = [task for task in tasks if task.parent_id is None] or tasks
     if not own:
         raise UnusableMatch(
             tr("No task has run in this conversation yet: {conversation}").format(conversation=_title(conversation))
@@ -174,7 +177,7 @@ def _request(task: Task) -> str:
     return task.title or task.prompt
 
 
-def _found_text(node: FoundNode) -> str:
+def _node_text(node: FoundNode) -> str:
     return node.text or node.role.replace("_", " ")
 
 

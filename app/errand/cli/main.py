@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 
 
 def system_error_text(error: OSError) -> str:
-    """What the system refused, where no command has better words; most often the working directory is gone."""
+    """Return a text about an error that no command explains itself, such as a removed working directory."""
     try:
         os.getcwd()
     except OSError:

@@ -93,10 +93,10 @@ class Flag:
 
 
 class Described(NamedTuple):
-    """One of what a command takes, for help outside of the parser.
+    """An option or argument, for help outside of the parser.
 
-    `name` is that of an option or flag with its dashes, else the place's. `metavar` is empty for a flag. `named` is
-    what completes its value.
+    `name` is that of the option with its dashes, or the placeholder of the argument. `metavar` is empty for a flag.
+    `named` is what completes its value.
     """
 
     name: str
@@ -137,15 +137,15 @@ _BY_METAVAR: dict[str, Named] = {
 
 
 def described(options: type[CommandOptions]) -> list[Described]:
-    """What the command takes, in its order; not what follows `--`."""
-    found: list[Described] = []
+    """Return the options and arguments, in their order; not what follows `--`."""
+    parts: list[Described] = []
     for field in msgspec.structs.fields(options):
         kind, how = _annotation(field.type)
         match how:
             case None:
-                found += described(kind)
+                parts += described(kind)
             case Flag():
-                found.append(Described(how.name, tr(how.help)))
+                parts.append(Described(how.name, tr(how.help)))
             case Rest():
                 pass
             case Argument() | Option():
@@ -153,10 +153,10 @@ def described(options: type[CommandOptions]) -> list[Described]:
                 metavar = how.metavar or field.name.upper()
                 named = _BY_METAVAR.get(how.metavar or "") or _BY_FIELD.get(field.name)
                 name = how.name if isinstance(how, Option) else metavar
-                found.append(
+                parts.append(
                     Described(name, tr(how.help), metavar, value.choices or (), named, value.nargs is not None)
                 )
-    return found
+    return parts
 
 
 def declare(options: type[CommandOptions], parser: argparse.ArgumentParser) -> None:
@@ -191,8 +191,8 @@ def declare(options: type[CommandOptions], parser: argparse.ArgumentParser) -> N
                     help=tr(how.help),
                 )
             case Flag():
-                place = groups[how.group] if how.group else parser
-                place.add_argument(how.name, dest=field.name, action="store_true", help=tr(how.help))
+                group = groups[how.group] if how.group else parser
+                group.add_argument(how.name, dest=field.name, action="store_true", help=tr(how.help))
             case Rest():
                 pass  # see `rest_of`
             case None:
@@ -200,29 +200,29 @@ def declare(options: type[CommandOptions], parser: argparse.ArgumentParser) -> N
 
 
 def rest_of(options: type[CommandOptions]) -> str | None:
-    """The name of the field that takes what follows `--`, if there is one."""
+    """Return the name of the field that takes what follows `--`, if there is one."""
     fields = msgspec.structs.fields(options)
     return next((field.name for field in fields if isinstance(_annotation(field.type)[1], Rest)), None)
 
 
 def read(options: type[OptionsT], values: Mapping[str, object]) -> OptionsT:
-    """The options from the parser's result; a field for which that has None keeps its default."""
+    """Return the options from the parser's result; a field for which that has None keeps its default."""
     return msgspec.convert(_collect(options, values), options)
 
 
 def _collect(options: type[CommandOptions], values: Mapping[str, object]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for field in msgspec.structs.fields(options):
         kind, how = _annotation(field.type)
         if how is None:
-            found[field.name] = _collect(kind, values)
+            fields[field.name] = _collect(kind, values)
         elif (value := values[field.name]) is not None:
-            found[field.name] = value
-    return found
+            fields[field.name] = value
+    return fields
 
 
 class _Value(NamedTuple):
-    """How argparse reads a value."""
+    """The arguments of argparse for a value."""
 
     read: Callable[[str], object]
     choices: tuple[str, ...] | None = None
@@ -230,7 +230,7 @@ class _Value(NamedTuple):
 
 
 def _annotation(annotated: type) -> tuple[type, Argument | Option | Flag | Rest | None]:
-    """The type of the value and its argument declaration; None for a struct of options."""
+    """Return the type of the value and its argument declaration, which is None for a struct of options."""
     if get_origin(annotated) is not Annotated:
         return annotated, None
     kind, how = get_args(annotated)

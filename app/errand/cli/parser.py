@@ -60,7 +60,7 @@ def parse(arguments: list[str], table: Table) -> Invocation:
     """
     if not arguments:
         return table.default.load().invocation({})
-    first, given = arguments[0], arguments[1:]
+    first = arguments[0]
     if first in ("-h", "--help"):
         sys.stdout.write(general_help(table, help_width()))
         sys.exit(0)
@@ -81,28 +81,30 @@ def parse(arguments: list[str], table: Table) -> Invocation:
             tr("there is no command {first!r}.{first2}").format(first=first, first2=did_you_mean(first, names))
         )
     command = entry.load()
-    return _parse_command(entry, command, given)
+    return _parse_command(entry, command, arguments[1:])
 
 
-def _parse_command(entry: Entry, command: Command[CommandOptions], given: list[str]) -> Invocation:
+def _parse_command(entry: Entry, command: Command[CommandOptions], tokens: list[str]) -> Invocation:
     parser = parser_of(entry, command, help_width())
-    parser.as_json = _has_json(given)
+    parser.as_json = _has_json(tokens)
     rest, following = rest_of(command.options), list[str]()
-    if rest is not None and "--" in given:
-        at = given.index("--")
-        given, following = given[:at], given[at + 1 :]
+    if rest is not None and "--" in tokens:
+        at = tokens.index("--")
+        tokens, following = tokens[:at], tokens[at + 1 :]
     # Alone, argparse takes an argument that may be left out for missing if an option stands before it.
-    found, unknown = parser.parse_known_args(given) if "--" in given else parser.parse_known_intermixed_args(given)
+    namespace, unknown = (
+        parser.parse_known_args(tokens) if "--" in tokens else parser.parse_known_intermixed_args(tokens)
+    )
     if unknown:
         parser.error(_not_understood(unknown[0], entry))
-    values: dict[str, object] = {**vars(found)}
+    values: dict[str, object] = {**vars(namespace)}
     as_json = bool(values.pop(_JSON, False))
     if rest is not None:
         values[rest] = following
-    words = cast("list[str]", values.get("words") or [])
-    if command.actions and not command.takes_others and words:
+    arguments = cast("list[str]", values.get("arguments") or [])
+    if command.actions and not command.takes_others and arguments:
         names = list(dict.fromkeys(name for action in command.actions for name in action.names))
-        if (word := words[0]) not in names:
+        if (word := arguments[0]) not in names:
             near = did_you_mean(word, names) or tr(" There is: {names}.").format(names=", ".join(names))
             parser.error(tr("{name} has no {word!r}.{near}").format(name=entry.name, word=word, near=near))
     return command.invocation(values, as_json=as_json)
@@ -114,7 +116,7 @@ def _has_json(arguments: list[str]) -> bool:
 
 
 def parser_of(entry: Entry, command: Command[CommandOptions], width: int) -> _CommandParser:
-    """The parser of one command; its help is wrapped at `width` columns."""
+    """Return the parser of one command; its help is wrapped at `width` columns."""
     parser = _CommandParser(
         prog=f"errand {entry.name}",
         description=textwrap.fill(sentence(tr(entry.help)), width),
@@ -139,7 +141,7 @@ def _below(entry: Entry, command: Command[CommandOptions], width: int) -> str:
 
 
 def sentence(text: str) -> str:
-    """A help text as a sentence of its own."""
+    """Return a help text as a sentence of its own."""
     return f"{text[0].upper()}{text[1:]}."
 
 
@@ -148,13 +150,13 @@ def action_lines(name: str, actions: Iterable[Action], width: int) -> list[str]:
 
 
 def general_help(table: Table, width: int) -> str:
-    """The help of `errand` itself: its commands in groups, then examples."""
+    """Return the help of `errand` itself: its commands in groups, then examples."""
     parts = [f"{tr('usage: ')}{_USAGE}", textwrap.fill(ABOUT, width)]
     for group in table.groups:
         rows = two_columns([(entry.name, tr(entry.help)) for entry in group.entries], width)
         parts.append("\n".join([f"{tr(group.title)}:", *rows]))
-    shown = [line for about, command in table.examples for line in (f"  # {about}", f"  {command}")]
-    parts.append("\n".join([f"{tr('Examples')}:", *shown]))
+    examples = [line for about, command in table.examples for line in (f"  # {about}", f"  {command}")]
+    parts.append("\n".join([f"{tr('Examples')}:", *examples]))
     parts += [textwrap.fill(_MORE, width), textwrap.fill(EXIT_CODES_TEXT, width)]
     return "\n\n".join(parts) + "\n"
 
@@ -164,16 +166,16 @@ def help_width() -> int:
 
 
 def two_columns(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """Each with its text beside it, wrapped below itself; a long one stands in a line of its own."""
+    """Return lines with each name and its text, which is wrapped below itself; a long name has a line of its own."""
     left = min(width * 2 // 5, max((len(name) for name, _ in rows), default=0) + 4)
     lines: list[str] = []
     for name, text in rows:
-        beside = textwrap.wrap(text, max(20, width - left)) or [""]
+        texts = textwrap.wrap(text, max(20, width - left)) or [""]
         if len(name) + 4 > left:
             lines.append(f"  {name}")
         else:
-            lines.append(f"{f'  {name}':<{left}}{beside.pop(0)}".rstrip())
-        lines += [" " * left + line for line in beside if line]
+            lines.append(f"{f'  {name}':<{left}}{texts.pop(0)}".rstrip())
+        lines += [" " * left + line for line in texts if line]
     return lines
 
 
@@ -183,15 +185,15 @@ def _not_understood(argument: str, entry: Entry) -> str:
     if argument == "--json":
         return tr("errand {name} has no --json: {reason}.").format(name=entry.name, reason=tr(entry.without_json))
     name = argument.partition("=")[0]
-    options = [one.name for one in entry.described() if one.is_option]
+    options = [part.name for part in entry.described() if part.is_option]
     return tr("there is no option {name}.{name2}").format(name=name, name2=did_you_mean(name, options))
 
 
-def did_you_mean(given: str, names: Sequence[str]) -> str:
-    """Empty if no name is like it."""
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """Return a question about the names that are like `name`; empty if there are none."""
     from difflib import get_close_matches  # takes 5 ms
 
-    near = list(dict.fromkeys(get_close_matches(given, names, 3, cutoff=0.7)))[:2]
+    near = list(dict.fromkeys(get_close_matches(name, names, 3, cutoff=0.7)))[:2]
     return tr(" Did you mean {names}?").format(names=" or ".join(near)) if near else ""
 
 

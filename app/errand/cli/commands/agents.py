@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import UsageError, wrong_words
+from errand.cli.arguments import UsageError, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.commands.run import find_agent, find_personality
 from errand.cli.lookup import find_agent_anywhere, find_conversation
@@ -48,7 +48,7 @@ _ACTIONS = (
 
 
 class AgentsOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[
+    arguments: Annotated[
         tuple[str, ...],
         Argument("WORD", "a conversation, or: add [CONVERSATION], remove AGENT, turns CONVERSATION"),
     ] = ()
@@ -74,7 +74,7 @@ class AgentsOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def agents(options: AgentsOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand agents") as connection:
-        match options.words:
+        match options.arguments:
             case ["add"]:
                 await _add(connection, None, options, output)
             case ["add", part]:
@@ -89,7 +89,7 @@ async def agents(options: AgentsOptions, paths: Paths, output: CommandOutput) ->
             case [part]:
                 await _list(connection, await find_conversation(connection, part), output)
             case _:
-                raise wrong_words("agents", _ACTIONS, options.words)
+                raise wrong_arguments("agents", _ACTIONS, options.arguments)
     return 0
 
 
@@ -140,10 +140,10 @@ def _row(agent: Agent, style: Style, *, is_at_work: bool = False) -> str:
         if agent.head_id is not None
         else tr("no messages yet")
     )
-    beside = tr("answers in parallel") if agent.beside else ""
+    parallel = tr("answers in parallel") if agent.beside else ""
     state = tr("running") if is_at_work else ""
     rest = style.join(
-        head, state, agent.model, beside, tr("version {version}").format(version=agent.version), agent.conversation_id
+        head, state, agent.model, parallel, tr("version {version}").format(version=agent.version), agent.conversation_id
     )
     return f"{style.bold(one_line(agent.name, 60))}  {agent.id}  {style.dim(rest)}"
 

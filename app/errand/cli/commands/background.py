@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
-from errand.cli.arguments import UsageError, wrong_words
+from errand.cli.arguments import UsageError, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.lookup import find_conversation
 from errand.cli.options import Action, Argument, CommandOptions, Option
@@ -44,7 +44,7 @@ _ANSWER_S = 0.4
 
 
 class BackgroundOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[
+    arguments: Annotated[
         tuple[str, ...],
         Argument("WHAT", "list (the default), output ID, stop ID, stop all, input ID TEXT, keys ID KEY"),
     ] = ()
@@ -56,7 +56,7 @@ async def background(options: BackgroundOptions, paths: Paths, output: CommandOu
         part = options.conversation
         conversation_id = (await find_conversation(connection, part)).id if part else None
         commands = await _listed(connection, conversation_id)
-        match options.words or ("list",):
+        match options.arguments or ("list",):
             case ["list"]:
                 _show(commands, output)
             case ["output", number]:
@@ -71,7 +71,7 @@ async def background(options: BackgroundOptions, paths: Paths, output: CommandOu
             case ["keys", number, key, *keys]:
                 _show(await _type(connection, _matching(commands, number), "", (key, *keys)), output)
             case _:
-                raise wrong_words("background", _ACTIONS, options.words)
+                raise wrong_arguments("background", _ACTIONS, options.arguments)
     return 0
 
 

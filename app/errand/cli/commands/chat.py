@@ -84,8 +84,8 @@ class SlashCommands:
                 )
 
     async def _models(self) -> None:
-        found = await self._connection.call(MODEL_LIST, ModelListParams())
-        for line in [*format_ready(found, self._prompt.style), *format_models(found, self._prompt.style)]:
+        models = await self._connection.call(MODEL_LIST, ModelListParams())
+        for line in [*format_ready(models, self._prompt.style), *format_models(models, self._prompt.style)]:
             self._prompt.line(line)
         if self.model is not None:
             self._prompt.line(tr("this conversation: {model}").format(model=self._prompt.style.bold(plain(self.model))))
@@ -97,11 +97,11 @@ class SlashCommands:
 
     async def _search(self, text: str) -> None:
         params = ConversationSearchParams(text=text, limit=10)
-        found = await self._connection.call(CONVERSATION_SEARCH, params)
-        for hit in found.hits:
+        results = await self._connection.call(CONVERSATION_SEARCH, params)
+        for hit in results.hits:
             self._prompt.line(hit_lines(hit, self._prompt.style, self._prompt.width))
-        if not found.hits:
-            self._prompt.note(found.advice or tr("No results for {text!r}.").format(text=text))
+        if not results.hits:
+            self._prompt.note(results.advice or tr("No results for {text!r}.").format(text=text))
 
 
 class Chat:
@@ -219,7 +219,7 @@ class Chat:
             self._prompt.put_back("\n".join(entry.text for entry in unread_messages(task)))
 
     def _working(self) -> Task | None:
-        """The task started here, or the running task of the agent whose turn follows."""
+        """Return the task started here, or the running task of the agent whose turn follows."""
         every = [self._watch.tasks.get(self._task_id or ""), *reversed(self._watch.tasks.values())]
         return next((task for task in every if task is not None and self._is_working(task)), None)
 

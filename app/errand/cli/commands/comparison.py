@@ -41,7 +41,7 @@ from errand.text.translation import marked, tr, trn
 
 
 class CompareOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[
+    arguments: Annotated[
         tuple[str, ...],
         Argument(
             "MESSAGE",
@@ -52,7 +52,7 @@ class CompareOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def compare(options: CompareOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand compare") as connection:
-        left, right = await _ends(connection, options.words)
+        left, right = await _ends(connection, options.arguments)
         params = ConversationCompareParams(a_node_id=left, b_node_id=right)
         comparison = await connection.call(CONVERSATION_COMPARE, params)
     sides = [

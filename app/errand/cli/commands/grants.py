@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from errand.cli.arguments import UsageError, path_text, time_span, workspace_path, wrong_words
+from errand.cli.arguments import UsageError, path_text, time_span, workspace_path, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.lookup import find_conversation, only_match
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
@@ -52,7 +52,7 @@ _MAX_CALLS_FILE_BYTES = 1_000_000
 
 
 class GrantsOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[
+    arguments: Annotated[
         tuple[str, ...],
         Argument("WHAT", "list (the default), allow RULE, deny RULE, covered, revoke ID, export FILE, import FILE"),
     ] = ()
@@ -82,7 +82,7 @@ class GrantsOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def grants(options: GrantsOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand grants") as connection:
-        match options.words or ("list",):
+        match options.arguments or ("list",):
             case ["list"]:
                 await _list(connection, options, output)
             case ["revoke", "all"]:
@@ -103,7 +103,7 @@ async def grants(options: GrantsOptions, paths: Paths, output: CommandOutput) ->
             case ["import", file]:
                 _show(await _add(connection, await asyncio.to_thread(_read_rules, file)), output)
             case _:
-                raise wrong_words("grants", _ACTIONS, options.words)
+                raise wrong_arguments("grants", _ACTIONS, options.arguments)
     return 0
 
 
@@ -179,7 +179,7 @@ def _write_new(file: str, content: bytes) -> None:
 
 
 def _read_rules(file: str) -> tuple[GrantDraft, ...]:
-    """One rule a line. A file with a line that is no rule is refused whole."""
+    """Read the rules, one a line. A file with a line that is not a rule is refused as a whole."""
     try:
         lines = read_regular(Path(file), _MAX_CALLS_FILE_BYTES).splitlines()
     except FileTooLarge as error:
@@ -207,7 +207,7 @@ def _rule(line: bytes, where: str) -> GrantDraft:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> None:
-    """Readers differ in which of two equal fields they take."""
+    """Refuse two fields of one name: readers differ in which of them they take."""
     names = [name for name, _ in pairs]
     if len(names) != len(set(names)):
         raise ValueError(tr("a field is given twice"))
@@ -232,11 +232,11 @@ async def _draft(
 def _call(
     decision: Literal["allow", "deny"], rule: list[str], options: GrantsOptions, folder: str
 ) -> tuple[GrantedCall, str]:
-    """What the rule covers, and its tool."""
+    """Return what the rule covers, and its tool."""
     allows = decision == "allow"
-    given = [bool(rule), options.code, *(one is not None for one in _things(options))]
-    if sum(given) != 1 or (options.tool is not None and allows) or (options.writes and (allows or not options.path)):
-        raise wrong_words("grants", _ACTIONS, options.words)
+    subjects = [bool(rule), options.code, *(subject is not None for subject in _subjects(options))]
+    if sum(subjects) != 1 or (options.tool is not None and allows) or (options.writes and (allows or not options.path)):
+        raise wrong_arguments("grants", _ACTIONS, options.arguments)
     if options.tool is not None:
         return GrantedCall(), options.tool
     if options.host is not None:
@@ -247,20 +247,20 @@ def _call(
         return GrantedCall(operation="code"), "python" if allows else ""
     if options.path is not None:
         operation = "edit" if allows else "write" if options.writes else "read"
-        place = str(Path(folder, Path(options.path).expanduser()))
-        return GrantedCall(operation=operation, folder=place), "code" if allows else ""
+        path = str(Path(folder, Path(options.path).expanduser()))
+        return GrantedCall(operation=operation, folder=path), "code" if allows else ""
     line = " ".join(rule)
     operation = "run" if allows else ""  # a rule that denies holds for whatever starts the command
     if options.exact:
         return GrantedCall(operation=operation, command=line, working_dir=folder if allows else None), _shell(allows)
     try:
-        words = rule_words(line)
+        prefix = rule_words(line)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return GrantedCall(operation=operation, prefix=words), _shell(allows)
+    return GrantedCall(operation=operation, prefix=prefix), _shell(allows)
 
 
-def _things(options: GrantsOptions) -> tuple[str | None, ...]:
+def _subjects(options: GrantsOptions) -> tuple[str | None, ...]:
     return options.path, options.tool, options.host, options.service
 
 

@@ -79,7 +79,7 @@ def _reads_text(task: Task, *, later: bool) -> str:
 
 class AnswerOptions(CommandOptions, frozen=True, kw_only=True):
     ask_id: Annotated[str, Argument("ID", "the question or approval, or its task: a unique part of the id")] = ""
-    words: Annotated[
+    arguments: Annotated[
         tuple[str, ...], Argument("ANSWER", "the answer, as you would type it in the terminal of the task")
     ] = ()
 
@@ -90,7 +90,7 @@ async def answer(options: AnswerOptions, paths: Paths, output: CommandOutput) ->
             await _list(connection, output)
             return 0
         ask = await _find_ask(connection, options.ask_id)
-        text = " ".join(options.words)
+        text = " ".join(options.arguments)
         if text or not output.interactive:
             return await _answer_with(connection, ask, text, output)
         for line in (

@@ -91,7 +91,7 @@ async def test_models(options: ModelsOptions, paths: Paths, output: CommandOutpu
     """Send a small real request to one provider or model, or to each ready provider; returns 1 if one failed."""
     async with await connect(paths, "errand models") as connection:
         names = [options.test] if options.test else await _ready_names(connection)
-        results = await asyncio.gather(*(connection.call(MODEL_TEST, _what_to_try(name)) for name in names))
+        results = await asyncio.gather(*(connection.call(MODEL_TEST, _test_params(name)) for name in names))
     if not names:
         raise CommandError(NO_MODELS_TEXT)
     for name, result in zip(names, results, strict=True):
@@ -99,8 +99,8 @@ async def test_models(options: ModelsOptions, paths: Paths, output: CommandOutpu
     return 0 if all(result.ok for result in results) else EXIT_ERROR
 
 
-def _what_to_try(name: str) -> ModelTestParams:
-    """For a provider's name, or for a model's id."""
+def _test_params(name: str) -> ModelTestParams:
+    """Return the parameters for a provider's name or a model's id."""
     provider, _, model = name.removeprefix(_AS_TEXT).partition("/")
     return ModelTestParams(provider=provider, model=name if model else None)
 
@@ -117,7 +117,7 @@ def format_test(name: str, result: ModelTestResult, style: Style) -> str:
 
 
 def format_ready(found: ModelListResult, style: Style) -> list[str]:
-    """The usable providers, one per line, without the scripts of the tour."""
+    """Return the usable providers, one per line, without the scripts of the tour."""
     ready = [provider for provider in found.providers if provider.ready and provider.name != _SCRIPTED]
     return [
         f"{_status(provider, style)} {plain(provider.title)}  {style.join(_source(provider), _list_date(provider))}"
@@ -126,12 +126,12 @@ def format_ready(found: ModelListResult, style: Style) -> list[str]:
 
 
 def _status(provider: Provider, style: Style) -> str:
-    """A server without a model list may be switched off."""
+    """Return the sign of a provider: one without a model list may be switched off."""
     return style.amber(style.sign("warn")) if provider.list_error else style.green(style.sign("tick"))
 
 
 def format_warnings(found: ModelListResult, style: Style, width: int) -> list[str]:
-    """The providers whose model lists could not be fetched, and those with unencrypted traffic."""
+    """Return the providers whose model lists could not be fetched, and those with unencrypted traffic."""
     warnings = [provider.list_error for provider in found.providers if provider.list_error]
     warnings += [
         tr("{title}: the connection to {api_base} is not encrypted.").format(
@@ -144,7 +144,7 @@ def format_warnings(found: ModelListResult, style: Style, width: int) -> list[st
 
 
 def format_missing(found: ModelListResult, style: Style, width: int) -> list[str]:
-    """The variables that would enable other providers."""
+    """Return the variables that would enable other providers."""
     missing = [provider.key_variable for provider in found.providers if not provider.ready and provider.key_variable]
     text = wrapped(tr("not set: {names}").format(names=", ".join(missing)), width) if missing else ""
     return [style.dim(line) for line in text.splitlines()]

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
 
-from errand.cli.arguments import UsageError, wrong_words
+from errand.cli.arguments import UsageError, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.commands.personality_text import (
     as_text,
     changed,
     check_tools,
-    edited,
+    edit_text,
     from_text,
-    kept,
+    keep_text,
     names_in,
     number,
 )
@@ -63,7 +63,9 @@ _MAX_TEXT_LENGTH = 1_000_000
 
 
 class PersonalitiesOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or another action and a personality")] = ()
+    arguments: Annotated[
+        tuple[str, ...], Argument("WHAT", "list (the default), or another action and a personality")
+    ] = ()
     rename: Annotated[str | None, Option("--name", "with edit: a new name", "NAME")] = None
     prompt: Annotated[str | None, Option("--prompt", "with new and edit: its system prompt", "TEXT")] = None
     prompt_file: Annotated[
@@ -85,7 +87,7 @@ class PersonalitiesOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def personalities(options: PersonalitiesOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand personalities") as connection:
-        match options.words or ("list",):
+        match options.arguments or ("list",):
             case ["list"]:
                 personalities = (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities
                 output.each(
@@ -105,7 +107,7 @@ async def personalities(options: PersonalitiesOptions, paths: Paths, output: Com
             case ["import", file]:
                 await _import(connection, file, output)
             case _:
-                raise wrong_words("personalities", _ACTIONS, options.words)
+                raise wrong_arguments("personalities", _ACTIONS, options.arguments)
     return 0
 
 
@@ -142,7 +144,7 @@ async def _write_and_save(
         await _save(connection, changed(before, changes), tools, options, output)
     elif output.interactive:
         text = as_text(before)
-        written = await asyncio.to_thread(edited, text)  # for minutes: the connection must stay alive
+        written = await asyncio.to_thread(edit_text, text)  # for minutes: the connection must stay alive
         if written == text:
             output.result(before, tr("Nothing was changed."))
             return
@@ -150,7 +152,7 @@ async def _write_and_save(
             await _save(connection, from_text(written, before), tools, options, output)
         except (UsageError, CallError) as error:
             raise UsageError(
-                tr("{error} Your text is kept in {written}.").format(error=error, written=kept(written))
+                tr("{error} Your text is kept in {written}.").format(error=error, written=keep_text(written))
             ) from error
     else:
         written = sys.stdin.buffer.read(_MAX_TEXT_LENGTH).decode("utf-8", "replace")
@@ -165,7 +167,7 @@ def _changes(options: PersonalitiesOptions) -> dict[str, object]:
     if options.prompt is not None and options.prompt_file is not None:
         raise UsageError(tr("--prompt and --prompt-file cannot be used together."))
     prompt = options.prompt if options.prompt_file is None else _prompt_in(options.prompt_file)
-    given: dict[str, object] = {
+    values: dict[str, object] = {
         "name": options.rename,
         "system_prompt": prompt,
         "model": options.model,
@@ -173,7 +175,7 @@ def _changes(options: PersonalitiesOptions) -> dict[str, object]:
         "thinking_level": options.thinking,
         "color": options.color,
     }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in values.items() if value is not None}
     if options.temperature is not None:
         changes["temperature"] = number(options.temperature) if options.temperature else None
     return changes
@@ -210,7 +212,7 @@ async def _delete(
 
 
 def format_personality(personality: Personality, width: int, style: Style) -> str:
-    """One line: id, name, non-default settings, and the beginning of its prompt."""
+    """Return a line with id, name, settings that are not the default, and the beginning of its prompt."""
     thinking = (
         tr("thinking {thinking_level}").format(thinking_level=personality.thinking_level)
         if personality.thinking_level != "off"

@@ -46,7 +46,7 @@ def as_text(personality: Personality) -> str:
 
 
 def from_text(text: str, before: Personality) -> Personality:
-    """The personality with what the text says; raises `UsageError` that names the line."""
+    """Return the personality with what the text says; raises `UsageError` that names the line."""
     head, rule, prompt = text.replace("\r\n", "\n").partition(f"\n{_RULE}\n")
     if not rule:
         raise UsageError(
@@ -92,15 +92,15 @@ def number(text: str) -> float:
 
 
 def changed(before: Personality, changes: dict[str, object]) -> Personality:
-    """With other values; raises `UsageError` for one that cannot be."""
+    """Return the personality with other values; raises `UsageError` for one that is not valid."""
     names = {field.name: field.encode_name for field in msgspec.structs.fields(Personality)}
-    whole: JsonObject = msgspec.to_builtins(before)
+    fields: JsonObject = msgspec.to_builtins(before)
     try:
-        return msgspec.convert({**whole, **{names[name]: value for name, value in changes.items()}}, Personality)
+        return msgspec.convert({**fields, **{names[name]: value for name, value in changes.items()}}, Personality)
     except msgspec.ValidationError as error:
-        reason, _, place = str(error).replace("`", "").partition(" - at $.")
+        reason, _, position = str(error).replace("`", "").partition(" - at $.")
         raise UsageError(
-            tr("{place}: {reason}. Nothing was changed.").format(place=place or tr("the text"), reason=reason)
+            tr("{place}: {reason}. Nothing was changed.").format(place=position or tr("the text"), reason=reason)
         ) from error
 
 
@@ -112,8 +112,8 @@ def check_tools(personality: Personality, known: Collection[str]) -> None:
         )
 
 
-def edited(text: str) -> str:
-    """The text after the person has changed it in $VISUAL or $EDITOR; raises `UsageError` if there is none that works.
+def edit_text(text: str) -> str:
+    """Let the person change the text in $VISUAL or $EDITOR; raises `UsageError` if the editor does not work.
 
     Blocks until the editor has ended.
     """
@@ -140,8 +140,8 @@ def edited(text: str) -> str:
         ) from error
 
 
-def kept(text: str) -> str:
-    """The name of a new file with the text, which was refused."""
+def keep_text(text: str) -> str:
+    """Write a text that was refused to a new file and return its name."""
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", prefix="errand-personality-", suffix=".md", delete=False
     ) as file:

@@ -107,7 +107,7 @@ RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT, json_help=FOLLOW_JSON_HEL
 
 
 async def _with_server_prompt(connection: Connection, options: RunOptions, written: str) -> str:
-    """The text of the server's prompt, and below it what the person wrote."""
+    """Return the text of the server's prompt, and below it what the person wrote."""
     workspace = workspace_path(options.task.workspace)
     text = await mcp_prompt(connection, options.server_prompt, options.prompt_arguments, workspace)
     if not text.strip():
@@ -151,7 +151,7 @@ async def confirm_workspace(connection: Connection, start: TaskStartParams, outp
 
 
 def _follower(connection: Connection, output: CommandOutput, options: RunOptions, if_refused: str) -> TaskFollower:
-    """With a schema only the answer goes to standard output, everything else to standard error."""
+    """Return the follower; with a schema only the answer goes to standard output, the rest to standard error."""
     if options.answer_schema is None or output.as_json or options.events is not None:
         return TaskFollower(
             connection,
@@ -161,10 +161,10 @@ def _follower(connection: Connection, output: CommandOutput, options: RunOptions
             if_refused=if_refused,
             thinking=not options.no_thinking,
         )
-    aside = output.terminal.on_standard_error()
+    progress = output.terminal.on_standard_error()
     return TaskFollower(
         connection,
-        aside,
+        progress,
         as_json=False,
         answer_to=output.terminal,
         if_refused=if_refused,

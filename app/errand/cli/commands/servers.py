@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-from errand.cli.arguments import UsageError, workspace_path, wrong_words
+from errand.cli.arguments import UsageError, workspace_path, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_ERROR
 from errand.cli.follow.server_login import ServerLogin
@@ -74,7 +74,7 @@ _NAME_WIDTH = 18
 
 
 class McpOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or another action and a server")] = ()
+    arguments: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or another action and a server")] = ()
     command: Annotated[tuple[str, ...], Rest()] = ()
     url: Annotated[str, Option("--url", "with add: the address of a server on the web", "URL")] = ""
     env: Annotated[
@@ -115,9 +115,8 @@ class McpOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def mcp(options: McpOptions, paths: Paths, output: CommandOutput) -> int:
     """List, add, change and look at MCP servers."""
-    words = options.words or ("list",)
     async with await connect(paths, "errand mcp") as connection:
-        return await _Servers(connection, options, output).do(words)
+        return await _Servers(connection, options, output).do()
 
 
 MCP = Command(McpOptions, mcp, actions=_ACTIONS)
@@ -130,8 +129,8 @@ class _Servers:
         self._output = output
         self._workspace = workspace_path(options.workspace)
 
-    async def do(self, words: Sequence[str]) -> int:
-        match words:
+    async def do(self) -> int:
+        match self._options.arguments or ("list",):
             case ["list"]:
                 await self._list()
             case ["add", name]:
@@ -169,7 +168,7 @@ class _Servers:
                 text = await mcp_prompt(self._connection, target, values, self._workspace)
                 self._output.result({"text": text}, plain(text))
             case _:
-                raise wrong_words("mcp", _ACTIONS, words)
+                raise wrong_arguments("mcp", _ACTIONS, self._options.arguments)
         return 0
 
     def _named(self, name: str) -> McpServerParams:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from errand.cli.arguments import UsageError, workspace_path, wrong_words
+from errand.cli.arguments import UsageError, workspace_path, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.options import Action, Argument, CommandOptions, Flag, Option
 from errand.cli.output import CommandOutput
@@ -55,7 +55,7 @@ _ACTIONS = (
 
 
 class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[
+    arguments: Annotated[
         tuple[str, ...],
         Argument("WHAT", "list (the default) or another action, and a skill"),
     ] = ()
@@ -69,7 +69,7 @@ class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def skills(options: SkillsOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand skills") as connection:
-        match options.words or ("list",):
+        match options.arguments or ("list",):
             case ["list"]:
                 await _list(connection, options, output)
             case ["show", which]:
@@ -90,7 +90,7 @@ async def skills(options: SkillsOptions, paths: Paths, output: CommandOutput) ->
                 text = tr("{name} is {state} from the next task on.").format(name=skill.name, state=state)
                 output.result(params, text)
             case _:
-                raise wrong_words("skills", _ACTIONS, options.words)
+                raise wrong_arguments("skills", _ACTIONS, options.arguments)
     return 0
 
 
@@ -136,7 +136,7 @@ async def _named(connection: Connection, name: str, options: SkillsOptions) -> S
 
 
 async def _source(connection: Connection, which: str, options: SkillsOptions) -> str:
-    """What to preview: a skill by its name, a folder (`./x`) or an address."""
+    """Return the source to preview: the folder of a skill with this name, a folder (`./x`) or an address."""
     if "/" in which:
         return _absolute_source(which)
     return str(Path((await _named(connection, which, options)).file).parent)

@@ -40,19 +40,19 @@ class WindowOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def start(options: CommandOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand") as connection:
-        found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
-        if found.default is None:
+        models = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
+        if models.default is None:
             output.line(tr("No API key, local model server or default model was found, so this is the guided tour.\n"))
             return await play(connection, paths, output.terminal)
-        for line in format_ready(found, output.style):
+        for line in format_ready(models, output.style):
             output.line(line)
         if not output.interactive:
             output.line(
-                tr("default model: {default}. Start a task: errand run 'what to do'").format(default=found.default)
+                tr("default model: {default}. Start a task: errand run 'what to do'").format(default=models.default)
             )
             return 0
-        output.line(tr("model: {default}").format(default=plain(found.default)))
-        chosen = await _first_choice(connection, found, output) if await _is_new(connection) else "chat"
+        output.line(tr("model: {default}").format(default=plain(models.default)))
+        chosen = await _first_choice(connection, models, output) if await _is_new(connection) else "chat"
         if chosen == "leave":
             return EXIT_STOPPED
         if chosen == "tour":
@@ -66,7 +66,7 @@ WINDOW = Command(WindowOptions, start)
 
 
 async def _is_new(connection: Connection) -> bool:
-    """True until a task was started or a default model was chosen."""
+    """Return whether no task was started and no default model was chosen yet."""
     tasks = (await connection.call(TASK_LIST, TaskListParams(limit=1))).tasks
     settings = (await connection.call(SETTINGS_GET, SettingsGetParams())).settings
     chosen = any(setting.name == "default_model" and setting.value for setting in settings)

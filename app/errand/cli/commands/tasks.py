@@ -95,22 +95,22 @@ STOP = Command(TaskIdOptions, stop_task, json_help=_TASK_JSON_HELP)
 
 
 def nested(tasks: Sequence[Task]) -> list[Task]:
-    """The tasks in their order, each followed by those of its sub-agents, which began later, oldest first."""
-    known = {task.id for task in tasks}
+    """Return the tasks in their order, each followed by those of its sub-agents, oldest first."""
+    task_ids = {task.id for task in tasks}
     below: dict[str | None, list[Task]] = {}
     for task in tasks:
-        below.setdefault(task.parent_id if task.parent_id in known else None, []).append(task)
-    shown: list[Task] = []
+        below.setdefault(task.parent_id if task.parent_id in task_ids else None, []).append(task)
+    ordered: list[Task] = []
     waiting = below.pop(None, [])[::-1]
     while waiting:
         task = waiting.pop()
-        shown.append(task)
+        ordered.append(task)
         waiting += below.pop(task.id, [])
-    return shown
+    return ordered
 
 
 def task_lines(tasks: Sequence[Task], width: int, style: Style) -> list[str]:
-    """One line for each task, in columns: id, state, age, prompt, usage. Usage and age go where they have no room."""
+    """Return a line for each task with id, state, age, prompt and usage; narrow ones have no usage and no age."""
     states = [status_text(task) for task in tasks]
     ages = [time_ago((datetime.now(UTC) - task.started_at).total_seconds()) for task in tasks]
     tails = [usage_line(task, style) for task in tasks]
@@ -125,14 +125,14 @@ def task_lines(tasks: Sequence[Task], width: int, style: Style) -> list[str]:
     for task, state, age, tail in zip(tasks, states, ages, tails, strict=True):
         head = f"{short_id(task.id):<{_ID_WIDTH}}  {padded(state, state_width)}  "
         head += f"{age:>{age_width}}  " if age else ""
-        words = f"{indent(task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
-        shown = padded(one_line(words, room), room)
-        lines.append(f"{colored(task, head, style)}{shown}  {style.dim(tail)}".rstrip())
+        title = f"{indent(task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
+        cell = padded(one_line(title, room), room)
+        lines.append(f"{colored(task, head, style)}{cell}  {style.dim(tail)}".rstrip())
     return lines
 
 
 def status_text(task: Task) -> str:
-    """What a task does, or how it ended."""
+    """Return what a task does, or how it ended."""
     if task.retry_at is not None and task.ended_at is None:
         return tr("until {time:%H:%M}").format(time=task.retry_at.astimezone())
     if is_unfinished(task):
@@ -150,7 +150,7 @@ def status_text(task: Task) -> str:
 
 
 def colored(task: Task, text: str, style: Style) -> str:
-    """The text in the colour of the task's state."""
+    """Return the text in the colour of the task's state."""
     match task.status:
         case "completed":
             return style.amber(text) if is_unfinished(task) else style.green(text)
@@ -165,7 +165,7 @@ def colored(task: Task, text: str, style: Style) -> str:
 
 
 async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task, ...]:
-    """At most `limit` tasks, newest first."""
+    """List at most `limit` tasks, newest first."""
     tasks: list[Task] = []
     cursor = None
     while len(tasks) < limit:

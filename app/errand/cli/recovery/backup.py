@@ -95,7 +95,7 @@ def open_backup(file: Path) -> Generator[tarfile.TarFile]:
 
 
 def unpack_database(backup: Path, to: Path) -> bool:
-    """False if the file has no database of that name. Raises OSError or tarfile.TarError."""
+    """Unpack the database; returns False if the backup has none. Raises OSError or tarfile.TarError."""
     with open_backup(backup) as archive:
         for member in archive:
             if member.name == _DATABASE and _is_plain_file(member):
@@ -137,7 +137,7 @@ def _settings(data: bytes) -> JsonObject:
 
 
 def _with_local_addresses(settings: JsonObject, paths: Paths) -> tuple[JsonObject, tuple[str, ...]]:
-    """The settings with this machine's addresses, and the names of the addresses that differed."""
+    """Return the settings with this machine's addresses, and the names of the addresses that differed."""
     try:
         present = _settings(read_regular(paths.settings, _MAX_SETTINGS_BYTES))
     except OSError:
@@ -152,7 +152,7 @@ def _files(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 def _is_plain_file(member: tarfile.TarInfo) -> bool:
-    """False for a sparse file, which could need more space than the backup."""
+    """Return False for a sparse file too, which could need more space than the backup."""
     return member.isfile() and not member.issparse()
 
 

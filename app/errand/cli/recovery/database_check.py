@@ -23,16 +23,16 @@ AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = json_extract(agents.body, '
 
 
 def check_database(file: Path, copies: Path) -> tuple[Literal["good", "bad"], str, str, str]:
-    """The state, the subject `database`, the finding, and the advice."""
+    """Return the state, the subject `database`, the finding, and the advice."""
     if (loss := find_loss(file, copies)) is not None:
         return "bad", "database", loss.text, _LOSS_ADVICE[loss.what]
     if not file.exists():
         return "good", "database", tr("none yet; created at the first start"), ""
     if file.is_file() and not file.stat().st_size:
         return "bad", "database", tr("{file} is empty").format(file=file), _ADVICE
-    found = find_faults(file)
-    if found:
-        return "bad", "database", tr("{file} is damaged: {names}").format(file=file, names="; ".join(found)), _ADVICE
+    faults = find_faults(file)
+    if faults:
+        return "bad", "database", tr("{file} is damaged: {names}").format(file=file, names="; ".join(faults)), _ADVICE
     return (
         "good",
         "database",
@@ -42,7 +42,7 @@ def check_database(file: Path, copies: Path) -> tuple[Literal["good", "bad"], st
 
 
 def find_faults(file: Path) -> tuple[str, ...]:
-    """All faults: first of pages and indexes; only if those are intact, of references."""
+    """Return all faults: first of pages and indexes; only if those are intact, of references."""
     broken = find_fault(file)
     if broken:
         return (broken,)
@@ -59,10 +59,10 @@ def _broken_references(connection: sqlite3.Connection) -> tuple[str, ...]:
     for table, *_ in connection.execute("PRAGMA foreign_key_check"):
         lost[str(table)] = lost.get(str(table), 0) + 1
     heads = int(connection.execute(_LOST_HEADS).fetchone()[0])
-    found = [f"{count:,} rows of {table} point at something missing" for table, count in sorted(lost.items())]
+    faults = [f"{count:,} rows of {table} point at something missing" for table, count in sorted(lost.items())]
     if heads:
-        found.append(f"{heads:,} agents point at a message that is missing")
-    return tuple(found)
+        faults.append(f"{heads:,} agents point at a message that is missing")
+    return tuple(faults)
 
 
 def _search(file: Path) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _search(file: Path) -> tuple[str, ...]:
             for index in ("node_search", "title_search"):
                 connection.execute(f"INSERT INTO {index} ({index}) VALUES ('integrity-check')")
         except sqlite3.OperationalError as error:
-            if any(words in str(error) for words in ("locked", "readonly", "unable to open")):
+            if any(reason in str(error) for reason in ("locked", "readonly", "unable to open")):
                 return ()  # it cannot be checked now
             raise
         except sqlite3.DatabaseError as error:

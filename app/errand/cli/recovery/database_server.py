@@ -24,7 +24,7 @@ class _Settings(msgspec.Struct):
 
 
 def server_url(paths: Paths) -> str:
-    """The server of the setting `database_url`, for PostgreSQL's own programs and without passwords.
+    """Return the server of the setting `database_url`, for PostgreSQL's own programs and without passwords.
 
     "" if the database is a file, or if the settings cannot be read, which the engine reports.
     """
@@ -50,7 +50,7 @@ def refuse_server(paths: Paths, instead: str) -> None:
 
 
 def check_server(url: str) -> tuple[Literal["good", "bad"], str, str, str]:
-    """The state, the subject `database`, the finding, and the advice."""
+    """Return the state, the subject `database`, the finding, and the advice."""
     host, port = _address(url)
     try:
         if host.startswith("/"):
@@ -66,7 +66,7 @@ def check_server(url: str) -> tuple[Literal["good", "bad"], str, str, str]:
 
 
 def _address(url: str) -> tuple[str, int]:
-    """The host, or the folder of a socket, and the port."""
+    """Return the host, or the folder of a socket, and the port."""
     parts = urlsplit(url)
     options = parse_qs(parts.query)
     host = (options.get("host") or [unquote(parts.hostname or "localhost")])[0]

@@ -87,13 +87,15 @@ def _check_no_foreign_triggers(connection: sqlite3.Connection) -> None:
             foreign.append(trigger)
         return sqlite3.SQLITE_OK
 
-    found = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-    for kind, name, sql in found:
+    declarations = connection.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view')"
+    ).fetchall()
+    for kind, name, sql in declarations:
         is_plain = kind == "table" and not sql.upper().startswith("CREATE VIRTUAL")
         if not (is_plain or name in _INDEXES or (kind, name) == ("view", _VIEW)):
             foreign.append(name)
     connection.set_authorizer(look)
-    for table in [_quoted(name) for kind, name, _ in found if kind == "table"]:
+    for table in [_quoted(name) for kind, name, _ in declarations if kind == "table"]:
         columns = [_quoted(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")]
         connection.execute(f"EXPLAIN INSERT INTO {table} DEFAULT VALUES")
         connection.execute(f"EXPLAIN UPDATE {table} SET {', '.join(f'{column} = NULL' for column in columns)}")
@@ -122,7 +124,7 @@ def _with_pictures(node: JsonObject, paths: Paths) -> JsonObject:
 
 
 def _picture(block: JsonValue, paths: Paths) -> JsonValue:
-    """A block with adapted picture paths, including those in tool results."""
+    """Return a block with adapted picture paths, including those in tool results."""
     if not isinstance(block, dict):
         return block
     images = block.get("images")
@@ -143,13 +145,13 @@ def _with_workspace(conversation: JsonObject, paths: Paths) -> JsonObject:
 
 
 def _asking(record: JsonObject) -> JsonObject:
-    """A task or conversation that is allowed nothing without a person."""
+    """Return a task or conversation that is allowed nothing without a person."""
     changed: JsonObject = {"approve": "ask"} if record.get("approve") in ("all", "edits") else {}
     return {**record, **changed, **({"network": "asked"} if record.get("network") == "on" else {})}
 
 
 def _inactive_task(task: JsonObject, paths: Paths) -> JsonObject:
-    """The task in a waiting state, with approval by a person, so that a task that repeats it inherits nothing more."""
+    """Return the task in a waiting state, with approval by a person, which a task that repeats it inherits."""
     task = task | {name: rest for name, rest in _INACTIVE_FIELDS.items() if task.get(name)}
     task = _asking(task)
     moved, queue = _with_local_workspace(task, task.get("conversationId"), paths), task.get("queue")
@@ -247,7 +249,7 @@ def _absolute(path: str) -> Path:
 
 
 def _is_backup(file: Path) -> bool:
-    """True for a backup with all files; the other format is a copy of the database alone."""
+    """Return whether the file is a backup with all files; the other format is a copy of the database alone."""
     try:
         with open_backup(file):
             return True
@@ -267,9 +269,9 @@ def _database_of(backup: Path, unpacked: Path) -> Path:
 
 def _restore_files(backup: Path, paths: Paths) -> str:
     """Restore pictures and settings after the database; errors are reported and do not undo it."""
-    kept = paths.copies / f"settings-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.json"
+    previous = paths.copies / f"settings-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.json"
     try:
-        contents = unpack_rest(backup, paths, kept)
+        contents = unpack_rest(backup, paths, previous)
     except (OSError, tarfile.TarError) as error:
         return tr(" Some pictures or settings could not be restored: {error}.").format(error=error)
     pictures = (
@@ -277,7 +279,7 @@ def _restore_files(backup: Path, paths: Paths) -> str:
         if contents.pictures
         else ""
     )
-    before = tr(" (previous ones: {kept})").format(kept=kept) if kept.exists() else ""
+    before = tr(" (previous ones: {kept})").format(kept=previous) if previous.exists() else ""
     settings = tr(" The settings were restored{before}.").format(before=before) if contents.has_settings else ""
     if contents.left_out:
         names = ", ".join(contents.left_out)
@@ -310,14 +312,14 @@ async def engine_lock(paths: Paths, *, force: bool) -> FileLock:
 
 def replace_database(new: Path, paths: Paths) -> Path | None:
     """Replace the database by `new` and return the path of the previous one. The caller holds the engine's lock."""
-    kept = paths.copies / f"errand-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
+    previous = paths.copies / f"errand-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
     had_one = paths.database.exists()
     move_database(new, replacement_path(paths.database))
-    move_database(paths.database, kept)
+    move_database(paths.database, previous)
     finish_replacement(paths.database)
     flush_folder(paths.copies)
     flush_folder(paths.home)
-    return kept if had_one else None
+    return previous if had_one else None
 
 
 async def _engine_lock(paths: Paths) -> FileLock:

@@ -51,14 +51,14 @@ def salvage(broken: Path, copy: Path | None, new: Path) -> tuple[SalvagedTable, 
 
 
 def _schema_objects(broken: Path, copy: Path | None) -> tuple[_SchemaObject, ...]:
-    """The declarations of tables, indexes, views and triggers."""
+    """Return the declarations of tables, indexes, views and triggers."""
     query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
     for file in (broken, copy):
         if file is not None:
             with suppress(sqlite3.DatabaseError), closing(open_to_read(file)) as connection:
-                found = tuple(_SchemaObject(*row) for row in connection.execute(query))
-                if any(thing.name == "alembic_version" for thing in found):
-                    return found
+                declarations = tuple(_SchemaObject(*row) for row in connection.execute(query))
+                if any(thing.name == "alembic_version" for thing in declarations):
+                    return declarations
     raise sqlite3.DatabaseError("its list of tables is lost, and there is no copy")
 
 
@@ -78,10 +78,10 @@ def _table(
     target.execute(entry.sql)
     columns = [str(row[1]) for row in target.execute(f"PRAGMA table_info({entry.name})")]
     names = ", ".join(columns)
-    places = ", ".join("?" * len(columns))
+    parameters = ", ".join("?" * len(columns))
     read = 0
     for row in _rows(source, entry.name, names):
-        read += target.execute(f"INSERT OR IGNORE INTO {entry.name} ({names}) VALUES ({places})", row).rowcount
+        read += target.execute(f"INSERT OR IGNORE INTO {entry.name} ({names}) VALUES ({parameters})", row).rowcount
     added = 0
     if has_copy:
         with suppress(sqlite3.DatabaseError):  # an older copy may not have the table

@@ -34,7 +34,7 @@ _UNDECIDED = re.compile(r" *+(#{1,6}( .*)?|\|.*|`{1,2}|```.*|~.*|[-*_+ ]*|[-*+] 
 
 
 def inline_markdown(text: str, style: Style) -> str:
-    """The text with its marks as colors, applied per word so that a line can be wrapped between them."""
+    """Return the text with its marks as colors, applied per word so that a line can be wrapped between them."""
     return _SPAN.sub(lambda found: _painted(found, style), text)
 
 
@@ -43,10 +43,10 @@ def without_marks(text: str) -> str:
 
 
 def whole_words_length(text: str) -> int:
-    """The length of text that can be shown before the rest of its line arrives: up to a blank outside of any mark."""
-    end, place, shown = len(text), 0, 0
-    while place < end:
-        span, opener = _SPAN.search(text, place), _OPENER.search(text, place)
+    """Return how much of a text can be shown before the rest of its line arrives: up to a blank outside of marks."""
+    end, position, length = len(text), 0, 0
+    while position < end:
+        span, opener = _SPAN.search(text, position), _OPENER.search(text, position)
         if opener and (span is None or opener.start() < span.start()):
             if len(text) - opener.start() < _MAX_MARK_LENGTH:
                 end = opener.start()
@@ -54,9 +54,9 @@ def whole_words_length(text: str) -> int:
             span = opener
         if span is None:
             break
-        shown = max(shown, text.rfind(" ", place, span.start()) + 1)
-        place = span.end()
-    return max(shown, text.rfind(" ", place, end) + 1)
+        length = max(length, text.rfind(" ", position, span.start()) + 1)
+        position = span.end()
+    return max(length, text.rfind(" ", position, end) + 1)
 
 
 def _painted(found: re.Match[str], style: Style) -> str:
@@ -79,7 +79,7 @@ def table_lines(rows: list[str], width: int, style: Style) -> list[str]:
         return rows
     body = [cells[0], *cells[2:]]
     count = max(len(row) for row in body)
-    sizes = [max(_size(row[place]) if place < len(row) else 0 for row in body) for place in range(count)]
+    sizes = [max(_size(row[column]) if column < len(row) else 0 for row in body) for column in range(count)]
     if sum(sizes) + len(_GAP) * (count - 1) > width:
         return rows
     head = [f"**{without_marks(cell)}**" if cell else "" for cell in body[0]]
@@ -122,26 +122,26 @@ class MarkdownStream:
         self._table: list[str] = []
 
     def feed(self, text: str) -> str:
-        """The text that can be shown now and was not shown yet."""
+        """Take a part of the reply; returns the text that can be shown now."""
         if not self._style.colour:
             return text
-        shown = ""
+        output = ""
         *lines, self._raw = (self._raw + text).split("\n")
         for line in lines:
-            shown += self._line(line)
-        return shown + self._partial_line()
+            output += self._line(line)
+        return output + self._partial_line()
 
     def end(self) -> str:
         """Returns the held-back rest at the end of the reply."""
         rest, self._raw = self._raw, ""
-        shown = self._line(rest).removesuffix("\n") if rest or self._is_line_started else ""
-        return shown + self._end_of_table()
+        output = self._line(rest).removesuffix("\n") if rest or self._is_line_started else ""
+        return output + self._end_of_table()
 
     def _line(self, line: str) -> str:
-        """The rest of a line up to its end."""
-        shown = self._wrapped_words(line) + "\n" if self._is_line_started else self._complete_line(line)
+        """Return the rest of a line up to its end."""
+        output = self._wrapped_words(line) + "\n" if self._is_line_started else self._complete_line(line)
         self._is_line_started, self._column, self._indent, self._gap = False, 0, 0, 0
-        return shown
+        return output
 
     def _complete_line(self, line: str) -> str:
         if _FENCE.match(line):
@@ -161,16 +161,16 @@ class MarkdownStream:
         return before + sign + self._wrapped_words(rest) + "\n"
 
     def _partial_line(self) -> str:
-        """The part of an incomplete line that can be shown: its whole words up to an open mark."""
-        shown = ""
+        """Return the part of an incomplete line that can be shown: its whole words up to an open mark."""
+        output = ""
         if not self._is_line_started:
             if self._in_code or _UNDECIDED.fullmatch(self._raw):
                 return ""
-            shown, self._raw = self._line_prefix(self._raw)
-            shown = self._end_of_table() + shown
+            output, self._raw = self._line_prefix(self._raw)
+            output = self._end_of_table() + output
         end = whole_words_length(self._raw) if len(self._raw) < _MAX_BUFFER_LENGTH else len(self._raw)
         ready, self._raw = self._raw[:end], self._raw[end:]
-        return shown + self._wrapped_words(ready)
+        return output + self._wrapped_words(ready)
 
     def _line_prefix(self, text: str) -> tuple[str, str]:
         """Split off the prefix of a line (a list marker, a quote bar), the hanging indent of wrapped lines."""
@@ -190,22 +190,22 @@ class MarkdownStream:
 
     def _wrapped_words(self, text: str) -> str:
         """Words in sequence, wrapped at the width."""
-        shown = ""
+        output = ""
         for token in re.findall(r" +|[^ ]+", inline_markdown(text, self._style)):
             if token[0] == " ":
                 self._gap += len(token)
                 continue
             size = visible_columns(token)
             if self._column > self._indent and self._column + self._gap + size > self._width:
-                shown += "\n" + " " * self._indent
+                output += "\n" + " " * self._indent
                 self._column = self._indent
             elif self._column > self._indent:
-                shown += " " * self._gap
+                output += " " * self._gap
                 self._column += self._gap
             self._gap = 0
-            shown += token
+            output += token
             self._column += size
-        return shown
+        return output
 
     def _end_of_table(self) -> str:
         rows, self._table = self._table, []

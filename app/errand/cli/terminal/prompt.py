@@ -32,12 +32,12 @@ class OutputAbovePrompt:
         self._tail = ""
 
     def write(self, text: str) -> None:
-        whole, newline, self._tail = (self._tail + text).rpartition("\n")
+        complete, newline, self._tail = (self._tail + text).rpartition("\n")
         if not newline:
             return
         if self._application.is_running:
             self._application.renderer.erase()
-        self._application.output.write_raw(whole + newline)
+        self._application.output.write_raw(complete + newline)
         self._application.output.flush()
         self._application.invalidate()
 
@@ -54,9 +54,9 @@ class _CommandCompleter(Completer):
         if not typed.startswith("/") or " " in word:
             return
         prefix = word if blank else name
-        for one in self._commands.get(name, ()) if blank else self._commands:
-            if one.startswith(prefix):
-                yield Completion(one if blank else f"{one} ", -len(prefix), display=one)
+        for command in self._commands.get(name, ()) if blank else self._commands:
+            if command.startswith(prefix):
+                yield Completion(command if blank else f"{command} ", -len(prefix), display=command)
 
 
 class LivePrompt:
@@ -98,7 +98,7 @@ class LivePrompt:
 
     @contextmanager
     def opened(self) -> Generator[None]:
-        """A context in which keys pressed between two lines go to the next line instead of the shell.
+        """Return a context in which keys pressed between two lines go to the next line instead of the shell.
 
         At its end what waits for the end of its line is shown.
         """
@@ -111,15 +111,15 @@ class LivePrompt:
 
     def write(self, text: str) -> None:
         """Show text; text after the last newline waits above the prompt until its line is full."""
-        whole, newline, tail = (self._tail + text).rpartition("\n")
+        complete, newline, tail = (self._tail + text).rpartition("\n")
         self._tail = tail
         self._is_open = not text.endswith("\n") if text else self._is_open
         lines = wrapped(tail, self.width).split("\n")
         if len(lines) > 1:  # full lines, so that a long paragraph does not grow above the prompt
-            whole, newline, self._tail = whole + newline + "\n".join(lines[:-1]), "\n", lines[-1]
+            complete, newline, self._tail = complete + newline + "\n".join(lines[:-1]), "\n", lines[-1]
         held = "".join(self._held) if not self._is_open else ""
         self._held = [] if held else self._held
-        self._above.write(self.style.printable(whole + newline + held))
+        self._above.write(self.style.printable(complete + newline + held))
         self._session.app.invalidate()
 
     @property
@@ -128,7 +128,7 @@ class LivePrompt:
 
     @property
     def unsent(self) -> str:
-        """What was typed and not sent when reading ended."""
+        """The text that was typed and not sent when reading ended."""
         return self._session.default_buffer.text.strip()
 
     def put_back(self, text: str) -> None:
@@ -144,7 +144,7 @@ class LivePrompt:
         self.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """On a separate line, after a reply that is streaming."""
+        """Print on a separate line, after a reply that is streaming."""
         self._below_reply("\n".join(map(self.style.dim, wrapped(text, self.width).split("\n"))))
 
     def status(self, text: str) -> None:
@@ -152,12 +152,12 @@ class LivePrompt:
         self._session.app.invalidate()
 
     def hint(self, text: str) -> None:
-        """The text before the input; may be empty."""
+        """Return the text before the input; may be empty."""
         self._hint = text
         self._session.app.invalidate()
 
     async def read(self, question: str = "") -> tuple[SendMode, str]:
-        """The next line, and how it was sent. A question replaces the hint while it is read."""
+        """Return the next line, and how it was sent. A question replaces the hint while it is read."""
         self._queued = False
         self._question = question
         returned = "" if question else self._returned

@@ -50,7 +50,7 @@ class Style:
     mark: str = ""
 
     def sign(self, name: str) -> str:
-        """One of dot, tick, cross, ask, warn, bar, sep, arrow, back, bullet, now, open, branch."""
+        """Return the sign: dot, tick, cross, ask, warn, bar, sep, arrow, back, bullet, now, open or branch."""
         return (_UNICODE if self.unicode else _ASCII)[name]
 
     def paint(self, code: str, text: str) -> str:
@@ -80,7 +80,7 @@ class Style:
         return self.paint("34", text)
 
     def join(self, *parts: str) -> str:
-        """The non-empty parts, with the separator between."""
+        """Return the non-empty parts, with the separator between."""
         return self.sign("sep").join(part for part in parts if part)
 
 
@@ -89,7 +89,7 @@ PLAIN = Style(colour=False, unicode=True)
 
 def style_for(environment: Mapping[str, str], is_terminal: bool, encoding: str) -> Style:
     """NO_COLOR (no-color.org) and TERM=dumb disable colors; FORCE_COLOR enables them without a terminal."""
-    wanted = is_terminal or bool(environment.get("FORCE_COLOR"))
-    refused = bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
+    enabled = is_terminal or bool(environment.get("FORCE_COLOR"))
+    disabled = bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
     mark = f"{int.from_bytes(os.urandom(8))};"
-    return Style(wanted and not refused, encoding.lower().replace("-", "").startswith("utf"), mark)
+    return Style(enabled and not disabled, encoding.lower().replace("-", "").startswith("utf"), mark)

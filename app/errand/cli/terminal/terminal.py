@@ -41,10 +41,10 @@ class Terminal:
             _enable_escape_sequences()
 
     def on_standard_error(self) -> "Terminal":
-        """This terminal with all output on standard error, for a command whose standard output is only its result."""
-        aside = Terminal(self._source, self._errors, self._errors)
-        aside.interactive = self.interactive
-        return aside
+        """Return a terminal with all output on standard error: standard output is only for the result of a command."""
+        terminal = Terminal(self._source, self._errors, self._errors)
+        terminal.interactive = self.interactive
+        return terminal
 
     @property
     def width(self) -> int:
@@ -78,7 +78,7 @@ class Terminal:
         self.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """A remark for the person on standard error, not part of the output; on a screen on a line of its own."""
+        """Print a remark for the person on standard error; it is not part of the output, and has a line of its own."""
         self.clear_status()
         if self._above is not None:
             self.line(wrapped(text, self.width))
@@ -86,15 +86,15 @@ class Terminal:
         if self._line_is_open and self._out.isatty() and self._errors.isatty():
             self._put("\n")
             self._line_is_open, self._line_is_broken = False, True
-        shown = wrapped(text, self.width) if self._errors.isatty() else text
-        _write(self._errors, self.style.printable(shown) + "\n")
+        note = wrapped(text, self.width) if self._errors.isatty() else text
+        _write(self._errors, self.style.printable(note) + "\n")
 
     def status(self, text: str) -> None:
         """Rewrite the status line; does nothing if lines cannot be rewritten or one is open."""
         if not self._rewrites or self._line_is_open or self._above is not None or text == self._status:
             return
-        shown = self.style.dim(cut(printable(text), self.width - 1)) if text else ""
-        self._put(self.style.printable(shown), clears=True)
+        line = self.style.dim(cut(printable(text), self.width - 1)) if text else ""
+        self._put(self.style.printable(line), clears=True)
         self._status = text
 
     def clear_status(self) -> None:
@@ -156,7 +156,7 @@ def _discard_typed(source: TextIO) -> None:
 
 
 def standard_terminal() -> Terminal:
-    """The process's streams; a stream closed by the parent process reads as empty and discards output."""
+    """Return a terminal of the process's streams; one closed by the parent process is empty and discards output."""
     sys.stdin = _open_or_nothing(sys.stdin, "r")
     sys.stdout = _open_or_nothing(sys.stdout, "w")
     sys.stderr = _open_or_nothing(sys.stderr, "w")
@@ -176,7 +176,7 @@ def close_output() -> None:
 
 
 def _replace_unknown_characters(stream: TextIO) -> None:
-    """A character missing in the terminal's encoding becomes `?` instead of an exception."""
+    """Write `?` for a character that the encoding of the terminal does not have, instead of raising an exception."""
     import io
 
     if isinstance(stream, io.TextIOWrapper):

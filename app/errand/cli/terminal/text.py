@@ -22,7 +22,7 @@ _MAX_INDENT_LEVELS = 8
 
 
 def one_line(text: str, width: int) -> str:
-    """The text on one line, truncated with an ellipsis to `width` columns. Keys are redacted before that."""
+    """Return the text on one line, truncated with an ellipsis to `width` columns. Keys are redacted before that."""
     return cut(redact(" ".join(plain(text).split())), width)
 
 
@@ -32,7 +32,7 @@ def indent(depth: int) -> str:
 
 
 def padded(text: str, width: int) -> str:
-    """The text with blanks after it, up to `width` columns."""
+    """Return the text with blanks after it, up to `width` columns."""
     return text + " " * (width - columns(text))
 
 
@@ -61,7 +61,7 @@ def cut(text: str, width: int) -> str:
 
 
 def cut_start(text: str, width: int) -> str:
-    """The end of the text, after an ellipsis, if it is longer than `width` columns."""
+    """Return the end of the text, after an ellipsis, if it is longer than `width` columns."""
     return cut(text[::-1], width)[::-1]
 
 
@@ -86,12 +86,12 @@ def _wrapped_line(line: str, width: int) -> str:
 
 
 def visible_columns(text: str) -> int:
-    """The number of columns of a text with colors."""
+    """Return the number of columns of a text with colors."""
     return columns(plain(text))
 
 
 def columns(text: str) -> int:
-    """The number of terminal columns: wide East Asian characters and emoji take two, combining marks none."""
+    """Return the number of terminal columns: wide East Asian characters and emoji take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(_columns_of(character) for character in text)
@@ -104,7 +104,7 @@ def _columns_of(character: str) -> int:
 
 
 def short_path(path: str) -> str:
-    """A path with the home directory as `~`."""
+    """Return a path with the home directory as `~`."""
     home = str(Path.home())
     inside = path == home or path.startswith(home.rstrip("/\\") + ("\\" if "\\" in home else "/"))
     return "~" + path[len(home) :] if inside else path
@@ -116,7 +116,7 @@ def usage_line(task: Task, style: Style) -> str:
 
 
 def time_ago(seconds: float) -> str:
-    """The elapsed time, in the largest unit only."""
+    """Return the elapsed time, in the largest unit only."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
             return tr("{seconds:.0f} {unit} ago").format(seconds=seconds / size, unit=unit)
@@ -124,7 +124,7 @@ def time_ago(seconds: float) -> str:
 
 
 def short_id(identifier: str) -> str:
-    """The end of an id: ids created at the same time begin alike. The number of one of several is added to it."""
+    """Return the end of an id, since ids created at the same time begin alike, with the number of one of several."""
     counted = _COUNTED.search(identifier)
     return identifier[-8 - (len(counted[0]) if counted else 0) :]
 

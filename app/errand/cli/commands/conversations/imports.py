@@ -151,14 +151,14 @@ async def _choose(
             return importable
         if typed.lower() in ("n", "no"):
             return None
-        words = typed.replace(",", " ").lower().split()
+        choices = typed.replace(",", " ").lower().split()
         names = {
             **{str(number): program for number, program in enumerate(programs, 1)},
             **{program_name(program): program for program in programs},
         }
-        unknown = [word for word in words if word not in names]
+        unknown = [choice for choice in choices if choice not in names]
         if not unknown:
-            return [names[word] for word in dict.fromkeys(words)]
+            return [names[choice] for choice in dict.fromkeys(choices)]
         terminal.line(terminal.style.amber(tr("{unknown!r} is not in the list.").format(unknown=plain(unknown[0]))))
 
 

@@ -37,7 +37,7 @@ COMPLETION = Command(CompletionOptions, completion, epilog=_EPILOG)
 
 
 class _Completed(NamedTuple):
-    """A command as the scripts need it."""
+    """A command with all that the scripts need of it."""
 
     name: str
     help: str
@@ -47,12 +47,12 @@ class _Completed(NamedTuple):
 
 
 def script(shell: _Shell) -> str:
-    """The whole script, with a newline at its end."""
+    """Return the script, with a newline at its end."""
     commands = list(_commands())
-    made: dict[str, Callable[[list[_Completed]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+    writers: dict[str, Callable[[list[_Completed]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     # zsh finds the script by its first line.
     head = "#compdef errand\n" if shell == "zsh" else ""
-    return f"{head}# Made by `errand completion {shell}`.\n{made[shell](commands)}"
+    return f"{head}# Made by `errand completion {shell}`.\n{writers[shell](commands)}"
 
 
 def _commands() -> Iterator[_Completed]:
@@ -65,37 +65,36 @@ def _commands() -> Iterator[_Completed]:
         yield _Completed(entry.name, tr(entry.help), options, arguments, command.actions)
 
 
-def _values(one: Described) -> str:
-    """How the scripts name what completes a value: its choices after @, what it is, or a dash for nothing."""
-    return f"@{','.join(one.choices)}" if one.choices else (one.named or "-")
+def _values(part: Described) -> str:
+    """Return what completes a value, as the scripts name it: @ and its choices, its kind, or a dash for nothing."""
+    return f"@{','.join(part.choices)}" if part.choices else (part.named or "-")
 
 
 def _firsts(actions: tuple[Action, ...]) -> dict[str, str]:
-    """What completes the word after each action."""
+    """Return what completes the word after each action."""
     return {name: action.first for action in actions for name in action.names if action.first is not None}
 
 
 def _names(actions: tuple[Action, ...]) -> dict[str, str]:
-    """The actions with their help; of several of one name the first."""
-    found: dict[str, str] = {}
+    """Return the actions with their help; of several with one name the first."""
+    names: dict[str, str] = {}
     for action in actions:
         for name in action.names:
-            found.setdefault(name, tr(action.help))
-    return found
+            names.setdefault(name, tr(action.help))
+    return names
 
 
 def _bash(commands: list[_Completed]) -> str:
     cases: list[str] = []
     for command in commands:
-        flags = " ".join(["--help", *(one.name for one in command.options if not one.metavar)])
-        valued = " ".join(f"{one.name}={_values(one)}" for one in command.options if one.metavar)
+        flags = " ".join(["--help", *(option.name for option in command.options if not option.metavar)])
+        valued = " ".join(f"{option.name}={_values(option)}" for option in command.options if option.metavar)
         actions = " ".join(f"{name}={first}" for name, first in _firsts(command.actions).items())
-        places = [f"{_values(one)}{'*' if one.repeats else ''}" for one in command.arguments]
+        arguments = [f"{_values(argument)}{'*' if argument.repeats else ''}" for argument in command.arguments]
         if command.actions:
-            places = [f"@{','.join(_names(command.actions))}"]
-        cases.append(
-            f"    {command.name}) flags='{flags}'; valued='{valued}'; places='{' '.join(places)}'; after='{actions}' ;;"
-        )
+            arguments = [f"@{','.join(_names(command.actions))}"]
+        lists = f"flags='{flags}'; valued='{valued}'; places='{' '.join(arguments)}'; after='{actions}'"
+        cases.append(f"    {command.name}) {lists} ;;")
     names = " ".join(command.name for command in commands)
     return _BASH.replace("%COMMANDS%", names).replace("%CASES%", "\n".join(cases))
 
@@ -183,34 +182,34 @@ def _zsh(commands: list[_Completed]) -> str:
 
 def _zsh_arguments(command: _Completed) -> Iterator[str]:
     yield "'(- *)--help[show the help]'"
-    for one in command.options:
-        repeats = "*" if one.repeats else ""
-        value = f":{_zsh_text(one.metavar)}:{_zsh_values(one)}" if one.metavar else ""
-        yield _quoted(f"{repeats}{one.name}[{_zsh_text(one.help)}]{value}")
+    for option in command.options:
+        repeats = "*" if option.repeats else ""
+        value = f":{_zsh_text(option.metavar)}:{_zsh_values(option)}" if option.metavar else ""
+        yield _quoted(f"{repeats}{option.name}[{_zsh_text(option.help)}]{value}")
     if command.actions:
         names = " ".join(f'{name}\\:"{_zsh_text(help)}"' for name, help in _names(command.actions).items())
         yield _quoted(f"1:action:(({names}))")
         firsts = " ".join(f"{name}={first}" for name, first in _firsts(command.actions).items())
         yield _quoted(f"2: :_errand_after {firsts}") if firsts else "'2: : '"
         return
-    for place, one in enumerate(command.arguments, 1):
-        number = "*" if one.repeats else str(place)
-        yield _quoted(f"{number}:{_zsh_text(one.metavar)}:{_zsh_values(one)}")
+    for position, argument in enumerate(command.arguments, 1):
+        number = "*" if argument.repeats else str(position)
+        yield _quoted(f"{number}:{_zsh_text(argument.metavar)}:{_zsh_values(argument)}")
 
 
-def _zsh_values(one: Described) -> str:
-    if one.choices:
-        return f"({' '.join(one.choices)})"
-    return {"file": "_files", "folder": "_files -/", None: " "}.get(one.named, f" _errand_values {one.named}")
+def _zsh_values(part: Described) -> str:
+    if part.choices:
+        return f"({' '.join(part.choices)})"
+    return {"file": "_files", "folder": "_files -/", None: " "}.get(part.named, f" _errand_values {part.named}")
 
 
 def _zsh_text(text: str) -> str:
-    """Without the signs that have a meaning in a specification."""
+    """Return the text without the characters that have a meaning in a specification."""
     return re.sub(r'["\\`$]', "", re.sub(r"([\[\]:()])", " ", text)).replace("  ", " ").strip()
 
 
 def _quoted(text: str) -> str:
-    """In single quotes, for zsh and fish alike."""
+    """Return the text in single quotes, for zsh and fish alike."""
     return "'" + text.replace("'", "’") + "'"
 
 
@@ -264,10 +263,10 @@ def _fish(commands: list[_Completed]) -> str:
     for command in commands:
         lines.append(f"complete -c errand -n __fish_use_subcommand -a {command.name} -d {_quoted(command.help)}")
         condition = f"-n '__errand_is {command.name}'"
-        for one in command.options:
-            name = f"-l {one.name[2:]}" if one.name.startswith("--") else f"-s {one.name[1:]}"
-            value = _fish_values(one.named, one.choices) if one.metavar else ""
-            lines.append(f"complete -c errand {condition} {name} {value} -d {_quoted(one.help)}")
+        for option in command.options:
+            name = f"-l {option.name[2:]}" if option.name.startswith("--") else f"-s {option.name[1:]}"
+            value = _fish_values(option.named, option.choices) if option.metavar else ""
+            lines.append(f"complete -c errand {condition} {name} {value} -d {_quoted(option.help)}")
         for name, text in _names(command.actions).items():
             lines.append(
                 f"complete -c errand -n '__errand_is {command.name}; and __errand_at 0' -a {name} -d {_quoted(text)}"
@@ -275,12 +274,11 @@ def _fish(commands: list[_Completed]) -> str:
         for name, first in _firsts(command.actions).items():
             after = f"-n '__errand_is {command.name}; and __errand_at 1 {name}'"
             lines.append(f"complete -c errand {after} {_fish_values(first, ())}")
-        for place, one in enumerate(() if command.actions else command.arguments):
-            at = "" if one.repeats else f"; and __errand_at {place}"
-            if one.named or one.choices:
-                lines.append(
-                    f"complete -c errand -n '__errand_is {command.name}{at}' {_fish_values(one.named, one.choices)}"
-                )
+        for position, argument in enumerate(() if command.actions else command.arguments):
+            at = "" if argument.repeats else f"; and __errand_at {position}"
+            if argument.named or argument.choices:
+                values = _fish_values(argument.named, argument.choices)
+                lines.append(f"complete -c errand -n '__errand_is {command.name}{at}' {values}")
     return "\n".join(re.sub(r" +(?=-[a-z] )", " ", line) for line in lines) + "\n"
 
 

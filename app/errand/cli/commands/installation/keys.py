@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-from errand.cli.arguments import UsageError, wrong_words
+from errand.cli.arguments import UsageError, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.exit_codes import EXIT_STOPPED, CommandError
 from errand.cli.options import Action, Argument, CommandOptions
@@ -36,23 +36,23 @@ _WITHOUT_MODELS = ("qdrant",)
 
 
 class KeysOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), set or remove, and the provider")] = ()
+    arguments: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), set or remove, and the provider")] = ()
 
 
 async def keys(options: KeysOptions, paths: Paths, output: CommandOutput) -> int:
-    match options.words:
+    match options.arguments:
         case ["set", _, _, *_]:
             raise UsageError(
                 tr(
                     "Do not give a key as an argument: the process list and your shell history would show "
                     "it. Type it when asked, or: errand keys set {words} < FILE"
-                ).format(words=options.words[1])
+                ).format(words=options.arguments[1])
             )
         case _:
             pass
     async with await connect(paths, "errand keys") as connection:
         providers = (await connection.call(MODEL_LIST, ModelListParams())).providers
-        match options.words or ("list",):
+        match options.arguments or ("list",):
             case ["list"]:
                 _list(providers, output)
             case ["set", name]:
@@ -60,7 +60,7 @@ async def keys(options: KeysOptions, paths: Paths, output: CommandOutput) -> int
             case ["remove", name]:
                 await _remove(connection, _named(providers, name), output)
             case _:
-                raise wrong_words("keys", _ACTIONS, options.words)
+                raise wrong_arguments("keys", _ACTIONS, options.arguments)
     return 0
 
 

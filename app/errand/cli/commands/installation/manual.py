@@ -74,7 +74,7 @@ MANUAL = Command(ManualOptions, manual)
 
 
 def page() -> str:
-    """The manual page as the source of man(7)."""
+    """Return the manual page as the source of man(7)."""
     return "\n".join(_page()) + "\n"
 
 
@@ -132,7 +132,7 @@ def _usage(part: Described) -> str:
 
 
 def _roff(text: str) -> str:
-    """Without a meaning for roff: dashes stay as they are typed, and no line is a request."""
+    """Return the text without a meaning for roff: dashes stay as they are typed, and no line is a request."""
     safe = text.replace("\\", "\\e").replace("-", "\\-")
     safe = re.sub(r"[^\x00-\x7f]", lambda match: f"\\[u{ord(match[0]):04X}]", safe)
     return f"\\&{safe}" if safe[:1] in (".", "'") else safe

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import UsageError, wrong_words
+from errand.cli.arguments import UsageError, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.options import Action, Argument, CommandOptions, Flag
 from errand.cli.output import CommandOutput
@@ -39,14 +39,16 @@ _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
 class SettingsOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), get, set or reset, and the setting")] = ()
+    arguments: Annotated[
+        tuple[str, ...], Argument("WHAT", "list (the default), get, set or reset, and the setting")
+    ] = ()
     changed: Annotated[bool, Flag("--changed", "with list: only settings that differ from their defaults")] = False
 
 
 async def settings(options: SettingsOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand settings") as connection:
         settings = (await connection.call(SETTINGS_GET, SettingsGetParams())).settings
-        match options.words or ("list",):
+        match options.arguments or ("list",):
             case ["list"]:
                 _list(settings, output, changed_only=options.changed)
             case ["get", name]:
@@ -59,7 +61,7 @@ async def settings(options: SettingsOptions, paths: Paths, output: CommandOutput
                 setting = _named(settings, name)
                 await _set(connection, setting, setting.default, output)
             case _:
-                raise wrong_words("settings", _ACTIONS, options.words)
+                raise wrong_arguments("settings", _ACTIONS, options.arguments)
     return 0
 
 

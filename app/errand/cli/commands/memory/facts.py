@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from errand.cli.arguments import UsageError, workspace_path, wrong_words
+from errand.cli.arguments import UsageError, workspace_path, wrong_arguments
 from errand.cli.command import Command
 from errand.cli.commands.memory import index
 from errand.cli.commands.memory.forgetting import forget
@@ -60,7 +60,7 @@ _SCOPES: dict[FactScope, str] = {"always": "always", "me": tr("about you"), "fol
 
 
 class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[
+    arguments: Annotated[
         tuple[str, ...],
         Argument(
             "WHAT",
@@ -92,7 +92,7 @@ class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def memory(options: MemoryOptions, paths: Paths, output: CommandOutput) -> int:
     async with await connect(paths, "errand memory") as connection:
-        match options.words or ("facts",):
+        match options.arguments or ("facts",):
             case ["facts"]:
                 empty = tr(
                     "No pinned facts. Every task is told the facts that you pin: errand memory pin 'Answer in German.'"
@@ -125,7 +125,7 @@ async def memory(options: MemoryOptions, paths: Paths, output: CommandOutput) ->
                 )
                 status = await index.serve(connection, order, output)
                 if status is None:
-                    raise wrong_words("memory", _ACTIONS, options.words)
+                    raise wrong_arguments("memory", _ACTIONS, options.arguments)
                 return status
     return 0
 

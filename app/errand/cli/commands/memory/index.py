@@ -49,9 +49,9 @@ _DAYS = re.compile(r"(\d{1,5})d(?:ays?)?")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The words of the command line, and its options; None or empty where an option is not given."""
+    """The arguments and options of the command line; None or empty for an option that is not given."""
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     folder: str | None
     kinds: tuple[EntryKind, ...]
     after: str | None
@@ -60,8 +60,8 @@ class Order:
 
 
 async def serve(connection: Connection, order: Order, output: CommandOutput) -> int | None:
-    """Run the action that the words name; returns its exit code, or None if there is no such action."""
-    match order.words:
+    """Run the action that the arguments name; returns its exit code, or None if there is no such action."""
+    match order.arguments:
         case ["search", *words] if words:
             await _search(connection, " ".join(words), order, output)
         case ["show", number]:
