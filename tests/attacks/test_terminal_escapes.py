@@ -19,7 +19,6 @@ import pytest
 from errand.cli.main import main
 from errand.cli.rendering.screen import JsonScreen, TextScreen
 from errand.cli.terminal.terminal import Terminal
-from errand.engine.record.replay import replay_file
 from errand.engine.server.dispatcher import ROUTES
 from errand.engine.server.endpoint_file import take_engine_lock, write_endpoint
 from errand.engine.server.route import ServedMethod
@@ -289,12 +288,6 @@ def test_json_written_out_is_the_same_json() -> None:
     assert msgspec.json.decode(out.text) == {"text": HOSTILE}
 
 
-def replay(file: Path) -> str:
-    with standard_streams(is_terminal=False) as out:
-        replay_file(file, as_json=False)
-        return out.text
-
-
 async def test_tools_commands_and_file_names_of_a_model_steer_nothing(errand: Errand, workspace: Path) -> None:
     (workspace / FILE_NAME).write_text("x")
     replies = [
@@ -313,7 +306,8 @@ async def test_tools_commands_and_file_names_of_a_model_steer_nothing(errand: Er
     other = workspace / "other.jsonl"
     other.write_text(record.read_text().replace("over", "changed", 1))
     for file in (record, other, workspace / FILE_NAME, workspace / f"missing{FILE_NAME}"):
-        shown = await asyncio.to_thread(replay, file)
+        replayed = await errand.run("replay", str(file))
+        shown = replayed.out + replayed.err
         assert shown and steering(shown) == []
 
 
