@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, assert_never
 
+from errand.client.conversation.streamed_texts import StreamedTexts
 from errand.client.subscription import Detail, FollowedScope
 from errand.engine.server.session import ALL
 from errand.engine.storage.database import Database
@@ -55,7 +56,7 @@ class Picture:
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     grants: dict[str, Grant] = field(default_factory=dict[str, Grant])
     faults: list[str] = field(default_factory=list[str])
-    _texts: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    _streamed: StreamedTexts = field(default_factory=StreamedTexts)
 
     def show(self, scope: str, detail: Detail, snapshot: Snapshot) -> None:
         """A snapshot replaces everything known of its scope."""
@@ -111,14 +112,9 @@ class Picture:
         """Text at the expected offset is appended; a client that missed a delta waits for the finished node."""
         if not isinstance(delta, TextDelta) or delta.kind == "toolCall":
             return
-        if delta.offset == 0:
-            self._texts = {at: text for at, text in self._texts.items() if not _is_void(at, delta)}
-        key = (delta.node_id, delta.block)
-        known = self._texts.get(key, "")
-        if len(known) == delta.offset:
-            self._texts[key] = known + delta.text
-        elif len(known) > delta.offset:
-            self.faults.append(f"text of {delta.node_id} came at {delta.offset}, after {len(known)} characters")
+        before = self._streamed.text(delta.node_id, delta.block)
+        if self._streamed.add(delta) is None and delta.offset < len(before):
+            self.faults.append(f"text of {delta.node_id} came at {delta.offset}, after {len(before)} characters")
 
     def _finish(self, node: Node) -> None:
         old = self.nodes.get(node.id)
@@ -128,14 +124,9 @@ class Picture:
         if node.status == "streaming":
             return
         for index, block in enumerate(node.blocks):
-            streamed = self._texts.pop((node.id, index), "")
+            streamed = self._streamed.take(node.id, index)
             if isinstance(block, TextBlock | ThinkingBlock) and not block.text.startswith(streamed):
                 self.faults.append(f"what was streamed of {node.id} is not how it begins")
-
-
-def _is_void(at: tuple[str, int], delta: TextDelta) -> bool:
-    """A restarted block voids the later ones too."""
-    return at[0] == delta.node_id and at[1] >= delta.block
 
 
 def _without(records: dict[str, T], conversation_id: str) -> dict[str, T]:

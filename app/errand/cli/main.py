@@ -7,10 +7,11 @@ import sys
 from errand.cli.command import Invocation
 from errand.cli.exit_codes import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, CommandError, json_failure
 from errand.cli.parser import parse
+from errand.cli.rendering.task_lines import unreachable_text
 from errand.cli.table import TABLE
 from errand.cli.terminal.terminal import OutputClosed, Terminal, close_output, standard_terminal
 from errand.cli.terminal.text import plain
-from errand.client.errors import CallError, ConnectionLost, LaunchError
+from errand.client.errors import CallError, ConnectionLost, EngineUnreachable, LaunchError
 from errand.system.paths import default_paths
 from errand.text.printable import printable
 from errand.text.translation import tr
@@ -37,6 +38,8 @@ def main(arguments: list[str]) -> int:
     except CallError as error:
         code = EXIT_USAGE if error.code in _USAGE_CODES else EXIT_ERROR
         return report_failure(invocation, terminal, str(error), code)
+    except EngineUnreachable as error:
+        return report_failure(invocation, terminal, unreachable_text(error), EXIT_ERROR)
     except (ConnectionLost, LaunchError) as error:
         return report_failure(invocation, terminal, str(error), EXIT_ERROR)
     except OSError as error:

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from errand.client.conversation.streamed_texts import StreamedTexts
 from errand.protocol import events
 from errand.protocol.agents import Agent
 from errand.protocol.blocks import TextBlock
@@ -91,7 +92,7 @@ class AgentView:
         self._heads: dict[str, Position] = {}
         self._agents: dict[str, str] = {}  # by task id
         self._task_ends: dict[str, Position] = {}  # the newest node by task id
-        self._streamed_text: dict[tuple[str, int], str] = {}
+        self._streamed = StreamedTexts()
         self._finished: set[str] = set()  # ids of nodes and tasks
 
     def data(self, agent: Agent) -> AgentData:
@@ -120,14 +121,10 @@ class AgentView:
         if not isinstance(delta, events.TextDelta) or delta.kind != "text" or delta.node_id in self._finished:
             return ()
         agent_id = self._agents.get(delta.task_id)
-        place = (delta.node_id, delta.block)
-        before = self._streamed_text.get(place, "")
-        again: tuple[AgentEvent, ...] = ()
-        if delta.offset == 0 and before:
-            again, before = (Error(message="The reply begins again."),), ""
-        if agent_id is None or delta.offset != len(before):
-            return ()  # a delta was missed: the finished node has the rest
-        self._streamed_text[place] = before + delta.text
+        effect = self._streamed.add(delta) if agent_id is not None else None
+        if agent_id is None or effect is None:
+            return ()
+        again = (Error(message="The reply begins again."),) if effect == "restarts" else ()
         return (*again, ChatContent(agent_id=agent_id, content=delta.text))
 
     def _agent(self, agent: Agent) -> tuple[AgentEvent, ...]:
@@ -152,7 +149,7 @@ class AgentView:
         """The parts of a finished reply that did not arrive as deltas."""
         for index, block in enumerate(node.blocks):
             if isinstance(block, TextBlock):
-                streamed = self._streamed_text.pop((node.id, index), "")
+                streamed = self._streamed.take(node.id, index)
                 rest = block.text[len(streamed) :] if block.text.startswith(streamed) else block.text
                 if rest:
                     yield ChatContent(agent_id=agent_id, content=rest)

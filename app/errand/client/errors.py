@@ -13,6 +13,14 @@ class ConnectionLost(Exception):
     """The engine did not come back in time, or the connection was closed. A sent command may have run."""
 
 
+class EngineUnreachable(ConnectionLost):
+    """The engine did not come back while tasks were watched. `task_id` is one that was at work; None without one."""
+
+    def __init__(self, reason: str, task_id: str | None) -> None:
+        super().__init__(reason)
+        self.task_id = task_id
+
+
 class LaunchError(Exception):
     """No connection could be made, for the `reason`; `details` has the engine's last output."""
 

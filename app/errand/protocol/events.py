@@ -1,6 +1,6 @@
 """Events: one union. Those with a sequence number are durable; deltas have none and are not stored."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from errand.protocol.agents import Agent, Personality
 from errand.protocol.asks import Ask, Grant
@@ -135,6 +135,35 @@ Event: TypeAlias = (
     | McpUpdate
     | BackgroundUpdate
 )
+
+
+def conversation_of(event: Event) -> str | None:
+    """Return the conversation that an event belongs to; None if it concerns all (grants, facts, personalities)."""
+    match event:
+        case ConversationUpdate(conversation=conversation):
+            return conversation.id
+        case AgentUpdate(agent=agent):
+            return agent.conversation_id
+        case TaskUpdate(task=task):
+            return task.conversation_id
+        case TaskMessage(node=node):
+            return node.conversation_id
+        case TaskPlan(conversation_id=conversation_id):
+            return conversation_id
+        case ChangeUpdate(change=change):
+            return change.conversation_id
+        case AskUpdate(ask=ask):
+            return ask.conversation_id
+        case (
+            ConversationDeleted(conversation_id=conversation_id)
+            | AgentDeleted(conversation_id=conversation_id)
+            | BackgroundUpdate(conversation_id=conversation_id)
+        ):
+            return conversation_id
+        case GrantUpdate() | FactUpdate() | FactRemoved() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
+            return None
+        case _:
+            assert_never(event)
 
 
 class TextDelta(Wire, frozen=True, kw_only=True, tag="textDelta"):

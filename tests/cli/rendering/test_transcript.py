@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from errand.cli.rendering.transcript import TranscriptRenderer, history, with_label
+from errand.cli.rendering.transcript import TranscriptRenderer, with_label
 from errand.cli.terminal.style import PLAIN, Style
 from errand.engine.tools.call_display import with_displays
 from errand.protocol.base import JsonObject
 from errand.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
-from errand.protocol.conversations import Node
 from errand.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
 from errand.protocol.notices import EndedProcess, LimitReached, TaskFailed, TaskStopped
 from errand.protocol.tasks import Queued, TodoItem
@@ -66,7 +65,7 @@ def test_a_chat_is_not_called_complete() -> None:
 def test_engine_messages_are_shown_and_typed_user_messages_are_not_repeated() -> None:
     shown = transcript()
     said = node("user", TextBlock(text="Go on."))
-    shown.mark_typed("Go on. ")
+    shown.feed.mark_typed("Go on. ")
     assert shown.event(TaskMessage(node=said)) == ""
     told = msgspec.structs.replace(said, id="node_2", author="engine")
     assert shown.event(TaskMessage(node=told)) == "Errand told the agent: “Go on.”\n"
@@ -138,18 +137,6 @@ def test_heads_name_who_speaks_and_the_message() -> None:
     assert (blank, head[:8], head[-11:], text) == ("", "agent · ", " · 87654321", "Three.")
     more = msgspec.structs.replace(reply, id="node_3")
     assert shown.event(TaskMessage(node=more)) == "Three.\n", "the head stands once"
-
-
-def test_an_ended_task_follows_its_last_message_in_a_history() -> None:
-    nodes = (node("user", TextBlock(text="a")), node("assistant", TextBlock(text="b"), identifier="node_2"))
-    later = msgspec.structs.replace(nodes[0], id="node_3", task_id="task_2")
-    ended = msgspec.structs.replace(task("completed"), ended_at=datetime.now(UTC))
-    events = [*history((*nodes, later), (ended,))]
-    assert events == [*map(_message, nodes), TaskUpdate(task=ended), _message(later)]
-
-
-def _message(one: Node) -> TaskMessage:
-    return TaskMessage(node=one)
 
 
 def test_a_command_is_one_line_with_its_outcome_and_time() -> None:

@@ -13,12 +13,12 @@ from errand.cli.commands.models import format_models, format_ready
 from errand.cli.commands.run import confirm_workspace, resolve_target
 from errand.cli.commands.tasks import task_lines
 from errand.cli.follow.typed_lines import ANSWER_HELP, TASK_HELP, TaskLines, completions, is_command
-from errand.cli.follow.watch import TaskWatcher
 from errand.cli.options import CommandOptions, Flag
 from errand.cli.output import CommandOutput
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.text import one_line, plain, short_id, wrapped
 from errand.client.connection import Connection
+from errand.client.conversation.task_watcher import TaskWatcher
 from errand.client.errors import CallError
 from errand.client.launch import connect
 from errand.client.texts.tasks import unread_messages

@@ -10,18 +10,18 @@ from errand.cli.command import Command
 from errand.cli.commands.run import confirm_workspace
 from errand.cli.commands.tasks import status_text
 from errand.cli.exit_codes import EXIT_STOPPED, exit_code
-from errand.cli.follow.answers import Answerer, NoAnswerer, PersonAnswerer
+from errand.cli.follow.answers import NoAnswerer, PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
-from errand.cli.follow.watch import TaskWatcher
 from errand.cli.lookup import find_conversation, find_message, find_node
 from errand.cli.options import Argument, CommandOptions, Option
 from errand.cli.output import CommandOutput
 from errand.cli.rendering.asks import ask_lines
-from errand.cli.rendering.screen import ShownMessage, TextScreen
+from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id, side_by_side, usage_line
 from errand.client.connection import Connection
+from errand.client.conversation.task_watcher import Answerer, ShownMessage, TaskWatcher
 from errand.client.launch import connect
 from errand.client.number_format import duration, money, tokens
 from errand.client.texts.tasks import is_unfinished, unfinished_text

@@ -10,7 +10,6 @@ from errand.cli.exit_codes import EXIT_CODES_TEXT, EXIT_ERROR, exit_code, json_r
 from errand.cli.follow.answers import NoAnswerer
 from errand.cli.follow.follower import TaskFollower
 from errand.cli.follow.typed_lines import ATTACHED_HELP, approvals_text, change_approvals, completions, mode_text
-from errand.cli.follow.watch import TaskWatcher
 from errand.cli.lookup import find_task
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.output import CommandOutput
@@ -18,6 +17,7 @@ from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import columns, indent, one_line, padded, plain, short_id, time_ago, usage_line
 from errand.client.connection import Connection
+from errand.client.conversation.task_watcher import TaskWatcher
 from errand.client.launch import connect
 from errand.client.texts.tasks import is_unfinished
 from errand.protocol.tasks import (

@@ -4,15 +4,15 @@ from pathlib import Path
 
 from errand.cli.command import Command
 from errand.cli.exit_codes import exit_code
-from errand.cli.follow.answers import Answerer, PersonAnswerer
+from errand.cli.follow.answers import PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
-from errand.cli.follow.watch import TaskWatcher
 from errand.cli.options import CommandOptions
 from errand.cli.output import CommandOutput
 from errand.cli.rendering.screen import TextScreen
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import plain, short_path
 from errand.client.connection import Connection
+from errand.client.conversation.task_watcher import Answerer, TaskWatcher
 from errand.client.launch import connect
 from errand.client.tour import LABEL, TOUR_TASKS, TourTask, make_workspace
 from errand.protocol.asks import Ask, AskAnswerParams
@@ -31,7 +31,7 @@ class TourAnswerer:
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
-    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
+    async def answer(self, ask: Ask, task: Task | None) -> AskAnswerParams:
         if ask.kind == "question":
             text = ask.choices[0] if ask.choices else "friendly"
             self._say(tr("the tour answers: {text}").format(text=plain(text)))

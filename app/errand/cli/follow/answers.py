@@ -1,30 +1,18 @@
 """Answers asks: from the person at the prompt, from other clients, or automatically."""
 
 import asyncio
-from typing import Protocol
 
 from errand.cli.follow.interrupts import Interrupts
 from errand.cli.rendering.ask_choices import hint_lines
 from errand.cli.rendering.asks import NOBODY
+from errand.cli.rendering.task_lines import asking_line
 from errand.cli.rendering.typed_answers import AskInput, InvalidReply
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import short_id
 from errand.client.texts.asks import subject_text
 from errand.protocol.asks import SKIP, Ask, AskAnswerParams
+from errand.protocol.tasks import Task
 from errand.text.translation import tr
-
-
-class Answerer(Protocol):
-    """Settles asks, one at a time. `is_person`: somebody reads the ask, so that it is shown when it is its turn."""
-
-    is_person: bool
-
-    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
-        """May take as long as a person takes; cancelled when the ask is settled elsewhere.
-
-        `about` names the task if several ask at once.
-        """
-        ...
 
 
 class PersonAnswerer:
@@ -36,9 +24,9 @@ class PersonAnswerer:
         self._terminal = terminal
         self._interrupts = interrupts
 
-    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
-        if about:
-            self._terminal.line(self._terminal.style.dim(f"  {about}"))
+    async def answer(self, ask: Ask, task: Task | None) -> AskAnswerParams:
+        if task is not None:
+            self._terminal.line(self._terminal.style.dim(f"  {asking_line(task)}"))
         for line in hint_lines(ask, self._terminal.width):
             self._terminal.line(self._terminal.style.dim(line))
         typing, first = AskInput(ask), True
@@ -66,7 +54,7 @@ class OtherClientsAnswerer:
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
-    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
+    async def answer(self, ask: Ask, task: Task | None) -> AskAnswerParams:
         name = short_id(ask.task_id)
         self._terminal.note(
             tr("errand: the task waits for an answer. Answer it in a terminal: errand answer {name}").format(name=name)
@@ -86,7 +74,7 @@ class NoAnswerer:
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
-    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
+    async def answer(self, ask: Ask, task: Task | None) -> AskAnswerParams:
         if ask.kind == "question":
             self._terminal.note(tr("errand: nobody can answer {text!r} here; the agent decides").format(text=ask.text))
             return AskAnswerParams(ask_id=ask.id, text=NOBODY)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from errand.cli.exit_codes import EXIT_STOPPED, exit_code, json_result
-from errand.cli.follow.answers import Answerer, NoAnswerer, OtherClientsAnswerer, PersonAnswerer
+from errand.cli.follow.answers import NoAnswerer, OtherClientsAnswerer, PersonAnswerer
 from errand.cli.follow.interrupts import Interrupts, OrderlyStop
 from errand.cli.follow.typed_lines import ATTACHED, AttachedPrompt
-from errand.cli.follow.watch import TaskWatcher
-from errand.cli.rendering.screen import AgentEventScreen, JsonScreen, Output, Screen, TextScreen
+from errand.cli.rendering.screen import AgentEventScreen, JsonScreen, Output, TextScreen
 from errand.cli.rendering.task_lines import prompt_line
 from errand.cli.terminal.terminal import Terminal
 from errand.cli.terminal.text import one_line, short_id, wrapped
 from errand.client.agent_events import AgentView
 from errand.client.connection import Connection
+from errand.client.conversation.task_watcher import Answerer, TaskDisplay, TaskWatcher
 from errand.client.thought_events import ThoughtView
 from errand.protocol.tasks import TASK_NEXT, Task, TaskIdParams
 from errand.text.translation import tr
@@ -109,7 +109,7 @@ class TaskFollower:
         return self._finish(tasks)
 
     async def _watch_and_read(
-        self, task: Task, screen: Screen, prompt: "LivePrompt", typed: AttachedPrompt
+        self, task: Task, screen: TaskDisplay, prompt: "LivePrompt", typed: AttachedPrompt
     ) -> list[Task]:
         def on_started(task_id: str) -> None:
             typed.task_id = task_id
@@ -132,7 +132,7 @@ class TaskFollower:
     async def _watch(
         self,
         task: Task,
-        screen: Screen,
+        screen: TaskDisplay,
         answers: Answerer,
         on_started: Callable[[str], None] | None = None,
         *,
@@ -168,7 +168,7 @@ class TaskFollower:
             return None
         return (await self._connection.call(TASK_NEXT, TaskIdParams(task_id=task.id))).task
 
-    def _screen(self, task: Task) -> Screen:
+    def _screen(self, task: Task) -> TaskDisplay:
         if self._events is not None:
             return AgentEventScreen(self._terminal, AgentView() if self._events == "agent" else ThoughtView(task.id))
         if self._as_json:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from errand.cli.rendering.ask_choices import hint_lines
 from errand.cli.rendering.screen import TextScreen
+from errand.cli.rendering.task_lines import asking_line
 from errand.cli.rendering.typed_answers import AskInput, InvalidReply
 from errand.cli.terminal.text import short_id
 from errand.client.connection import Connection
@@ -77,10 +78,10 @@ class TypedAnswerer:
     def ask(self) -> Ask | None:
         return self._typing.ask if self._typing is not None else None
 
-    async def answer(self, ask: Ask, about: str) -> AskAnswerParams:
+    async def answer(self, ask: Ask, task: Task | None) -> AskAnswerParams:
         self._typing, self._reply = AskInput(ask), asyncio.get_running_loop().create_future()
-        if about:
-            self._prompt.note(about)
+        if task is not None:
+            self._prompt.note(asking_line(task))
         self._prompt.note("\n".join(hint_lines(ask, self._prompt.width)))
         self._show_hint(self._typing)
         try:

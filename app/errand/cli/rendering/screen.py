@@ -1,6 +1,6 @@
 """Event sinks: lines for people, JSON lines for programs, events of a simpler agent interface."""
 
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import msgspec
 
@@ -8,27 +8,12 @@ from errand.cli.rendering.transcript import TranscriptRenderer, with_label
 from errand.cli.terminal.style import Style
 from errand.cli.terminal.text import columns, plain
 from errand.client.agent_events import AgentEvent, AgentView
+from errand.client.conversation.task_watcher import ShownMessage
 from errand.client.number_format import duration, elapsed
 from errand.client.thought_events import ThoughtEvent, ThoughtView
 from errand.protocol.engine import Condition
 from errand.protocol.events import (
-    AgentDeleted,
-    AgentUpdate,
-    AskUpdate,
-    BackgroundUpdate,
-    ChangeUpdate,
-    ConversationDeleted,
-    ConversationUpdate,
-    Delta,
     EventRecord,
-    FactRemoved,
-    FactUpdate,
-    GrantUpdate,
-    McpUpdate,
-    PersonalityDeleted,
-    PersonalityUpdate,
-    TaskMessage,
-    TaskPlan,
     TaskUpdate,
     TextDelta,
     ToolOutput,
@@ -36,8 +21,6 @@ from errand.protocol.events import (
 from errand.protocol.methods import Notice
 from errand.protocol.tasks import Task
 from errand.text.translation import tr
-
-ShownMessage: TypeAlias = EventRecord | Delta
 
 
 class Output(Protocol):
@@ -53,24 +36,6 @@ class Output(Protocol):
     def line(self, text: str = "") -> None: ...
     def note(self, text: str) -> None: ...
     def status(self, text: str) -> None: ...
-
-
-class Screen(Protocol):
-    """Receives the messages of the followed conversations."""
-
-    def show(self, conversation_id: str, message: ShownMessage) -> None: ...
-
-    def connection(self, *, lost: bool) -> None:
-        """The connection was lost or restored."""
-        ...
-
-    def health(self, conditions: tuple[Condition, ...]) -> None:
-        """The current conditions of the engine; empty once all have ended."""
-        ...
-
-    def tick(self) -> None:
-        """Called about once a second: update running times."""
-        ...
 
 
 class _WaitNotes:
@@ -144,7 +109,7 @@ class TextScreen:
     def mark_typed(self, conversation_id: str, text: str) -> None:
         """The person has typed this here: it is not shown again."""
         if (entry := self._transcripts.get(conversation_id)) is not None:
-            entry[1].mark_typed(text)
+            entry[1].feed.mark_typed(text)
 
     def show(self, conversation_id: str, message: ShownMessage) -> None:
         entry = self._transcripts.get(conversation_id)
@@ -167,7 +132,7 @@ class TextScreen:
     def _statuses(self) -> list[str]:
         working = [(plain(label), t) for label, t in self._transcripts.values() if t.status()]
         join = self._terminal.style.join
-        return [label + join(t.status(), _elapsed_text(t.task), t.unread()) for label, t in working]
+        return [label + join(t.status(), _elapsed_text(t.feed.task), t.unread()) for label, t in working]
 
 
 def _text(transcript: TranscriptRenderer, message: ShownMessage) -> str:
@@ -196,35 +161,6 @@ def _note_health(terminal: Output, conditions: tuple[Condition, ...]) -> None:
         terminal.note(f"errand: {plain(condition.text)} {plain(condition.advice)}")
     if not conditions:
         terminal.note(tr("errand: the problem is solved; the tasks continue"))
-
-
-def conversation_of(message: ShownMessage) -> str:
-    """The conversation of a message, empty if it has none."""
-    if not isinstance(message, EventRecord):
-        return message.conversation_id
-    match message.event:
-        case TaskUpdate(task=task):
-            return task.conversation_id
-        case TaskMessage(node=node):
-            return node.conversation_id
-        case TaskPlan(conversation_id=conversation_id):
-            return conversation_id
-        case AskUpdate(ask=ask):
-            return ask.conversation_id
-        case ChangeUpdate(change=change):
-            return change.conversation_id
-        case ConversationUpdate(conversation=conversation):
-            return conversation.id
-        case AgentUpdate(agent=agent):
-            return agent.conversation_id
-        case (
-            ConversationDeleted(conversation_id=conversation_id)
-            | AgentDeleted(conversation_id=conversation_id)
-            | BackgroundUpdate(conversation_id=conversation_id)
-        ):
-            return conversation_id
-        case GrantUpdate() | FactUpdate() | FactRemoved() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
-            return ""
 
 
 class AgentEventScreen(JsonScreen):

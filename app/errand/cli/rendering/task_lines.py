@@ -1,7 +1,8 @@
 """Tasks as single lines: their prompt, how they ended, and the begin and end of a sub-agent. Pure."""
 
 from errand.cli.terminal.style import Style
-from errand.cli.terminal.text import cut, indent, one_line, usage_line
+from errand.cli.terminal.text import cut, indent, one_line, short_id, usage_line
+from errand.client.errors import EngineUnreachable
 from errand.client.safe_text import escape_hidden_line
 from errand.client.texts.tasks import is_unfinished, refused_text, unfinished_text
 from errand.protocol.tasks import Task, TaskStopReason
@@ -19,6 +20,21 @@ _LIMITS: dict[TaskStopReason, str] = {
 def prompt_line(task: Task, style: Style, width: int) -> str:
     """The first line of a task: its prompt."""
     return style.bold(cut(f"{style.sign('dot')} {one_line(task.prompt, width)}", width))
+
+
+def asking_line(task: Task) -> str:
+    """Return which of several tasks asks."""
+    return tr("Task {id} asks: {title}").format(id=short_id(task.id), title=one_line(task.title or task.prompt, 60))
+
+
+def unreachable_text(error: EngineUnreachable) -> str:
+    """Return why the engine cannot be reached, and how to go on."""
+    reason = tr("The engine cannot be reached: {reason}. Everything saved is kept. ").format(
+        reason=str(error).rstrip(".")
+    )
+    if error.task_id is None:
+        return reason + tr("Start it again: errand tasks")
+    return reason + tr("Continue the task: errand resume {name}").format(name=short_id(error.task_id))
 
 
 def result_line(task: Task, style: Style) -> str:

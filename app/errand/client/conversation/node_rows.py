@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from errand.client.conversation.calls import call_form
 from errand.client.conversation.markdown_pieces import split_markdown
 from errand.client.conversation.rows import (
     AskRow,
@@ -176,15 +177,14 @@ class _Reply:
     def _call_rows(self, index: int, call: ToolCallBlock) -> list[Row]:
         found = self._extras.results.get(call.call_id)
         result = found.block if found is not None else None
-        was_refused = result is not None and result.is_error
-        match call.display.role:
+        match call_form(call, result):
             case "question":
                 return self._question_rows(index, call, result)
-            case "completion" if not was_refused:
+            case "hidden":
                 return []
-            case "message" if not was_refused and isinstance(call.arguments.get(call.display.content), str):
+            case "text":
                 return [*self._text_rows(index, content_of(call))]
-            case _:
+            case "call":
                 return self._tool_rows(index, call, result)
 
     def _tool_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:

@@ -9,9 +9,8 @@ import msgspec
 from errand.engine.event_log import EventLog, Frame
 from errand.engine.server.authentication import Handshake
 from errand.engine.server.outbox import MessageKind, Outbox
-from errand.engine.storage.records.events import conversation_of
 from errand.engine.tools.shell.login_environment import LoginEnvironment
-from errand.protocol.events import Delta, Event, EventRecord, Resync, TaskMessage, TaskPlan
+from errand.protocol.events import Delta, Event, EventRecord, Resync, TaskMessage, TaskPlan, conversation_of
 from errand.protocol.methods import Notice
 
 ALL = "all"

@@ -8,9 +8,10 @@ from errand.cli.commands.conversations.listing import conversation_state
 from errand.cli.lookup import find_conversation, find_node
 from errand.cli.options import Argument, CommandOptions, Flag, Option
 from errand.cli.output import CommandOutput
-from errand.cli.rendering.transcript import TranscriptRenderer, history
+from errand.cli.rendering.transcript import TranscriptRenderer
 from errand.cli.terminal.text import one_line, short_id, short_path
 from errand.client.connection import Connection
+from errand.client.conversation.history import history
 from errand.client.launch import connect
 from errand.client.number_format import moment_text
 from errand.client.safe_text import escape_hidden_line

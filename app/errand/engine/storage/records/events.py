@@ -1,7 +1,5 @@
 """The event log: the newest events, for clients that reconnect."""
 
-from typing import assert_never
-
 import msgspec
 from sqlalchemy import bindparam, func, or_, select
 
@@ -9,8 +7,7 @@ from errand.engine.storage.records.conversations import with_redacted_title
 from errand.engine.storage.sql.reader import Reader
 from errand.engine.storage.sql.statements import Write, to_json
 from errand.engine.storage.sql.tables import events
-from errand.protocol import events as protocol
-from errand.protocol.events import Event, EventRecord
+from errand.protocol.events import ConversationUpdate, EventRecord, conversation_of
 
 _ADD = events.insert()
 _newest = select(func.max(events.c.sequence)).scalar_subquery()
@@ -55,42 +52,6 @@ def delete(sequence: int) -> Write:
     return Write(_DELETE, {"deleted": sequence})
 
 
-def conversation_of(event: Event) -> str | None:
-    """The conversation an event belongs to; None if it concerns all (grants, facts, personalities)."""
-    match event:
-        case protocol.ConversationUpdate(conversation=conversation):
-            return conversation.id
-        case protocol.AgentUpdate(agent=agent):
-            return agent.conversation_id
-        case protocol.TaskUpdate(task=task):
-            return task.conversation_id
-        case protocol.TaskMessage(node=node):
-            return node.conversation_id
-        case protocol.TaskPlan(conversation_id=conversation_id):
-            return conversation_id
-        case protocol.ChangeUpdate(change=change):
-            return change.conversation_id
-        case protocol.AskUpdate(ask=ask):
-            return ask.conversation_id
-        case (
-            protocol.ConversationDeleted(conversation_id=conversation_id)
-            | protocol.AgentDeleted(conversation_id=conversation_id)
-            | protocol.BackgroundUpdate(conversation_id=conversation_id)
-        ):
-            return conversation_id
-        case (
-            protocol.GrantUpdate()
-            | protocol.FactUpdate()
-            | protocol.FactRemoved()
-            | protocol.PersonalityUpdate()
-            | protocol.PersonalityDeleted()
-            | protocol.McpUpdate()
-        ):
-            return None
-        case _:
-            assert_never(event)
-
-
 class EventStore:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -109,10 +70,10 @@ class EventStore:
 
     def _with_redacted_title(self, record: EventRecord) -> EventRecord:
         """The record as other records of conversations are read."""
-        if not isinstance(record.event, protocol.ConversationUpdate):
+        if not isinstance(record.event, ConversationUpdate):
             return record
         conversation = with_redacted_title(record.event.conversation, self._reader.redact)
-        return msgspec.structs.replace(record, event=protocol.ConversationUpdate(conversation=conversation))
+        return msgspec.structs.replace(record, event=ConversationUpdate(conversation=conversation))
 
     async def of_fact(self, fact_id: str) -> tuple[int, ...]:
         """The numbers of the events with states of a fact. Reads the whole log, which may take 0.1 s."""

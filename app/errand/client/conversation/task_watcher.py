@@ -1,43 +1,74 @@
-"""Follows conversations until their tasks end: shows messages and settles asks."""
+"""A watch of tasks: shows the messages of their conversations, has their asks answered, and waits for their ends."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeAlias
 
 import msgspec
 
-from errand.cli.follow.answers import Answerer
-from errand.cli.rendering.screen import Screen, ShownMessage, conversation_of
-from errand.cli.rendering.transcript import history
-from errand.cli.terminal.text import one_line, short_id
 from errand.client.connection import Connection
-from errand.client.errors import ConnectionLost
+from errand.client.conversation.history import snapshot_records
+from errand.client.errors import EngineUnreachable
 from errand.client.subscription import ConnectionDown, ConnectionMessage, ConnectionRestored
-from errand.protocol.asks import ASK_ANSWER, Ask
-from errand.protocol.engine import Condition, HealthUpdate, Snapshot
-from errand.protocol.events import AgentUpdate, AskUpdate, EventRecord, Resync, TaskUpdate
+from errand.protocol.asks import ASK_ANSWER, Ask, AskAnswerParams
+from errand.protocol.engine import Condition, HealthUpdate
+from errand.protocol.events import AskUpdate, Delta, EventRecord, Resync, TaskUpdate, conversation_of
 from errand.protocol.tasks import Task
-from errand.text.translation import tr
 
-# The engine limits its queue per client; this limits messages that wait for a blocked terminal.
+ShownMessage: TypeAlias = EventRecord | Delta
+
+# The engine limits its queue per client; this limits the messages that wait for a blocked display.
 MAX_WAITING_MESSAGES = 10_000
 
 
-class TaskWatcher:
-    """Connects one client's screen and answerer to events. `tasks` has the newest state of each task seen.
+class TaskDisplay(Protocol):
+    """Receives the messages of the watched conversations."""
 
-    `on_ended` is called with each task that was seen at work and has ended.
+    def show(self, conversation_id: str, message: ShownMessage) -> None: ...
+
+    def connection(self, *, lost: bool) -> None:
+        """The connection was lost or restored."""
+        ...
+
+    def health(self, conditions: tuple[Condition, ...]) -> None:
+        """The current conditions of the engine; empty once all have ended."""
+        ...
+
+    def tick(self) -> None:
+        """Called about once a second: update running times."""
+        ...
+
+
+class Answerer(Protocol):
+    """Settles asks, one at a time. `is_person`: somebody reads the ask, so that it is shown when it is its turn."""
+
+    is_person: bool
+
+    async def answer(self, ask: Ask, task: Task | None) -> AskAnswerParams:
+        """May take as long as a person takes; cancelled when the ask is settled elsewhere.
+
+        `task` is the one that asks, if several ask at once.
+        """
+        ...
+
+
+class TaskWatcher:
+    """Connects a client's display and answerer to the events of its conversations.
+
+    `tasks` has the newest state of each task seen. `on_ended` is called with each task that was seen at work and has
+    ended.
     """
 
     def __init__(
         self,
         connection: Connection,
-        screen: Screen,
+        display: TaskDisplay,
         answers: Answerer,
         on_ended: Callable[[Task], None] | None = None,
     ) -> None:
         self._on_ended = on_ended
         self._connection = connection
-        self._screen = screen
+        self._display = display
         self._answers = answers
         self._waiting: asyncio.Queue[ConnectionMessage] = asyncio.Queue(MAX_WAITING_MESSAGES)
         self._overflowed = False
@@ -66,17 +97,20 @@ class TaskWatcher:
         if result.snapshot is None:
             return False
         at_work = {task.id for task in self.tasks.values() if task.ended_at is None}
-        for record in _records(result.snapshot, result.epoch, task_id, at_work):
+        for record in snapshot_records(result.snapshot, result.epoch, task_id, at_work):
             self._put(record)
         return result.snapshot.has_more_nodes
 
     def _health(self, conditions: tuple[Condition, ...]) -> None:
         if conditions or self._has_conditions:
-            self._screen.health(conditions)
+            self._display.health(conditions)
         self._has_conditions = bool(conditions)
 
     async def until_ended(self, task_ids: Iterable[str]) -> None:
-        """Show and settle until each of the tasks has ended; raises `OutputClosed`, `CallError`, `ConnectionLost`."""
+        """Show and settle until each of the tasks has ended.
+
+        Raises `CallError`, `ConnectionLost`, and what the display raises.
+        """
         wanted = frozenset(task_ids)
         await self.until(lambda: all(self._has_ended(task_id) for task_id in wanted))
 
@@ -114,16 +148,11 @@ class TaskWatcher:
                 await self._follow_again()
             case ConnectionDown(gave_up=True):
                 working = [task.id for task in self.tasks.values() if task.ended_at is None]
-                reason = tr("The engine cannot be reached: {reason}. Everything saved is kept. ").format(
-                    reason=message.reason.rstrip(".")
-                )
-                name = short_id(working[-1]) if working else ""
-                go_on = tr("Continue the task: errand resume {name}").format(name=name)
-                raise ConnectionLost(reason + (go_on if working else tr("Start it again: errand tasks")))
+                raise EngineUnreachable(message.reason, working[-1] if working else None)
             case ConnectionDown():
-                self._screen.connection(lost=True)
+                self._display.connection(lost=True)
             case ConnectionRestored():
-                self._screen.connection(lost=False)
+                self._display.connection(lost=False)
             case HealthUpdate(conditions=conditions):
                 self._health(conditions)
             case _:
@@ -137,11 +166,12 @@ class TaskWatcher:
             await self.follow(conversation_id, task_id)
 
     def _show(self, message: ShownMessage, group: asyncio.TaskGroup) -> None:
-        conversation_id = conversation_of(message)
-        if conversation_id not in self._followed:
+        is_event = isinstance(message, EventRecord)
+        conversation_id = conversation_of(message.event) if is_event else message.conversation_id
+        if conversation_id is None or conversation_id not in self._followed:
             return
         if not self._is_for_later(message):
-            self._screen.show(conversation_id, message)
+            self._display.show(conversation_id, message)
         if isinstance(message, EventRecord):
             match message.event:
                 case TaskUpdate(task=task):
@@ -180,48 +210,15 @@ class TaskWatcher:
         async with self._one_at_a_time:
             later = self._later.pop(ask.id, None)
             if later is not None:
-                self._screen.show(ask.conversation_id, later)
-            about = self._about(ask) if later is not None or len(self._asking) > 1 else ""
-            reply = await self._answers.answer(ask, about)
+                self._display.show(ask.conversation_id, later)
+            is_one_of_several = later is not None or len(self._asking) > 1
+            reply = await self._answers.answer(ask, self.tasks.get(ask.task_id) if is_one_of_several else None)
         if ask.approval is not None:  # bound to what was shown
             reply = msgspec.structs.replace(reply, basis=ask.approval.basis)
         self._asking.pop(ask.id, None)  # from here on the update about this answer must not cancel the call
         await self._connection.call(ASK_ANSWER, reply)
 
-    def _about(self, ask: Ask) -> str:
-        task = self.tasks.get(ask.task_id)
-        return (
-            tr("Task {id} asks: {title}").format(id=short_id(task.id), title=one_line(task.title or task.prompt, 60))
-            if task is not None
-            else ""
-        )
-
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(1)
-            self._screen.tick()
-
-
-def _records(snapshot: Snapshot, epoch: str, task_id: str | None, at_work: Collection[str]) -> Iterator[EventRecord]:
-    """A snapshot as equivalent events, with nodes before the end of their tasks.
-
-    With a task come the tasks and asks of its sub-agents. Without one, tasks of other branches are left out unless
-    they were `at_work` before.
-    """
-    shown, tasks = {task_id}, list[Task]()
-    for task in sorted(snapshot.tasks, key=lambda task: task.depth):  # a task before those below it
-        if task_id is None or task.id == task_id or task.parent_id in shown:
-            shown.add(task.id)
-            tasks.append(task)
-    messages = tuple(history([node for node in snapshot.nodes if task_id in (None, node.task_id)], tasks))
-    reported = {event.task.id for event in messages if isinstance(event, TaskUpdate)}
-    others = [task for task in tasks if task.ended_at is not None and task.id not in reported]
-    events = (
-        *(AgentUpdate(agent=agent) for agent in snapshot.agents),
-        *(TaskUpdate(task=task) for task in tasks if task.ended_at is None),
-        *messages,
-        *(AskUpdate(ask=ask) for ask in snapshot.asks if task_id is None or ask.task_id in shown),
-        *(TaskUpdate(task=task) for task in others if task_id is not None or task.id in at_work),
-    )
-    for event in events:
-        yield EventRecord(sequence=snapshot.sequence, epoch=epoch, event=event)
+            self._display.tick()
