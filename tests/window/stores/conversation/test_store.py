@@ -16,7 +16,9 @@ from errand.client.conversation.rows import (
 )
 from errand.protocol.asks import AskAnswerParams
 from errand.protocol.base import EmptyParams
+from errand.protocol.conversations import Node
 from errand.protocol.engine import ENGINE_STATUS
+from errand.protocol.tasks import Task
 from errand.window.stores.task_options import TaskOptions
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
@@ -275,3 +277,20 @@ async def test_live_output_is_appended_to_one_row(tmp_path: Path) -> None:
             await until(lambda text=text: [row.output for row in mirror.rows if isinstance(row, ToolCallRow)] == [text])
             await asyncio.to_thread(gate.write_text, "\n")
         await mirror.until("TaskEnd")
+
+
+async def test_each_changed_task_and_node_is_a_signal(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(turns=[Reply(text="Hello."), Reply(text="Again.")])) as engine:
+        engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
+        task = await engine.parts.start("greet")
+        store, mirror = await engine.open(task.conversation_id)
+        await mirror.until("TaskEnd")
+        nodes, tasks = list[Node](), list[Task]()
+        store.taskMessage.connect(nodes.append)
+        store.taskUpdate.connect(tasks.append)
+        store.commands.options = TaskOptions("openai_compatible/test-model")
+        store.commands.send("greet again")
+        await until(lambda: bool(tasks) and tasks[-1].ended_at is not None)
+        assert [node.role for node in nodes if node.status == "complete"][:2] == ["user", "assistant"]
+        assert {node.conversation_id for node in nodes} == {task.conversation_id}
+        assert tasks[-1].status == "completed"

@@ -30,13 +30,16 @@ _SEEKING_PAGE = 500  # the engine's maximum
 class ConversationStore(RowStore):
     """An open conversation. Made by `Stores.open`.
 
-    `followed` is emitted when its events begin to arrive, then `is_followed` is true. `reached` and `missed` answer
-    `seeker.seek`. `edit_started` has the row of a message that became an edit field. `failed` has the text of an error.
-    `source_requested` has the conversation and the node that a person wants to see, `forget_requested` a node to be
-    forgotten. `providers_requested` asks for the settings of models and keys.
+    `taskUpdate` is emitted with each changed `Task`, and with the shown one, or None, when another branch is shown;
+    `taskMessage` with each `Node` that was added or changed. `followed` is emitted when the events begin to arrive,
+    then `is_followed` is true. `reached` and `missed` answer `seeker.seek`. `edit_started` has the row of a message
+    that became an edit field. `failed` has the text of an error. `source_requested` has the conversation and the node
+    that a person wants to see, `forget_requested` a node to be forgotten. `providers_requested` asks for the settings
+    of models and keys.
     """
 
     taskUpdate = Signal(object)
+    taskMessage = Signal(object)
     followed = Signal()
     title_changed = Signal()
     approve_changed = Signal()
@@ -153,6 +156,7 @@ class ConversationStore(RowStore):
         self.touch(self.branch.put(node, joins=self._extends_branch(node)))
         if self._is_written_elsewhere(node):
             self.load()
+        self.taskMessage.emit(node)
 
     def _on_asks_changed(self) -> None:
         """Equal asks may have appeared or disappeared in any conversation."""

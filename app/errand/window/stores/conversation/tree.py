@@ -14,7 +14,7 @@ from errand.protocol.conversations import (
     Node,
     TreeNode,
 )
-from errand.protocol.events import AgentUpdate, Event, TaskMessage, TaskUpdate
+from errand.protocol.events import AgentUpdate, Event
 from errand.protocol.tasks import Task
 from errand.window.stores.conversation.store import ConversationStore
 from errand.window.stores.session import EngineSession
@@ -42,13 +42,15 @@ class TreeStore(QObject):
         self._nearest_listed: dict[str, str | None] = {}
         self._tasks: dict[str, Task] = {}
         self._is_open = False
-        self._deferred: list[Event] | None = None
+        self._deferred: list[Node | Task | Agent] | None = None
         self._is_stale = False
         self._pending_node_id = ""
         self._redraw_timer = QTimer(self, singleShot=True, interval=_THROTTLE_MS)
         self._redraw_timer.timeout.connect(self._on_redraw)
         self._arrival_timer = QTimer(self, singleShot=True, interval=0)
         self._arrival_timer.timeout.connect(self._on_arrival)
+        store.taskMessage.connect(self._on_change)
+        store.taskUpdate.connect(self._on_change)
         session.event_received.connect(self._on_event)
         session.resync.connect(self._on_resync)
         for signal in (store.reset, store.inserted, store.removed):
@@ -152,8 +154,8 @@ class TreeStore(QObject):
         finally:
             deferred, self._deferred = self._deferred or [], None
         self._take(tree)
-        for event in deferred:
-            self._put(event)
+        for change in deferred:
+            self._put(change)
         self._draw()
 
     def _take(self, tree: ConversationTreeResult) -> None:
@@ -171,17 +173,14 @@ class TreeStore(QObject):
         self.is_loaded = True
         self.changed.emit()
 
-    def _put(self, event: Event) -> None:
-        """Apply an event of this conversation; ignores all others."""
-        match event:
-            case TaskMessage(node=node) if node.conversation_id == self._store.conversation_id:
-                self._put_node(node)
-            case TaskUpdate(task=task) if task.conversation_id == self._store.conversation_id:
-                self._tasks[task.id] = task
-            case AgentUpdate(agent=agent) if agent.conversation_id == self._store.conversation_id:
-                self._put_agent(agent)
-            case _:
-                return
+    def _put(self, change: Node | Task | Agent) -> None:
+        match change:
+            case Node():
+                self._put_node(change)
+            case Task():
+                self._tasks[change.id] = change
+            case Agent():
+                self._put_agent(change)
         if not self._redraw_timer.isActive():
             self._redraw_timer.start()
 
@@ -202,15 +201,21 @@ class TreeStore(QObject):
         if agent.head_id is not None and agent.head_id not in self._nearest_listed:
             self._is_stale = True
 
-    def _on_event(self, event: Event) -> None:
+    def _on_change(self, change: Node | Task | Agent | None) -> None:
+        if change is None:
+            return
         if self._deferred is not None:
-            self._deferred.append(event)
+            self._deferred.append(change)
         elif self._is_open and not self.is_loaded:
             self._load()  # the first task of a new conversation was started
         elif self._is_open:
-            self._put(event)
-        if self._is_open and isinstance(event, AgentUpdate):
-            self._arrival_timer.start()
+            self._put(change)
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, AgentUpdate) and event.agent.conversation_id == self._store.conversation_id:
+            self._on_change(event.agent)
+            if self._is_open:
+                self._arrival_timer.start()
 
     def _on_agents_changed(self) -> None:
         if self._is_open and self.is_loaded and not self._redraw_timer.isActive():
