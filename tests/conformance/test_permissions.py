@@ -30,8 +30,8 @@ def test_attacks_on_the_policy_get_an_accepted_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variable", ["a=$a$a", "a=${a}${a}", 'export a="$a$a"'])
 def test_values_that_double_are_not_inserted_without_bound(variable: str) -> None:
     found = scan(f"a=xxxxxxxx; {f'{variable}; ' * 200}rm -rf $a; rm -rf /", {})
-    assert sum(len(word) for command in found for word in command.words) < 1_000_000
-    assert found[-1].words == ["rm", "-rf", "/"]
+    assert sum(len(word) for command in found for word in command.argv) < 1_000_000
+    assert found[-1].argv == ["rm", "-rf", "/"]
 
 
 async def test_the_engine_serves_and_refuses_wire_requests_as_the_cases_say(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from errand.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from errand.engine.permissions.command_rules import CommandRule
-from errand.engine.permissions.paths import Places, closed_by_default
+from errand.engine.permissions.folder_layout import FolderLayout, closed_by_default
 
 HOME = "/nonexistent/home/dana"
 WORKSPACE = f"{HOME}/project"
-PLACES = Places(WORKSPACE, HOME, closed_by_default(HOME), (f"{HOME}/.local/share/errand",))
-CONTEXT = CommandContext(PLACES, WORKSPACE, is_trusted=True, trusts_git=lambda _: True)
+LAYOUT = FolderLayout(WORKSPACE, HOME, closed_by_default(HOME), (f"{HOME}/.local/share/errand",))
+CONTEXT = CommandContext(LAYOUT, WORKSPACE, is_trusted=True, trusts_git=lambda _: True)
 RULES = (CommandRule("allow", ("npm", "test")), CommandRule("allow", ("git", "add")))
 
 ALLOWED = (
@@ -228,7 +228,7 @@ def test_bash_finds_the_files_that_were_judged(recorded_programs: Path, line: st
 def _check_runs(recorded_programs: Path, line: str) -> None:
     """For an allowed line, bash starts no program but those that were judged, with just these words."""
     work, log = recorded_programs / "work", recorded_programs / "log"
-    context = CommandContext(Places(str(work), HOME, closed_by_default(HOME)), str(work))
+    context = CommandContext(FolderLayout(str(work), HOME, closed_by_default(HOME)), str(work))
     decided = judge_command(line, context)
     if decided.finding.verdict != "allow":
         return

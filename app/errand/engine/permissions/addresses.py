@@ -67,17 +67,17 @@ def parse_address(text: str) -> Address:
         letter <= " " or letter == "\x7f" or unicodedata.category(letter) in ("Cc", "Zs", "Zl", "Zp") for letter in text
     ):
         raise Malformed("it has blanks or control characters, which browsers drop")
-    found = _SCHEME.fullmatch(text)
-    if found is None:
+    match = _SCHEME.fullmatch(text)
+    if match is None:
         raise Malformed("it has no scheme")
-    scheme, rest = found[1].lower(), found[2]
+    scheme, rest = match[1].lower(), match[2]
     if scheme not in _PORTS:
         raise Malformed(f"{scheme}: is not a web address")
     if "\\" in text or not rest.startswith("//") or rest.startswith("///"):
         raise Malformed("its slashes are not those of a web address")
     authority, path = _split(rest[2:])
-    _, at, place = authority.rpartition("@")
-    host, port, has_odd_port = _host_and_port(place, _PORTS[scheme])
+    _, at, host_port = authority.rpartition("@")
+    host, port, has_odd_port = _host_and_port(host_port, _PORTS[scheme])
     name, is_odd = _canonical(host)
     # Old parsers took `host#@other` for a user name.
     has_user = bool(at) or (path[:1] in ("?", "#") and "@" in path)
@@ -215,27 +215,27 @@ def _canonical(host: str) -> tuple[str, bool]:
 
 def _from_unicode(name: str) -> str:
     """The ASCII form of an international name; mixed scripts in one label are taken for a deception."""
-    shown = unicodedata.normalize("NFKC", name)
-    shown = "".join(letter for letter in shown if unicodedata.category(letter) not in ("Cf", "Mn"))
-    for label in re.split(r"[.\u3002\uff0e\uff61]", shown):
+    normalized = unicodedata.normalize("NFKC", name)
+    normalized = "".join(letter for letter in normalized if unicodedata.category(letter) not in ("Cf", "Mn"))
+    for label in re.split(r"[.\u3002\uff0e\uff61]", normalized):
         scripts = {unicodedata.name(letter, "?").partition(" ")[0] for letter in label if letter.isalpha()}
         if len(scripts) > 1 and not scripts <= {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "LATIN"}:
             raise Malformed("its host mixes scripts that look alike")
-    if shown.isascii():
-        return shown
+    if normalized.isascii():
+        return normalized
     try:
-        return shown.encode("idna").decode()
+        return normalized.encode("idna").decode()
     except UnicodeError as error:
         raise Malformed("its host is no valid international name") from error
 
 
 def _check_punycode(name: str) -> None:
     try:
-        shown = name.encode().decode("idna")
+        decoded = name.encode().decode("idna")
     except UnicodeError as error:
         raise Malformed("its host is no valid international name") from error
-    if not shown.isascii():
-        _from_unicode(shown)
+    if not decoded.isascii():
+        _from_unicode(decoded)
 
 
 def _ipv4(name: str) -> str:
@@ -315,12 +315,12 @@ def _of_resolved(text: str, resolved: Sequence[str]) -> list[Finding]:
         return []
     is_local = host == "localhost" or host.endswith(".localhost")
     findings: list[Finding] = []
-    for one in resolved:
-        ip = _inner(_ip(one))
+    for ip_text in resolved:
+        ip = _inner(_ip(ip_text))
         if ip is None or (is_local and not ip.is_loopback):
-            findings.append(deny("address", f"{host} leads to {one}, which is not this machine"))
+            findings.append(deny("address", f"{host} leads to {ip_text}, which is not this machine"))
         elif not is_local and _ip(host) is None and not ip.is_global:
-            findings.append(deny("address", f"{host} leads to {one}, inside the local network"))
+            findings.append(deny("address", f"{host} leads to {ip_text}, inside the local network"))
     return findings
 
 

@@ -90,21 +90,21 @@ def denies_call(call: GrantedCall, access: Access) -> bool:
 
 
 def _host_problem(call: GrantedCall, *, allows: bool) -> str | None:
-    given = call.host or ""
-    if call != GrantedCall(host=given):
+    host = call.host or ""
+    if call != GrantedCall(host=host):
         return "A rule about a host says nothing else about its calls."
-    name = given.removeprefix("*.")
+    name = host.removeprefix("*.")
     if "*" in name:
-        return f"“{given}” is no host: a star stands for names below one, as in *.example.org, and for nothing else."
+        return f"“{host}” is no host: a star stands for names below one, as in *.example.org, and for nothing else."
     try:
         address, plain = parse_address(f"https://{name}/"), host_of(f"https://{name}/")
     except Malformed as problem:
-        return f"“{given}” is no host: {problem}."
+        return f"“{host}” is no host: {problem}."
     if address.rest != "/" or address.has_user or not name:
-        return f"“{given}” is no host: give the name alone, as in example.org, without a path or a user."
+        return f"“{host}” is no host: give the name alone, as in example.org, without a path or a user."
     if name not in (plain, f"{plain}:443"):
-        return f"Write the host as {given.removesuffix(name)}{plain}: that is how it is compared."
-    return _star_problem(given, address.host) if allows and given.startswith("*.") else None
+        return f"Write the host as {host.removesuffix(name)}{plain}: that is how it is compared."
+    return _star_problem(host, address.host) if allows and host.startswith("*.") else None
 
 
 def _star_problem(given: str, base: str) -> str | None:

@@ -12,7 +12,8 @@ import msgspec
 from errand.engine.permissions.addresses import AddressRules, judge_address
 from errand.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from errand.engine.permissions.command_rules import CommandRule
-from errand.engine.permissions.paths import PathOperation, Places, closed_by_default, judge_path
+from errand.engine.permissions.folder_layout import FolderLayout, closed_by_default
+from errand.engine.permissions.paths import PathOperation, judge_path
 from errand.engine.permissions.verdict import Finding, Verdict
 from errand.system.regular_file import real_path
 
@@ -128,18 +129,20 @@ def _finding(case: Case) -> Finding:
             return decide_command(case.input.command, context).finding
         case PathCase():
             folder = context.cwd or context.workspace or os.getcwd()
-            return judge_path(case.input.op, case.input.path, folder, places(context), context.workspace_write_granted)
+            return judge_path(
+                case.input.op, case.input.path, folder, layout_of(context), context.workspace_write_granted
+            )
         case AddressCase():
             own = context.self_api
             rules = AddressRules(context.allowlist, context.denylist, own.host, own.port)
-            wanted = case.input
-            return judge_address(wanted.url, rules, wanted.redirects, wanted.via, wanted.resolves_to)
+            request = case.input
+            return judge_address(request.url, rules, request.redirects, request.via, request.resolves_to)
 
 
 def decide_command(line: str, context: CaseContext) -> CommandDecision:
     trusts_git = partial(_trusts_git, context)
     folder = context.cwd or context.workspace or os.getcwd()
-    where = CommandContext(places(context), folder, context.shell, context.trusted, trusts_git)
+    where = CommandContext(layout_of(context), folder, context.shell, context.trusted, trusts_git)
     return judge_command(line, where, rules_of(context))
 
 
@@ -152,10 +155,10 @@ def _trusts_git(context: CaseContext, folder: str) -> bool:
     return context.trusted
 
 
-def places(context: CaseContext) -> Places:
+def layout_of(context: CaseContext) -> FolderLayout:
     home = context.home or str(Path.home())
     closed = context.blocked_dirs if context.blocked_dirs is not None else closed_by_default(home)
-    return Places(
+    return FolderLayout(
         context.workspace or os.getcwd(),
         home,
         closed,
@@ -168,9 +171,12 @@ def places(context: CaseContext) -> Places:
 def rules_of(context: CaseContext) -> tuple[CommandRule, ...]:
     """The remembered decisions that hold in this workspace now."""
     return tuple(
-        CommandRule(one.decision, one.argv if one.match == "prefix" else (), _exact(one))
-        for one in context.remembered
-        if one.tool == "shell" and one.decision != "ask" and one.match in ("prefix", "exact") and _holds(one, context)
+        CommandRule(remembered.decision, remembered.argv if remembered.match == "prefix" else (), _exact(remembered))
+        for remembered in context.remembered
+        if remembered.tool == "shell"
+        and remembered.decision != "ask"
+        and remembered.match in ("prefix", "exact")
+        and _holds(remembered, context)
     )
 
 

@@ -19,14 +19,15 @@ from errand.engine.permissions.command_rules import (
     inner_words,
 )
 from errand.engine.permissions.danger import danger_in
+from errand.engine.permissions.folder_layout import FolderLayout
 from errand.engine.permissions.hard_floor import floor_reason
-from errand.engine.permissions.paths import Places, judge_operand, judge_path
+from errand.engine.permissions.paths import judge_operand, judge_path
 from errand.engine.permissions.programs.git import git_call
 from errand.engine.permissions.programs.options import MoreThanLooking, Program, UnknownFlag, Usage
 from errand.engine.permissions.programs.risky_flags import risky_flag
 from errand.engine.permissions.programs.table import PROGRAMS
+from errand.engine.permissions.recursive_search import against_search
 from errand.engine.permissions.run_time.hidden_commands import hidden_command
-from errand.engine.permissions.searches import against_search
 from errand.engine.permissions.shell.expansion import expanded, start_of
 from errand.engine.permissions.shell.grammar import Loop, NotPlain, PlainCommand, check_text, parse
 from errand.engine.permissions.shell.nested_code import FoundCommands, find_commands, is_interpreter
@@ -48,11 +49,13 @@ _READS_FILES = frozenset(("source", ".", "less", "more", "awk"))
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """Where a command would run. `trusts_git` says of a folder that git may read in it, `trusts_project` of a program
-    and a folder that it may: see repository_trust.py.
+    """The folder and the rights with which a command would run.
+
+    `trusts_git` is True for a folder in which git may read, `trusts_project` for a program and a folder that it may
+    read: see repository_trust.py.
     """
 
-    places: Places
+    layout: FolderLayout
     folder: str
     shell: str = "bash"
     is_trusted: bool = False
@@ -94,28 +97,30 @@ def judge_command(line: str, context: CommandContext, rules: Sequence[CommandRul
     """Decide on a command line."""
     if context.shell in windows_shells.NAMES:
         return CommandDecision(windows_shells.judge(line, rules))
-    reason, found = floor_reason(line, context.places.home, context.folder)
+    reason, commands_found = floor_reason(line, context.layout.home, context.folder)
     if reason is not None:
-        return CommandDecision(deny("hard floor", reason), is_complete=found.is_complete)
-    for command in found.commands:
+        return CommandDecision(deny("hard floor", reason), is_complete=commands_found.is_complete)
+    for command in commands_found.commands:
         if command.program.removesuffix(".exe") in windows_shells.NAMES:
-            inner = windows_shells.judge(" ".join(command.words), rules)
+            inner = windows_shells.judge(" ".join(command.argv), rules)
             if inner.verdict == "deny":
                 return CommandDecision(inner)
-    if rule := _denied(rules, line, found, context):
-        return CommandDecision(deny("your deny rule", f"you denied `{rule.shown}`"), is_complete=found.is_complete)
-    if not found.is_complete:
+    if rule := _denied(rules, line, commands_found, context):
+        return CommandDecision(
+            deny("your deny rule", f"you denied `{rule.shown}`"), is_complete=commands_found.is_complete
+        )
+    if not commands_found.is_complete:
         finding = ask("unchecked text", "the command is too long or too deeply nested to be checked", "high")
         return CommandDecision(finding, is_complete=False, can_be_granted=False)
     if hidden := hidden_command(line, rules, context.folder):
         finding = ask("your deny rule", f"{hidden.text}: it could be `{hidden.rule.shown}`, which you denied")
         return CommandDecision(finding, can_be_granted=False)
-    danger, is_granted = danger_in(found.commands), False
+    danger, is_granted = danger_in(commands_found.commands), False
     granted = Finding("allow", "grant", "you allowed exactly this before")
     try:
         check_text(line)
-        is_granted = danger is None and allowed_exactly(rules, line, found.commands)
-        commands = parse(line, context.places.home)
+        is_granted = danger is None and allowed_exactly(rules, line, commands_found.commands)
+        commands = parse(line, context.layout.home)
         if context.shell not in ("bash", "sh", "dash"):
             _check_other_shell(line, context.shell)
     except NotPlain as problem:
@@ -143,7 +148,7 @@ def _denied(
     names = frozenset(program_name(rule.argv[0]) for rule in rules if rule.decision == "deny" and rule.argv)
     if not names and not any(rule.decision == "deny" for rule in rules):
         return None
-    commands = find_commands(line, context.places.home, context.folder, names.__contains__).commands if names else ()
+    commands = find_commands(line, context.layout.home, context.folder, names.__contains__).commands if names else ()
     return denied_by(rules, line, (*found.commands, *commands))
 
 
@@ -160,7 +165,7 @@ class _Judge:
 
     def __init__(self, context: CommandContext, rules: Sequence[CommandRule]) -> None:
         self._context = context
-        self._places = context.places
+        self._layout = context.layout
         self._rules = rules
         # The folders after success and after failure of what came before.
         self._after_success = self._after_failure = (context.folder,)
@@ -169,7 +174,7 @@ class _Judge:
         self._left = _MAX_EXPANDED_WORDS
 
     def findings(self, commands: Sequence[PlainCommand]) -> Iterator[Finding]:
-        if not self._places.in_workspace(self._places.real(self._context.folder)):
+        if not self._layout.in_workspace(self._layout.real(self._context.folder)):
             yield ask("operand", f"it runs outside the workspace, in {self._context.folder}")
         loop: Loop | None = None
         folders: tuple[str, ...] = ()
@@ -177,12 +182,12 @@ class _Judge:
             # A loop cannot change the folder: all its commands run where it starts.
             is_same_loop = command.loop is not None and command.loop is loop
             if command.loop is not None and not is_same_loop:
-                self._loop_words = [word for one in commands if one.loop is command.loop for word in one.words]
+                self._loop_words = [word for other in commands if other.loop is command.loop for word in other.argv]
             folders = folders if is_same_loop else self._folders(command.connector)
             loop = command.loop
             is_piped = "|" in (command.connector, *(after.connector for after in commands[index + 1 : index + 2]))
-            found = list(self._judge(command, folders, is_piped=is_piped))
-            yield from found
+            command_findings = list(self._judge(command, folders, is_piped=is_piped))
+            yield from command_findings
             if not is_same_loop:
                 self._step(command, folders)
 
@@ -198,8 +203,8 @@ class _Judge:
     def _step(self, command: PlainCommand, folders: tuple[str, ...]) -> None:
         """The folders after this command, which is what `cd` changes."""
         moved = folders
-        if command.words[:1] == ("cd",) and len(command.words) > 1:
-            target = command.words[-1]
+        if command.argv[:1] == ("cd",) and len(command.argv) > 1:
+            target = command.argv[-1]
             moved = tuple(dict.fromkeys(real_path(os.path.join(folder, target)) for folder in folders))
         both = {"&&": (moved, (*self._after_failure, *folders)), "||": ((*self._after_success, *moved), folders)}
         success, failure = both.get(command.connector, (moved, folders))
@@ -210,24 +215,24 @@ class _Judge:
         yield from self._redirects(command, folders)
         if len(folders) >= _MAX_FOLDERS:
             yield ask("operand", "the folder it runs in is not certain")
-        if not command.words:
+        if not command.argv:
             yield Finding("allow", "read-only command", "the redirects of a loop")
-        elif command.words[0] == "cd":
+        elif command.argv[0] == "cd":
             if command.loop is not None or command.patterns:
                 yield ask("operand", "cd leads to a folder that is not certain")
-            yield from self._cd(command.words, folders, is_piped=is_piped)
+            yield from self._cd(command.argv, folders, is_piped=is_piped)
         elif command.loop is not None or command.patterns:
             yield from self._expanded(command, folders)
         else:
-            yield from self._words(command.words, folders)
+            yield from self._words(command.argv, folders)
 
     def _expanded(self, command: PlainCommand, folders: tuple[str, ...]) -> Iterator[Finding]:
         """Judges the command with the files that its patterns match, and with each value of its loop."""
-        patterns = [command.words[at] for at in command.patterns]
+        patterns = [command.argv[at] for at in command.patterns]
         if command.loop is not None:
             patterns += [command.loop.values[at] for at in command.loop.patterns]
         for folder in folders if self._left > 0 else ():
-            against = [judge_operand(start_of(one), (folder,), self._places, is_known=True) for one in patterns]
+            against = [judge_operand(start_of(pattern), (folder,), self._layout, is_known=True) for pattern in patterns]
             if any(against):
                 yield from filter(None, against)
                 continue
@@ -237,8 +242,8 @@ class _Judge:
                 yield ask("operand", str(problem))
                 continue
             self._left -= sum(map(len, several))
-            for words in several if self._left > 0 else ():
-                yield from self._words(words, (folder,))
+            for argv in several if self._left > 0 else ():
+                yield from self._words(argv, (folder,))
         if self._left <= 0:
             yield ask("operand", "the line names too many files to be checked")
 
@@ -246,7 +251,7 @@ class _Judge:
         self.runs.append(words)
         name = words[0]
         if "/" in name:
-            if self._places.is_of_skill(name):
+            if self._layout.is_of_skill(name):
                 yield from self._script(words, folders)
                 return
             if os.path.dirname(name) not in SYSTEM_FOLDERS:
@@ -272,7 +277,7 @@ class _Judge:
             if redirect.target == _NULL and redirect.operator != "<&":
                 continue
             is_read = redirect.operator == "<"
-            against = judge_operand(redirect.target, folders, self._places, is_known=True, is_read=is_read)
+            against = judge_operand(redirect.target, folders, self._layout, is_known=True, is_read=is_read)
             if against is not None:
                 yield against
             elif redirect.operator != "<":
@@ -282,12 +287,12 @@ class _Judge:
         if len(words) != 2 or words[1].startswith("-") or is_piped:
             yield ask("operand", "cd leads to a folder that is not certain")
             return
-        against = judge_operand(words[1], folders, self._places, is_known=True)
+        against = judge_operand(words[1], folders, self._layout, is_known=True)
         if against is not None and against.reason.endswith("which is closed to tools"):
             yield against
         elif against is not None:
             yield ask("operand", against.reason)
-        elif any(real_path(path) != _real_start(path, self._places) for path in _joined(folders, words[1])):
+        elif any(real_path(path) != _real_start(path, self._layout) for path in _joined(folders, words[1])):
             yield ask("operand", f"{words[1]} leads through a link")
         else:
             yield Finding("allow", "read-only command", "changes the folder within the workspace")
@@ -319,17 +324,17 @@ class _Judge:
                 continue
             if not usage.takes_folders and any(map(os.path.isdir, _joined(folders, path))):
                 yield ask("operand", f"`{words[0]}` follows the links in a folder")
-            if self._places.is_of_skill(path):
+            if self._layout.is_of_skill(path):
                 continue
-            if against := judge_operand(path, folders, self._places, is_known=True, is_read=True):
+            if against := judge_operand(path, folders, self._layout, is_known=True, is_read=True):
                 yield against
         yield Finding("allow", "read-only command", f"`{words[0]}` only looks, in the workspace")
 
     def _usage(self, words: tuple[str, ...], folders: tuple[str, ...]) -> tuple[Usage | None, Finding]:
-        """What the words are by the specification of the program; without one, why it is asked about."""
+        """Return what the words are by the specification of the program; without one, the reason to ask."""
         rest = words[1:]
         if words[0] == "git":
-            rest = git_call(rest).words
+            rest = git_call(rest).argv
         rows = [(row, rest[1:]) for row in PROGRAMS.get(" ".join((words[0], *rest[:1])), ())]
         rows += [(row, rest) for row in PROGRAMS.get(words[0], ())]
         problem = ask("program", f"`{words[0]}` is not on the list of programs that only look")
@@ -360,9 +365,9 @@ class _Judge:
         call = git_call(words[1:])
         if call.unusual:
             return ask("flag", f"git {call.unusual} can change what git runs", "high")
-        if call.folder and (against := judge_operand(call.folder, folders, self._places, is_known=True)):
+        if call.folder and (against := judge_operand(call.folder, folders, self._layout, is_known=True)):
             return against
-        if call.words[:1] in (("version",), ("--version",)):
+        if call.argv[:1] in (("version",), ("--version",)):
             return None
         starts = _joined(folders, call.folder) if call.folder else folders
         if not all(map(self._context.trusts_git, starts)):
@@ -376,12 +381,12 @@ class _Judge:
             value = word.partition("=")[2] if word.startswith("-") or "=" in word else word
             if word.startswith("-") and not value and word[:2] != "--" and ("/" in word or ".." in word or "~" in word):
                 value = word[2:]  # a path attached to a short flag
-            if value and (against := judge_operand(value, folders, self._places, is_known=is_known, is_read=is_read)):
+            if value and (against := judge_operand(value, folders, self._layout, is_known=is_known, is_read=is_read)):
                 yield against
 
     def _runs_script(self, words: tuple[str, ...]) -> bool:
         """True for an interpreter with a script of a skill."""
-        return len(words) > 1 and is_interpreter(words[0]) and self._places.is_of_skill(words[1])
+        return len(words) > 1 and is_interpreter(words[0]) and self._layout.is_of_skill(words[1])
 
     def _changes_against(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
         """A grant does not cover changing files that configure tools or agents: as operands of what moves files, and
@@ -389,7 +394,7 @@ class _Judge:
         """
         for word in _may_be_changed(words):
             for folder in folders:
-                finding = judge_path("write", word, folder, self._places, True)
+                finding = judge_path("write", word, folder, self._layout, True)
                 if finding.verdict != "allow":
                     yield ask("operand", finding.reason, "high")
 
@@ -400,7 +405,7 @@ def _granted(rule: CommandRule) -> Finding:
 
 def _risky_flag(words: tuple[str, ...]) -> str | None:
     """A flag that a grant does not cover, of the program or of the one that it runs."""
-    called = git_call(words[1:]).words if words[0] == "git" else ()
+    called = git_call(words[1:]).argv if words[0] == "git" else ()
     return risky_flag(words, *called[:1]) or risky_flag(inner_words(words))
 
 
@@ -422,7 +427,7 @@ def _joined(folders: tuple[str, ...], path: str) -> list[str]:
     return [os.path.normpath(os.path.join(folder, path)) for folder in folders]
 
 
-def _real_start(path: str, places: Places) -> str:
+def _real_start(path: str, layout: FolderLayout) -> str:
     """The path with its workspace resolved, and nothing else."""
-    root = next((root for root in places.roots if places.is_inside(path, root)), path)
+    root = next((root for root in layout.roots if layout.is_inside(path, root)), path)
     return real_path(root) + path[len(root) :]

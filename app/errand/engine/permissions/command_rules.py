@@ -75,7 +75,7 @@ def denied_by(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundC
         if rule.command is not None and (rule.command == line or _is_one_of(rule.command, commands)):
             return rule
         if rule.argv and any(
-            _begins(words, rule.argv) for command in commands for words in (command.words, inner_words(command.words))
+            _begins(argv, rule.argv) for command in commands for argv in (command.argv, inner_words(command.argv))
         ):
             return rule
     return None
@@ -84,19 +84,22 @@ def denied_by(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundC
 def _is_one_of(text: str, commands: Sequence[FoundCommand]) -> bool:
     """The same words, whatever their quotes and blanks."""
     try:
-        words = tuple(shlex.split(text))
+        argv = tuple(shlex.split(text))
     except ValueError:
         return False
-    return any(command.words == words for command in commands)
+    return any(command.argv == argv for command in commands)
 
 
 def named_folder(commands: Iterable[FoundCommand], folders: Sequence[str], start: str, home: str) -> str | None:
     """The first of the folders in which a command runs, or which one of its words names, alone or after a flag."""
     for number, path in enumerate(_paths(commands, start, home)):
         named = os.path.normpath(path)
-        places = (named, real_path(path)) if number < _MAX_RESOLVED_WORDS else (named,)
+        candidates = (named, real_path(path)) if number < _MAX_RESOLVED_WORDS else (named,)
         for folder in folders:
-            if any(place == folder or place.startswith(folder.rstrip("/") + "/") for place in places):
+            if any(
+                path_or_real == folder or path_or_real.startswith(folder.rstrip("/") + "/")
+                for path_or_real in candidates
+            ):
                 return folder
             if not _GLOB.isdisjoint(named) and _could_match(named, folder):
                 return folder
@@ -105,15 +108,15 @@ def named_folder(commands: Iterable[FoundCommand], folders: Sequence[str], start
 
 def _could_match(pattern: str, folder: str) -> bool:
     """True if a file pattern may lead into the folder, part by part."""
-    parts, wanted = pattern.split("/"), folder.split("/")
-    return len(parts) >= len(wanted) and all(map(fnmatchcase, wanted, parts))
+    parts, folder_parts = pattern.split("/"), folder.split("/")
+    return len(parts) >= len(folder_parts) and all(map(fnmatchcase, folder_parts, parts))
 
 
 def _paths(commands: Iterable[FoundCommand], start: str, home: str) -> Iterator[str]:
     for command in commands:
         folder = command.folder or start
         yield folder
-        for word in (*command.words, *(target for _, target in command.redirects)):
+        for word in (*command.argv, *(target for _, target in command.redirects)):
             texts = {word, word.partition("=")[2], word.partition(":")[2], word[2:] if word.startswith("-") else ""}
             for text in texts - {""}:
                 if "\0" not in text:
@@ -123,7 +126,7 @@ def _paths(commands: Iterable[FoundCommand], start: str, home: str) -> Iterator[
 def allowed_exactly(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundCommand]) -> bool:
     """True if this very text was allowed; not for texts that hand code to a shell, a wrapper or an interpreter."""
     is_named = any(rule.decision == "allow" and rule.command == line for rule in rules)
-    return is_named and not any(_is_never_covered(one.words) or _hands_code(one.words) for one in commands)
+    return is_named and not any(_is_never_covered(command.argv) or _hands_code(command.argv) for command in commands)
 
 
 def allowed_by_prefix(rules: Iterable[CommandRule], words: tuple[str, ...]) -> CommandRule | None:
@@ -176,17 +179,17 @@ def is_one_command(argv: tuple[str, ...]) -> bool:
 
 def prefix_problem(argv: tuple[str, ...]) -> str:
     """Why these words cannot be the beginning of a rule, as a sentence."""
-    shown = command_text(argv)
+    command = command_text(argv)
     if not is_one_command(argv):
-        return f"`{shown}` is not the beginning of one command: a rule has its words, without operators or variables."
+        return f"`{command}` is not the beginning of one command: a rule has its words, without operators or variables."
     name = program_name(argv[0])
     if name in SHELLS:
-        return f"`{shown} …` would allow anything, because {name} is a shell. Allow the commands themselves."
+        return f"`{command} …` would allow anything, because {name} is a shell. Allow the commands themselves."
     if name in WRAPPERS or name in _NEVER or name in _PROJECT_TOOLS:
-        return f"`{shown} …` would allow anything, because {name} runs other programs. Allow those themselves."
+        return f"`{command} …` would allow anything, because {name} runs other programs. Allow those themselves."
     if is_interpreter(name):
-        return f"`{shown} …` would allow any code of {name}. Name a script or a module: `{name} -m pytest`."
-    return f"`{shown} …` would allow all that {name} can do. Name the subcommand too."
+        return f"`{command} …` would allow any code of {name}. Name a script or a module: `{name} -m pytest`."
+    return f"`{command} …` would allow all that {name} can do. Name the subcommand too."
 
 
 def _is_never_covered(words: tuple[str, ...]) -> bool:
@@ -222,18 +225,18 @@ def _begins(words: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
     if not words:
         return False
     named = (program_name(words[0]), *words[1:])
-    wanted = (program_name(prefix[0]), *prefix[1:])
-    if wanted[0] == "git" and named[0].startswith("git-"):
+    start = (program_name(prefix[0]), *prefix[1:])
+    if start[0] == "git" and named[0].startswith("git-"):
         named = ("git", named[0].removeprefix("git-"), *named[1:])  # as git starts it itself
-    if named[0] != wanted[0]:
+    if named[0] != start[0]:
         return False
-    if named[: len(wanted)] == wanted or subcommand(named)[: len(wanted)] == wanted:
+    if named[: len(start)] == start or subcommand(named)[: len(start)] == start:
         return True
-    return any(named[at : at + len(wanted) - 1] == wanted[1:] for at in _after_flags(named))
+    return any(named[at : at + len(start) - 1] == start[1:] for at in _after_flags(named))
 
 
 def _after_flags(words: tuple[str, ...]) -> Iterator[int]:
-    """Where the subcommand may stand after flags of the program, each with or without a value."""
+    """Yield the positions of a possible subcommand: after flags of the program, each with or without a value."""
     at = 1
     while at < len(words) and words[at].startswith(("-", "+")):
         at += 1

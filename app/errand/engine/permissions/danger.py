@@ -23,7 +23,7 @@ _PRINTS = frozenset(
 def danger_in(commands: Sequence[FoundCommand]) -> str | None:
     """The reason for a red warning; None if there is none."""
     for command in commands:
-        if command.words and (reason := _danger(command.program, command.words[1:])):
+        if command.argv and (reason := _danger(command.program, command.argv[1:])):
             return reason
     programs = [command.program for command in commands]
     if not _FETCHERS.isdisjoint(programs) and any(_runs_input(command) for command in commands):
@@ -53,7 +53,7 @@ def _only_prints(words: tuple[str, ...]) -> bool:
 
 def _git_danger(words: tuple[str, ...]) -> str | None:
     call = git_call(words)
-    name, rest = call.words[0] if call.words else "", call.words[1:]
+    name, rest = call.argv[0] if call.argv else "", call.argv[1:]
     if name == "push" and (
         _has(rest, "fd", "--force", "--force-with-lease", "--force-if-includes", "--delete", "--mirror", "--prune")
         or any(word.startswith(("+", ":")) for word in rest)
@@ -85,4 +85,4 @@ def _is_one_of(flag: str, names: tuple[str, ...]) -> bool:
 
 def _runs_input(command: FoundCommand) -> bool:
     runs = command.program in SHELLS or is_interpreter(command.program)
-    return runs and not [word for word in command.words[1:] if word != "-" and not word.startswith("-")]
+    return runs and not [word for word in command.argv[1:] if word != "-" and not word.startswith("-")]

@@ -71,17 +71,17 @@ def explain_address(url: str, folder: str, private: Path, grants: Iterable[Grant
     """Print the decision on opening an address from a workspace. `grants` None: they could not be read."""
     # Rules about hosts hold for every tool; those of single conversations are left out.
     about = [grant for grant in grants or () if grant.call is not None and grant.call.host is not None]
-    known = Grants(msgspec.structs.replace(grant, tool="") for grant in about)
-    found = decide(
+    rules = Grants(msgspec.structs.replace(grant, tool="") for grant in about)
+    decision = decide(
         Access("read", url, address=url, operation="open"),
         Path(folder),
         "ask",
-        known.granted("", "", folder),
+        rules.granted("", "", folder),
         private,
-        denied=known.denied("", "", folder),
+        denied=rules.denied("", "", folder),
     )
-    out.write(explanation(found) + "\n")
-    out.writelines(f"grant   {printable(describe(call))}\n" for call in found.used)
+    out.write(explanation(decision) + "\n")
+    out.writelines(f"grant   {printable(describe(call))}\n" for call in decision.used)
     if grants is None:
         out.write(_WITHOUT_RULES)
 
@@ -114,9 +114,9 @@ def _lines(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _shown(command: PlainCommand) -> str:
-    words = " ".join(repr(word) for word in command.words)
+    quoted_words = " ".join(repr(word) for word in command.argv)
     redirects = "".join(f"  {redirect.operator} {redirect.target!r}" for redirect in command.redirects)
-    return f"{command.connector or ' ':3} {words}{redirects}"
+    return f"{command.connector or ' ':3} {quoted_words}{redirects}"
 
 
 def _print(verdict: str, rule: str, reason: str, out: TextIO) -> None:

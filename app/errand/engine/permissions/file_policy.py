@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from errand.engine.permissions.folder_layout import FolderLayout
 from errand.engine.permissions.grants import is_below
-from errand.engine.permissions.paths import OPEN_FILES, Places, judge_path
+from errand.engine.permissions.paths import OPEN_FILES, judge_path
 from errand.engine.permissions.verdict import Finding, ask, deny, strictest
 from errand.engine.tools.base import Access
 from errand.protocol.asks import GrantedCall, Risk
@@ -12,18 +13,18 @@ from errand.text.visible_text import argument_text, escape_hidden
 _RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 
 
-def judge_files(access: Access, places: Places) -> Finding:
+def judge_files(access: Access, layout: FolderLayout) -> Finding:
     """Judges paths as the tool will use them; a write is asked about each time."""
     if not access.reads and not access.writes:
         return ask("tool", "not known to be harmless")
-    findings = [judge_path("write", str(path), places.workspace, places, False) for path in access.writes]
-    findings += [_of_read(str(path), places) for path in access.reads]
+    findings = [judge_path("write", str(path), layout.workspace, layout, False) for path in access.writes]
+    findings += [_of_read(str(path), layout) for path in access.reads]
     if access.operation == "read" and access.given in OPEN_FILES and len(findings) == 1:
         return Finding("allow", "path", f"{access.given} only says what kind of system this is")
     if access.given:  # the name may mean more than the file to which it leads
-        named = judge_path("write" if access.writes else "read", access.given, places.workspace, places, False)
+        named = judge_path("write" if access.writes else "read", access.given, layout.workspace, layout, False)
         findings += [named] if named.verdict == "deny" or named.risk == "high" else []
-    names = [_below_workspace(name, places) for name in (access.given, *map(str, access.writes))]
+    names = [_below_workspace(name, layout) for name in (access.given, *map(str, access.writes))]
     if access.writes and (name := next(filter(_is_hidden_in_part, names), None)):
         findings.append(ask("path", f"its name has characters that cannot be seen: {argument_text(name)}", "high"))
     decisive = strictest(sorted(findings, key=lambda finding: _RISKS.index(finding.risk), reverse=True))
@@ -67,9 +68,9 @@ def denied_folder(access: Access, denied: Iterable[GrantedCall]) -> str | None:
     return None
 
 
-def _below_workspace(name: str, places: Places) -> str:
+def _below_workspace(name: str, layout: FolderLayout) -> str:
     """The part that a call chooses: the folder of the workspace is the person's choice."""
-    root = next((root for root in places.roots if places.is_inside(name, root)), "")
+    root = next((root for root in layout.roots if layout.is_inside(name, root)), "")
     return name[len(root) :].removeprefix("/")
 
 
@@ -79,10 +80,10 @@ def _is_hidden_in_part(name: str) -> bool:
     return is_text and ("\n" in name or "\t" in name or escape_hidden(name) != name)
 
 
-def _of_read(path: str, places: Places) -> Finding:
-    if any(places.is_inside(path, skills) for skills in places.skills) and not places.closed_folder_of(path):
+def _of_read(path: str, layout: FolderLayout) -> Finding:
+    if any(layout.is_inside(path, skills) for skills in layout.skills) and not layout.closed_folder_of(path):
         return Finding("allow", "path", "reading a skill of yours")
-    finding = judge_path("read", path, places.workspace, places, False)
+    finding = judge_path("read", path, layout.workspace, layout, False)
     if finding.verdict == "ask" and any("\ud800" <= letter <= "\udfff" for letter in path):
         return deny("path", "its name is not UTF-8, so that nobody can be asked about it")
     return finding

@@ -82,24 +82,24 @@ class Grants:
         return tuple(msgspec.structs.replace(grant, call=now) for grant, call, now in rebound if now != call)
 
     def granted(self, tool: str, conversation_id: str, workspace: str) -> frozenset[GrantedCall]:
-        """What is allowed, for `policy.decide`."""
+        """Return the calls that rules allow, for `policy.decide`."""
         grants = self.matching(tool, conversation_id, workspace)
         return frozenset(grant.call for grant in grants if grant.call is not None)
 
     def denied(self, tool: str, conversation_id: str, workspace: str) -> frozenset[GrantedCall]:
-        """What is denied, for `policy.decide`."""
+        """Return the calls that rules deny, for `policy.decide`."""
         grants = self.matching(tool, conversation_id, workspace, "deny")
         return frozenset(grant.call for grant in grants if grant.call is not None)
 
 
 def _is_for(grant: Grant, tool: str) -> bool:
-    """A grant for every tool allows only what means the same for each."""
+    """Return True if the grant is for the tool. One for every tool allows only what means the same for each."""
     holds = grant.decision == "deny" or (grant.call is not None and holds_for_every_tool(grant.call))
     return grant.tool == tool or (not grant.tool and holds)
 
 
 def _is_there(grant: Grant, conversation_id: str, workspace: str) -> bool:
-    """What is denied in a workspace is denied in those below it too."""
+    """Return True if the grant holds in the conversation and workspace. A denial holds in workspaces below, too."""
     match grant.scope:
         case "conversation":
             return grant.scope_id == conversation_id
@@ -116,7 +116,7 @@ def is_expired(grant: Grant, now: datetime) -> bool:
 
 
 def describe(call: GrantedCall) -> str:
-    """What a grant covers, as text for people. The folder comes first, so that a command extends to the end."""
+    """Return what a grant covers, as text for people. The folder comes first, so that a command extends to the end."""
     where = f"in {call.working_dir}" if call.working_dir is not None else "anywhere"
     if call.command is not None:
         return f"{where}: {call.command}"
@@ -164,9 +164,9 @@ def is_below(path: str, folder: str) -> bool:
 def draft_problem(draft: GrantDraft) -> str | None:
     """Why a rule of a person cannot be, as a sentence; None if it can. Paths must be resolved already."""
     call = draft.call
-    given = [name for name in ("command", "prefix", "path", "folder", "host", "service") if getattr(call, name)]
-    if len(given) > 1:
-        return f"A rule is about one of these, not about all: {', '.join(given)}."
+    targets = [name for name in ("command", "prefix", "path", "folder", "host", "service") if getattr(call, name)]
+    if len(targets) > 1:
+        return f"A rule is about one of these, not about all: {', '.join(targets)}."
     named = (call.command, call.path, call.folder, call.working_dir, call.host, call.service, call.operation)
     texts = (*call.prefix, *(text or "" for text in named), draft.tool)
     if any(len(text) > _MAX_TEXT_LENGTH or not text.isprintable() for text in texts):

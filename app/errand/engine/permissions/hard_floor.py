@@ -65,37 +65,37 @@ def is_floor_program(name: str) -> bool:
 
 def floor_reason(line: str, home: str, folder: str) -> tuple[str | None, FoundCommands]:
     """The reason why the line must never run, None for nearly all, and the commands that were found in it."""
-    found = find_commands(line, home, folder, is_floor_program)
-    runs_code = any(one.program in _RUN_TEXT or is_interpreter(one.program) for one in found.commands)
+    commands = find_commands(line, home, folder, is_floor_program)
+    runs_code = any(command.program in _RUN_TEXT or is_interpreter(command.program) for command in commands.commands)
     text = line.replace("'", "").replace('"', "") if runs_code else _QUOTED.sub("_", line)
     if _FORK_BOMB.search(text):
-        return "a fork bomb would stop this computer", found
+        return "a fork bomb would stop this computer", commands
     roots = _roots(home)
-    for command in found.commands:
+    for command in commands.commands:
         if reason := _reason(command, home, roots):
-            return reason, found
-    return None, found
+            return reason, commands
+    return None, commands
 
 
 @cache
 def _roots(home: str) -> frozenset[str]:
-    return _ROOTS.union(*({place, *_above(place)} for place in (home, real_path(home))))
+    return _ROOTS.union(*({folder, *_above(folder)} for folder in (home, real_path(home))))
 
 
 def _reason(command: FoundCommand, home: str, roots: frozenset[str]) -> str | None:
     if any(">" in operator and _is_disk(target, command.folder) for operator, target in command.redirects):
         return "it would overwrite a disk"
-    program, words = command.program, command.words[1:]
+    program, arguments = command.program, command.argv[1:]
     if not is_floor_program(program):
         return None
     if program in ("rm", "find"):
-        deletes = _has_flag(words, "rR", "--recursive") if program == "rm" else _is_bare_find(words)
-        if deletes and any(place in roots for place in _places(words, home, command.folder, program)):
+        deletes = _has_flag(arguments, "rR", "--recursive") if program == "rm" else _is_bare_find(arguments)
+        if deletes and any(path in roots for path in _named_paths(arguments, home, command.folder, program)):
             return "it would delete the system or the home directory"
     elif program in ("chmod", "chown", "chgrp"):
-        if _has_flag(words, "R", "--recursive") and "/" in _places(words, home, command.folder, program):
+        if _has_flag(arguments, "R", "--recursive") and "/" in _named_paths(arguments, home, command.folder, program):
             return "it would change the rights of the whole system"
-    elif _overwrites(program, words, command.folder):
+    elif _overwrites(program, arguments, command.folder):
         return "it would overwrite a disk"
     return None
 
@@ -140,7 +140,7 @@ def _is_bare_find(words: tuple[str, ...]) -> bool:
     return acts and all(word in _BARE_FIND for word in rest)
 
 
-def _places(words: tuple[str, ...], home: str, folder: str, program: str) -> Iterator[str]:
+def _named_paths(words: tuple[str, ...], home: str, folder: str, program: str) -> Iterator[str]:
     """The operands as paths: home expanded, `..` and a final glob resolved."""
     operands = [word for word in words if not word.startswith("-")]
     if program == "find" and (not operands or operands[0] in _BARE_FIND):

@@ -50,7 +50,7 @@ _PYTHON = re.compile(r"python[\d.]*")
 
 def needs_network(line: str, depth: int = 0) -> bool:
     """True if the line runs a program that is of little use without the network."""
-    return depth < _MAX_DEPTH and any(_needs_network(command.words, depth) for command in scan(line, {}))
+    return depth < _MAX_DEPTH and any(_needs_network(command.argv, depth) for command in scan(line, {}))
 
 
 def own_port(paths: Paths) -> int | None:
@@ -77,14 +77,14 @@ def judge_connection(
     literal = f"[{host}]" if ":" in host else host
     url = f"https://{literal}:{port}/"
     refused = tuple(call.host for call in denied if call.host is not None)
-    found = judge_address(url, AddressRules((*listed, literal), refused, own_port=own_port))
-    if found.verdict != "allow":
-        return found.reason
-    if port == own_port and any(is_this_machine(one) for one in resolved):
+    finding = judge_address(url, AddressRules((*listed, literal), refused, own_port=own_port))
+    if finding.verdict != "allow":
+        return finding.reason
+    if port == own_port and any(is_this_machine(ip) for ip in resolved):
         return "the engine's own port is closed to commands"
     if listed and judge_address(url, AddressRules(tuple(listed))).verdict == "allow":
         return None
-    inside = next((one for one in resolved if not is_public(one)), None)
+    inside = next((ip for ip in resolved if not is_public(ip)), None)
     return f"it leads to {inside}, inside the local network or this machine" if inside is not None else None
 
 
@@ -95,18 +95,18 @@ def leads_astray(
 
     A name must not lead into the local network unless it is in `listed`, and `localhost` not out of this machine.
     """
-    if port == own_port and any(is_this_machine(one) for one in resolved):
+    if port == own_port and any(is_this_machine(ip) for ip in resolved):
         return "the engine's own port is closed to tools"
     literal = f"[{host}]" if ":" in host else host
     rules = AddressRules((literal,), own_port=own_port)
     if listed and judge_address(f"https://{literal}:{port}/", AddressRules(tuple(listed))).verdict == "allow":
         return None
-    found = judge_address(f"https://{literal}:{port}/", rules, resolved=resolved)
-    if found.verdict == "deny":
-        return found.reason
+    finding = judge_address(f"https://{literal}:{port}/", rules, resolved=resolved)
+    if finding.verdict == "deny":
+        return finding.reason
     if host in resolved or host == "localhost" or host.endswith(".localhost"):
         return None
-    inside = next((one for one in resolved if not is_public(one)), None)
+    inside = next((ip for ip in resolved if not is_public(ip)), None)
     return f"it leads to {inside}, inside the local network or this machine" if inside is not None else None
 
 
@@ -123,17 +123,17 @@ def judge_named(
     except Malformed as problem:
         return str(problem)
     literal = f"[{address.host}]" if ":" in address.host else address.host
-    found = judge_address(url, AddressRules((literal,), own_port=own_port))
-    if found.verdict != "allow":
-        return found.reason
-    places = {_place_of(one) for one in resolved}
-    if address.port == own_port and "this machine" in places:
+    finding = judge_address(url, AddressRules((literal,), own_port=own_port))
+    if finding.verdict != "allow":
+        return finding.reason
+    networks = {_place_of(ip) for ip in resolved}
+    if address.port == own_port and "this machine" in networks:
         return "the engine's own port is closed"
-    if address.scheme == "http" and places != {"this machine"}:
+    if address.scheme == "http" and networks != {"this machine"}:
         return "it begins with http://, so what is sent there could be read on the way"
-    if "link-local" in places and address.host != home.host:
+    if "link-local" in networks and address.host != home.host:
         return "it leads to a link-local address"
-    inside = next(iter(places - {"public"} - {_place_of(one) for one in of_server}), None)
+    inside = next(iter(networks - {"public"} - {_place_of(ip) for ip in of_server}), None)
     return f"it leads to {inside}, where the server itself is not" if inside is not None else None
 
 

@@ -34,12 +34,12 @@ def offers_for(access: Access, decision: Decision, workspace: str, judge: Judge)
     if decision.verdict != "ask" or decision.risk == "high":
         return ()
     if access.command is not None:
-        made = _of_command(access, decision, workspace, judge)
+        offers = _of_command(access, decision, workspace, judge)
     elif is_of_call(access):
-        made = _of_call(access, decision)
+        offers = _of_call(access, decision)
     else:
-        made = _of_file(access, decision, workspace)
-    return tuple(offer for offer in made if judge(access, frozenset(offer.calls)).verdict == "allow")
+        offers = _of_file(access, decision, workspace)
+    return tuple(offer for offer in offers if judge(access, frozenset(offer.calls)).verdict == "allow")
 
 
 def _of_command(access: Access, decision: Decision, workspace: str, judge: Judge) -> Iterator[GrantOffer]:
@@ -57,14 +57,14 @@ def _of_command(access: Access, decision: Decision, workspace: str, judge: Judge
     if prefixes:
         real = real_path(workspace)
         calls = tuple(GrantedCall(operation="run", prefix=prefix, working_dir=real) for prefix in prefixes)
-        shown = " or ".join(f"`{command_text(prefix)} …`" for prefix in prefixes)
+        beginnings = " or ".join(f"`{command_text(prefix)} …`" for prefix in prefixes)
         more = "" if len(prefixes) == 1 else ", each alone or together"
         example, against = _examples(access, prefixes, frozenset(calls), judge)
         yield GrantOffer(
             kind="prefix",
             calls=calls,
             scopes=(*_HERE, "user"),
-            covers=f"Commands that begin with {shown}{more}, on files of the workspace.",
+            covers=f"Commands that begin with {beginnings}{more}, on files of the workspace.",
             example=_short(example),
             not_covered=_short(against),
         )
@@ -73,15 +73,15 @@ def _of_command(access: Access, decision: Decision, workspace: str, judge: Judge
 def _prefixes(access: Access, decision: Decision, judge: Judge) -> tuple[tuple[str, ...], ...]:
     """One beginning for each command of the line that asks; none if that is unclear for one of them."""
     runs = decision.parsed.runs if decision.parsed is not None else ()
-    found: list[tuple[str, ...]] = []
-    for words in runs:
-        if _only_looks(words, access, judge):
+    prefixes: list[tuple[str, ...]] = []
+    for argv in runs:
+        if _only_looks(argv, access, judge):
             continue
-        prefix = proposed_prefix(words)
+        prefix = proposed_prefix(argv)
         if not prefix:
             return ()
-        found.append(prefix)
-    unique = tuple(dict.fromkeys(found))
+        prefixes.append(prefix)
+    unique = tuple(dict.fromkeys(prefixes))
     return unique if len(unique) <= _MAX_PREFIXES else ()
 
 
@@ -98,10 +98,10 @@ def _examples(
         return judge(replace(access, command=line), calls).verdict == "allow"
 
     prefix, line = prefixes[0], access.command or ""
-    shown, other = shlex.join(prefix), other_call(prefix)
-    covered = (f"{shown} {other}" if other else "", f"{shown} -v", f"{shown} --help", shown, line)
-    flags = (f"{shown} {flag}" for flag in risky_flags_of(inner_words(prefix)))
-    against = (shlex.join(other_command(prefix)), *flags, f"{shown} > other.txt", f"{shown} | sh")
+    command, other = shlex.join(prefix), other_call(prefix)
+    covered = (f"{command} {other}" if other else "", f"{command} -v", f"{command} --help", command, line)
+    flags = (f"{command} {flag}" for flag in risky_flags_of(inner_words(prefix)))
+    against = (shlex.join(other_command(prefix)), *flags, f"{command} > other.txt", f"{command} | sh")
     return (
         next((text for text in covered if text and text != line and is_allowed(text)), line),
         next((text for text in against if text and not is_allowed(text)), ""),
@@ -183,20 +183,20 @@ def _of_file(access: Access, decision: Decision, workspace: str) -> Iterator[Gra
             example=f"write {path}, any other content",
             not_covered=f"write {_sibling(path)}",
         )
-    for place in dict.fromkeys((folder, real_path(workspace))):
+    for root in dict.fromkeys((folder, real_path(workspace))):
         yield GrantOffer(
             kind="folder",
-            calls=(GrantedCall(operation="edit", folder=place),),
+            calls=(GrantedCall(operation="edit", folder=root),),
             scopes=_HERE,
-            covers=f"Any change of files in {place} and below, whatever their content.",
+            covers=f"Any change of files in {root} and below, whatever their content.",
             example=f"write {_sibling(path)}",
-            not_covered=f"write {Path(place) / '.env'}, because it may hold a secret",
+            not_covered=f"write {Path(root) / '.env'}, because it may hold a secret",
         )
 
 
 def _sibling(path: str) -> str:
-    place = Path(path)
-    return str(place.with_name(f"other{place.suffix}" if place.stem != "other" else f"another{place.suffix}"))
+    file = Path(path)
+    return str(file.with_name(f"other{file.suffix}" if file.stem != "other" else f"another{file.suffix}"))
 
 
 def _short(text: str) -> str:

@@ -17,8 +17,8 @@ from errand.engine.permissions.call_policy import grantable_call, is_of_call, ju
 from errand.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from errand.engine.permissions.command_rules import CommandRule, named_folder
 from errand.engine.permissions.file_policy import denied_folder, exact_call, is_edit, judge_files
+from errand.engine.permissions.folder_layout import FolderLayout, closed_by_default
 from errand.engine.permissions.grants import covers
-from errand.engine.permissions.paths import Places, closed_by_default
 from errand.engine.permissions.programs.installed import find_program
 from errand.engine.permissions.repository_trust import directs_no_program, names_no_program
 from errand.engine.permissions.run_time.hidden_commands import unfinished_command
@@ -75,8 +75,8 @@ def decide(
     asked about.
     """
     try:
-        places = _places(str(workspace), private, str(home or os.path.expanduser("~")), denied)
-        decision = _decide(access, _Terms(approve, granted, denied, places, private))
+        layout = _layout(str(workspace), private, str(home or os.path.expanduser("~")), denied)
+        decision = _decide(access, _Terms(approve, granted, denied, layout, private))
     except _BROKEN:
         return unchecked(approve, "it could not be checked because of an error")
     if approve == "plan" and decision.verdict == "allow" and access.has_effects and not decision.only_looks:
@@ -94,12 +94,12 @@ def unchecked(approve: ApproveMode, why: str) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What a person decided beforehand, and the places of the task."""
+    """The decisions that a person made beforehand, and the folders of the task."""
 
     approve: ApproveMode
     granted: frozenset[GrantedCall]
     denied: frozenset[GrantedCall]
-    places: Places
+    layout: FolderLayout
     private: Path
 
 
@@ -119,7 +119,7 @@ def _decide(access: Access, terms: _Terms) -> Decision:
         if finding.verdict == "allow":
             return Decision("allow", finding.reason, finding.risk, rule=finding.rule, used=used)
         return _in_mode(finding, terms.approve, grantable_call(access))
-    finding = judge_files(access, terms.places)
+    finding = judge_files(access, terms.layout)
     if finding.verdict == "ask" and finding.risk != "high":
         used = tuple(call for call in terms.granted if covers(call, access))
         if used:
@@ -129,17 +129,17 @@ def _decide(access: Access, terms: _Terms) -> Decision:
 
 
 def _of_command(access: Access, line: str, terms: _Terms) -> Decision:
-    places = terms.places
-    folder = str(access.reads[0]) if access.reads else places.workspace
+    layout = terms.layout
+    folder = str(access.reads[0]) if access.reads else layout.workspace
     for path in (*access.reads, *access.writes):
-        if closed := places.closed_folder_of(str(path)):
+        if closed := layout.closed_folder_of(str(path)):
             return _in_mode(deny("closed folder", f"{closed} is closed to tools"), terms.approve, None)
     context = CommandContext(
-        places,
+        layout,
         folder,
-        is_trusted=places.is_own_workspace,
+        is_trusted=layout.is_own_workspace,
         trusts_git=names_no_program,
-        trusts_project=partial(directs_no_program, home=places.home),
+        trusts_project=partial(directs_no_program, home=layout.home),
     )
     rules = tuple(_rules(terms, folder))
     decided: CommandDecision = judge_command(line, context, rules)
@@ -153,10 +153,10 @@ def _typed_denied(typed: str, terms: _Terms) -> Decision | None:
 
     Each call is looked at alone: what keys make of a line that was typed before is not known.
     """
-    rules = tuple(rule for rule in _rules(terms, terms.places.workspace) if rule.decision == "deny")
+    rules = tuple(rule for rule in _rules(terms, terms.layout.workspace) if rule.decision == "deny")
     lines = _ENTERED.sub("\n", typed)
     complete, _, unfinished = lines.rpartition("\n")
-    context = CommandContext(terms.places, terms.places.workspace)
+    context = CommandContext(terms.layout, terms.layout.workspace)
     for text in filter(str.strip, (complete, unfinished) if rules else ()):
         finding = judge_command(_KEY.sub("", text), context, rules).finding
         if finding.rule == "your deny rule":
@@ -173,7 +173,7 @@ def _of_judged(access: Access, line: str, folder: str, decided: CommandDecision,
     if not decided.is_complete and decided.finding.verdict != "deny":
         return unchecked(terms.approve, decided.finding.reason)
     exact = GrantedCall(operation=access.operation, command=line, working_dir=folder)
-    used = tuple(one for one in terms.granted if _is_used(one, line, folder, decided))
+    used = tuple(rule for rule in terms.granted if _is_used(rule, line, folder, decided))
     if decided.only_looks:
         looked = _looking(decided, exact, terms)
         if looked.verdict != "ask" or not _is_covered(exact, decided, used):
@@ -181,8 +181,8 @@ def _of_judged(access: Access, line: str, folder: str, decided: CommandDecision,
     can_be_granted = decided.can_be_granted and decided.finding.verdict != "deny"
     call = exact if can_be_granted and access.operation and len(access.reads) == 1 else None
     if decided.finding.verdict == "allow":
-        given = next((one for one in decided.findings if one.rule == "grant"), decided.finding)
-        return Decision("allow", given.reason, decided.finding.risk, call, "grant", used=used)
+        allowing = next((finding for finding in decided.findings if finding.rule == "grant"), decided.finding)
+        return Decision("allow", allowing.reason, decided.finding.risk, call, "grant", used=used)
     return _in_mode(decided.finding, terms.approve, call)
 
 
@@ -199,7 +199,7 @@ def _is_covered(exact: GrantedCall, decided: CommandDecision, used: tuple[Grante
     """True if the line, or each of its commands, was allowed."""
     prefixes = [call.prefix for call in used if call.prefix]
     return exact in used or all(
-        any(command.words[: len(prefix)] == prefix for prefix in prefixes) for command in decided.commands
+        any(command.argv[: len(prefix)] == prefix for prefix in prefixes) for command in decided.commands
     )
 
 
@@ -207,7 +207,7 @@ def _is_used(call: GrantedCall, line: str, folder: str, decided: CommandDecision
     if call.command is not None:
         return (call.command, call.working_dir) == (line, folder)
     length = len(call.prefix)
-    return bool(length) and any(command.words[:length] == call.prefix for command in decided.commands)
+    return bool(length) and any(command.argv[:length] == call.prefix for command in decided.commands)
 
 
 def _named_denied(line: str, folder: str, decided: CommandDecision, terms: _Terms) -> Finding | None:
@@ -221,33 +221,35 @@ def _named_denied(line: str, folder: str, decided: CommandDecision, terms: _Term
     ]
     if not folders:
         return None
-    commands = find_commands(line, terms.places.home, folder, lambda _: False).commands
+    commands = find_commands(line, terms.layout.home, folder, lambda _: False).commands
     # With the files that patterns match, and the values of loops.
-    commands += tuple(FoundCommand(words, (), "") for words in decided.runs)
-    named = named_folder(commands, folders, folder, terms.places.home)
+    commands += tuple(FoundCommand(argv, (), "") for argv in decided.runs)
+    named = named_folder(commands, folders, folder, terms.layout.home)
     return deny("your deny rule", f"you denied what is in {named}") if named else None
 
 
 def _looking(decided: CommandDecision, call: GrantedCall, terms: _Terms) -> Decision:
     """Allows the command with programs of the system and of trusted folders; those of other folders are asked about."""
-    programs = [command.words[0] for command in decided.commands if command.words]
+    programs = [command.argv[0] for command in decided.commands if command.argv]
     path = os.environ.get("PATH", "")
-    found = {name: find_program(name, terms.places, path) for name in programs if name not in _BUILTINS}
-    missing = next((name for name, place in found.items() if place is None), None)
+    programs_paths = {name: find_program(name, terms.layout, path) for name in programs if name not in _BUILTINS}
+    missing = next((name for name, program in programs_paths.items() if program is None), None)
     if missing is not None:
         is_there = shutil.which(missing, path=path) is not None
         reason = f"`{missing}` is not installed{_NOT_SAFE if is_there else ''}"
         return _in_mode(ask("program", reason), terms.approve, call)
     argv: tuple[str, ...] = ()
     if decided.argv and programs[0] not in _BUILTINS:
-        argv = (found[programs[0]] or programs[0], *decided.argv[1:])
+        argv = (programs_paths[programs[0]] or programs[0], *decided.argv[1:])
     reason = decided.finding.reason
-    folders = tuple(dict.fromkeys(os.path.dirname(place) for place in found.values() if place is not None))
+    folders = tuple(
+        dict.fromkeys(os.path.dirname(program) for program in programs_paths.values() if program is not None)
+    )
     return Decision("allow", reason, rule=decided.finding.rule, only_looks=True, argv=argv, program_folders=folders)
 
 
 def _rules(terms: _Terms, folder: str) -> Iterable[CommandRule]:
-    roots = terms.places.roots
+    roots = terms.layout.roots
     for call in terms.granted:
         if call.command is not None and call.working_dir == folder:
             yield CommandRule("allow", command=call.command)
@@ -280,8 +282,8 @@ def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None, *
             assert_never(approve)
 
 
-def _places(workspace: str, private: Path, home: str, denied: Iterable[GrantedCall]) -> Places:
-    """What is denied for reading is closed like the folders that are closed to all."""
+def _layout(workspace: str, private: Path, home: str, denied: Iterable[GrantedCall]) -> FolderLayout:
+    """Return the folders of a task. A folder that a rule denies for reading is closed, like those closed to all."""
     own = sorted(call.folder for call in denied if call.folder is not None and call.operation != "write")
     closed = (*closed_by_default(home), *own)
-    return Places(workspace, home, closed, (str(private),), str(Paths(private).workspaces))
+    return FolderLayout(workspace, home, closed, (str(private),), str(Paths(private).workspaces))

@@ -57,10 +57,10 @@ _DIRECTING["rustc"] = _DIRECTING["rustup"] = _DIRECTING["cargo"]
 def directs_no_program(program: str, folder: str, home: str) -> bool:
     """True if no file of the folder or one above directs npm or cargo; those in the home directory are the user's."""
     names = _DIRECTING.get(program, ())
-    place = Path(real_path(folder))
+    start = Path(real_path(folder))
     return bool(names) and not any(
         os.path.lexists(above / name)
-        for above in (place, *place.parents)
+        for above in (start, *start.parents)
         if above != Path(real_path(home))
         for name in names
     )
@@ -68,9 +68,9 @@ def directs_no_program(program: str, folder: str, home: str) -> bool:
 
 def names_no_program(folder: str) -> bool:
     """True if git, reading in this folder, runs nothing of the repository's; also if there is no repository."""
-    place = Path(real_path(folder))
+    start = Path(real_path(folder))
     try:
-        for above in (place, *place.parents):
+        for above in (start, *start.parents):
             git = above / ".git"
             if os.path.lexists(git):
                 return _is_plain(_git_folder(git), above) or _is_in_superproject(above)
@@ -83,7 +83,7 @@ def names_no_program(folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _GitFolder:
-    """Where git keeps what belongs to the working tree, and what all working trees of the repository share."""
+    """The folder of git for a working tree, and the one that all working trees of the repository share."""
 
     own: Path
     common: Path
@@ -95,10 +95,10 @@ def _git_folder(git: Path) -> _GitFolder | None:
         return None
     if git.is_dir():
         return None if os.path.lexists(git / "commondir") else _GitFolder(git, git)
-    found = _LINK.fullmatch(_short_text(git))
-    if found is None or not os.path.isabs(found[1]):
+    match = _LINK.fullmatch(_short_text(git))
+    if match is None or not os.path.isabs(match[1]):
         return None
-    own = Path(real_path(found[1]))
+    own = Path(real_path(match[1]))
     common = own.parent.parent
     # Only the repository itself can say that this is its worktree.
     is_linked = own.parent.name == "worktrees" and _short_text(own / "gitdir").strip() == str(git)
@@ -107,7 +107,7 @@ def _git_folder(git: Path) -> _GitFolder | None:
 
 def _is_plain(git: _GitFolder | None, root: Path, depth: int = 0) -> bool:
     """True if configuration and hooks name no program, here and in the submodules."""
-    if git is None or any(os.path.lexists(place / "config.worktree") for place in (git.own, git.common)):
+    if git is None or any(os.path.lexists(git_folder / "config.worktree") for git_folder in (git.own, git.common)):
         return False
     config = git.common / "config"
     if not config.is_file() or config.is_symlink():
@@ -137,10 +137,10 @@ def _is_plain_submodule(parent: Path, root: Path, depth: int) -> bool:
         return not root.is_symlink()  # not fetched: git does not look into it
     if git.is_symlink() or root.is_symlink() or git.is_dir():
         return False
-    found = _LINK.fullmatch(_short_text(git))
-    if found is None:
+    match = _LINK.fullmatch(_short_text(git))
+    if match is None:
         return False
-    own = Path(real_path(root / found[1]))
+    own = Path(real_path(root / match[1]))
     if not own.is_relative_to(real_path(parent / "modules")) or os.path.lexists(own / "commondir"):
         return False
     return _is_plain(_GitFolder(own, own), root, depth)

@@ -38,15 +38,15 @@ def judge(line: str, rules: Sequence[CommandRule]) -> Finding:
     while waiting:
         before: list[str] = []
         for part in _SPLIT.split(waiting.pop().replace("`\n", "").replace("^\n", "")):
-            given = _WORD.findall(part)
-            words = [_bare(word) for word in given]
-            if finding := _of_part(words, before, rules, line):
+            tokens = _WORD.findall(part)
+            argv = [_bare(word) for word in tokens]
+            if finding := _of_part(argv, before, rules, line):
                 return finding
-            if words and _name(words[0]) in _RUN_TEXT and nested < _MAX_NESTING:
+            if argv and _name(argv[0]) in _RUN_TEXT and nested < _MAX_NESTING:
                 nested += 1
-                waiting += [word for word in words if " " in word]
-                waiting += [_decoded(text) for flag, text in pairwise(words) if _ENCODED.fullmatch(flag)]
-            before = words
+                waiting += [word for word in argv if " " in word]
+                waiting += [_decoded(text) for flag, text in pairwise(argv) if _ENCODED.fullmatch(flag)]
+            before = argv
     return ask("program", "commands of this shell are always asked about")
 
 
@@ -61,7 +61,7 @@ def _of_part(words: list[str], before: list[str], rules: Sequence[CommandRule], 
             return deny("your deny rule", "you denied this")
         if acts:
             return None
-    if words[:1] == ["clean"] and any(_name(one) == "select" for one in before):
+    if words[:1] == ["clean"] and any(_name(word) == "select" for word in before):
         return deny("hard floor", "it would format a disk")
     return None
 

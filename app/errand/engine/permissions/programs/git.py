@@ -185,7 +185,7 @@ GIT = (
 class GitCall:
     """A git command without its global options; `folder` is that of -C, `unusual` the first option not known."""
 
-    words: tuple[str, ...]
+    argv: tuple[str, ...]
     folder: str = ""
     unusual: str = ""
 
@@ -214,4 +214,4 @@ def git_call(words: Sequence[str]) -> GitCall:
 
 def subcommand(words: Sequence[str]) -> tuple[str, ...]:
     """The program's words with git's global options taken out, for comparing with rules."""
-    return ("git", *git_call(words[1:]).words) if words and words[0] == "git" else tuple(words)
+    return ("git", *git_call(words[1:]).argv) if words and words[0] == "git" else tuple(words)

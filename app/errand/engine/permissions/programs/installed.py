@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from tempfile import gettempdir
 
-from errand.engine.permissions.paths import Places
+from errand.engine.permissions.folder_layout import FolderLayout
 from errand.system.environment import SYSTEM_PATH
 from errand.system.regular_file import real_path
 
@@ -22,49 +22,49 @@ _TEMPORARY = tuple({real_path(folder) for folder in ("/tmp", "/var/tmp", "/dev/s
 _SHIMS = frozenset(("shims", ".volta", ".asdf", ".pyenv", ".rbenv", ".nodenv", "mise"))
 
 
-def find_program(name: str, places: Places, path: str) -> str | None:
+def find_program(name: str, layout: FolderLayout, path: str) -> str | None:
     """The absolute path of a program; `path` is the PATH of the user. None if it is in no folder to be trusted."""
-    if found := shutil.which(name, path=SYSTEM_PATH):
-        return found
-    for folder in _trusted_folders(path, places):
+    if executable := shutil.which(name, path=SYSTEM_PATH):
+        return executable
+    for folder in _trusted_folders(path, layout):
         program = os.path.join(folder, name)
         real = real_path(program)
-        if _is_foreign(real, places) and _only_owner_writes(real) and _is_trusted_folder(os.path.dirname(real), places):
+        if _is_foreign(real, layout) and _only_owner_writes(real) and _is_trusted_folder(os.path.dirname(real), layout):
             return program if os.access(program, os.X_OK) and os.path.isfile(real) else None
     return None
 
 
 @lru_cache(maxsize=64)
-def _trusted_folders(path: str, places: Places) -> tuple[str, ...]:
+def _trusted_folders(path: str, layout: FolderLayout) -> tuple[str, ...]:
     folders = (folder for folder in path.split(":") if folder.startswith("/"))
-    return tuple(dict.fromkeys(folder for folder in folders if _is_trusted_folder(folder, places)))
+    return tuple(dict.fromkeys(folder for folder in folders if _is_trusted_folder(folder, layout)))
 
 
-def _is_trusted_folder(folder: str, places: Places) -> bool:
+def _is_trusted_folder(folder: str, layout: FolderLayout) -> bool:
     """True if neither tools nor other users can put a program there: the folder, and all folders above it."""
     real = real_path(folder)
     if real in _SYSTEM:
         return True
     if not _SHIMS.isdisjoint(real.split("/")):
         return False
-    return _is_foreign(real, places) and all(map(_only_owner_writes, _with_parents(real)))
+    return _is_foreign(real, layout) and all(map(_only_owner_writes, _with_parents(real)))
 
 
-def _is_foreign(real: str, places: Places) -> bool:
+def _is_foreign(real: str, layout: FolderLayout) -> bool:
     """True outside the folders that tools may write, and outside the app's data."""
-    if places.in_workspace(real) or places.closed_folder_of(real):
+    if layout.in_workspace(real) or layout.closed_folder_of(real):
         return False
-    return not any(places.is_inside(real, folder) for folder in _TEMPORARY)
+    return not any(layout.is_inside(real, folder) for folder in _TEMPORARY)
 
 
 def _only_owner_writes(path: str) -> bool:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return False
-    if found.st_uid not in (0, os.geteuid()) or found.st_mode & stat.S_IWOTH:
+    if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         return False
-    return not found.st_mode & stat.S_IWGRP or found.st_gid in (0, os.getegid())
+    return not status.st_mode & stat.S_IWGRP or status.st_gid in (0, os.getegid())
 
 
 def _with_parents(path: str) -> Iterator[str]:

@@ -27,9 +27,9 @@ class MoreThanLooking(UnknownFlag):
 
 @dataclass(slots=True)
 class Usage:
-    """What the words of a command are: its flags, its operands, and all paths among both.
+    """The words of a command by kind: its flags, its operands, and all paths among both.
 
-    A flag that is given several times has its values as lines.
+    The values of a flag that is given several times are joined by line breaks.
     """
 
     flags: dict[str, str] = field(default_factory=dict[str, str])
@@ -75,7 +75,7 @@ class Program:
 
     @cached_property
     def _short_values(self) -> dict[str, str]:
-        return {found[1]: found[2] for found in re.finditer(r"(\w)([:@?%]?)", self.short)}
+        return {option[1]: option[2] for option in re.finditer(r"(\w)([:@?%]?)", self.short)}
 
     @cached_property
     def _long_values(self) -> dict[str, str]:

@@ -119,7 +119,7 @@ def other_command(prefix: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _length(words: tuple[str, ...]) -> int:
-    """How many words belong to the beginning; 0 if none is offered."""
+    """Return the number of words of the prefix that is offered; 0 if none is."""
     inner = inner_words(words)
     if inner != words:
         return len(words) - len(inner) + _length(inner) if inner and _length(inner) else 0

@@ -118,11 +118,15 @@ _CLUSTER = re.compile(r"-[A-Za-z0-9]")
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """`letters` and `names` are without dashes, `texts` the letters of short flags with a value."""
+    """The risky flags and words of a program.
+
+    `letters` and `names` are without dashes, `exact` are words to be compared whole, `texts` the letters of short flags
+    with a value.
+    """
 
     letters: frozenset[str]
     names: frozenset[str]
-    words: frozenset[str]
+    exact: frozenset[str]
     texts: frozenset[str] = field(default=frozenset())
 
 
@@ -140,7 +144,7 @@ def risky_flag(words: tuple[str, ...], subcommand: str = "") -> str | None:
     is_after = False
     for at, word in enumerate(words[1:]):
         if word == "--":
-            if "--" in row.words:
+            if "--" in row.exact:
                 return word
             is_after = True
             continue
@@ -149,7 +153,7 @@ def risky_flag(words: tuple[str, ...], subcommand: str = "") -> str | None:
             return word
         if is_after:
             continue
-        if word in row.words or (word[0:1] == "@" and "@" in row.words):
+        if word in row.exact or (word[0:1] == "@" and "@" in row.exact):
             return word
         if _is_named(word, row, may_be_short=name not in _WHOLE_NAMES) or _has_letter(word, row, name):
             return None if _OF_TESTS.fullmatch(word) else word
@@ -168,7 +172,7 @@ def _is_named(word: str, row: _Row, *, may_be_short: bool) -> bool:
     if name in row.names or _plain(word.partition("=")[0].partition(".")[0]) in row.names:
         return True
     may_be_short = may_be_short and word.startswith("--") and bool(name) and name not in _COMPLETE
-    return may_be_short and any(one.startswith(name) for one in row.names)
+    return may_be_short and any(flag.startswith(name) for flag in row.names)
 
 
 def _has_letter(word: str, row: _Row, name: str) -> bool:

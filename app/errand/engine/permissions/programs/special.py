@@ -113,14 +113,14 @@ def check_jq(usage: Usage) -> str | None:
     return "the jq filter reads more than its input" if any(map(_JQ_MORE.search, usage.operands[:1])) else None
 
 
-def read_tar(words: Sequence[str]) -> Usage:
+def read_tar(arguments: Sequence[str]) -> Usage:
     """Listing alone, in one of its short forms: `tar -tf FILE`, `tar tzf FILE`."""
-    words = ["-tf", *words[2:]] if list(words[:2]) == ["--list", "-f"] else words
-    if len(words) < 2 or "t" not in words[0] or not _TAR_LIST.fullmatch(words[0]):
+    arguments = ["-tf", *arguments[2:]] if list(arguments[:2]) == ["--list", "-f"] else arguments
+    if len(arguments) < 2 or "t" not in arguments[0] or not _TAR_LIST.fullmatch(arguments[0]):
         raise UnknownFlag("tar only looks as tar -tf FILE")
-    if ":" in words[1] or any(word.startswith("-") for word in words[1:]):
+    if ":" in arguments[1] or any(word.startswith("-") for word in arguments[1:]):
         raise UnknownFlag("tar could run another program")
-    return Usage(operands=list(words[2:]), paths=[words[1]])
+    return Usage(operands=list(arguments[2:]), paths=[arguments[1]])
 
 
 def read_test(words: Sequence[str]) -> Usage:

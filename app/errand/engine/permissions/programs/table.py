@@ -263,11 +263,11 @@ _ROWS = (
 
 
 def _by_name() -> dict[str, tuple[Program, ...]]:
-    found: dict[str, tuple[Program, ...]] = {}
+    programs: dict[str, tuple[Program, ...]] = {}
     for row in (*_ROWS, *GIT):
         for name in row.names.split("|"):
-            found[name] = (*found.get(name, ()), row)
-    return found
+            programs[name] = (*programs.get(name, ()), row)
+    return programs
 
 
 # The rows of each program; a subcommand is found by both its words.

@@ -68,10 +68,10 @@ def hidden_command(line: str, rules: Sequence[CommandRule], folder: str) -> Hidd
 
 def unfinished_command(typed: str, rules: Sequence[CommandRule]) -> HiddenCommand | None:
     """Return the denied command that text typed without its end could become."""
-    words = " ".join(typed.split())
+    line = " ".join(typed.split())
     for rule in rules:
-        if words and rule.decision == "deny" and " ".join(_prefix(rule)).startswith(words):
-            return HiddenCommand(f"`{words}` is not finished", rule)
+        if line and rule.decision == "deny" and " ".join(_prefix(rule)).startswith(line):
+            return HiddenCommand(f"`{line}` is not finished", rule)
     return None
 
 
@@ -149,7 +149,7 @@ class _Search:
         for command in scan(marked.text + (" " + code.more if code.more else ""), {}):
             for _, target in command.redirects:
                 self._check_code_in(target)
-            self._judge(command.words, command)
+            self._judge(command.argv, command)
 
     def _judge(self, words: list[str], command: ScannedCommand) -> None:
         if not words:
@@ -375,11 +375,11 @@ class _Search:
 def _output_of(source: ScannedCommand) -> str:
     """Return what a command writes, if its words say it; else a mark."""
     if source.program in ("echo", "printf") and source.source is None:
-        words = [word for word in source.words[1:] if word not in ("-n", "-e", "-en", "-ne")]
-        text = " ".join(words).replace("\\n", "\n")
+        arguments = [word for word in source.argv[1:] if word not in ("-n", "-e", "-en", "-ne")]
+        text = " ".join(arguments).replace("\\n", "\n")
         is_computed = "\\" in text or (source.program == "printf" and "%" in text)
         return SEVERAL_WORDS if is_computed else text
-    if source.program == "cat" and len(source.words) == 1 and source.text_in:
+    if source.program == "cat" and len(source.argv) == 1 and source.text_in:
         return source.text_in
     return SEVERAL_WORDS
 
@@ -387,8 +387,8 @@ def _output_of(source: ScannedCommand) -> str:
 def _unquoted(value: str) -> str:
     """The text of an assigned value without its quotes."""
     scanned = scan(f"x {value}", {})
-    words = scanned[0].words[1:] if len(scanned) == 1 else []
-    return words[0] if len(words) == 1 else value
+    arguments = scanned[0].argv[1:] if len(scanned) == 1 else []
+    return arguments[0] if len(arguments) == 1 else value
 
 
 def _shown(words: Sequence[str]) -> str:

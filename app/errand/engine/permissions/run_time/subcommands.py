@@ -45,16 +45,16 @@ def is_pattern(word: str) -> bool:
     return has_braces or not _PATTERN_LETTERS.isdisjoint(word)
 
 
-def may_begin(words: Sequence[str], prefix: Sequence[str]) -> bool:
+def may_begin(argv: Sequence[str], prefix: Sequence[str]) -> bool:
     """Return True if words that are known only at run time can make the command begin with the prefix."""
-    name = program_name(words[0])
+    name = program_name(argv[0])
     if name.startswith("git-") and program_name(prefix[0]) == "git":
-        name, words = "git", ("git", name.removeprefix("git-"), *words[1:])
+        name, argv = "git", ("git", name.removeprefix("git-"), *argv[1:])
     if name != program_name(prefix[0]) or len(prefix) < 2:
         return False
     # How many words of the prefix were met, whether a flag's value follows, and whether a mark was needed for it.
     states: set[_State] = {(1, "none", False)}
-    for word in words[1:]:
+    for word in argv[1:]:
         if is_several(word) or is_pattern(word):
             return bool(states)
         states = {after for state in states for after in _after(word, state, prefix[state[0]], name)}

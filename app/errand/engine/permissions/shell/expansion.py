@@ -20,20 +20,20 @@ def expanded(command: PlainCommand, folder: str, loop_words: Sequence[str]) -> l
     `loop_words` are all words of the loop: each value must name a file, alone or in one of them.
     """
     if command.loop is None:
-        return [_with_matches(command.words, command.patterns, folder)]
+        return [_with_matches(command.argv, command.patterns, folder)]
     values = _with_matches(command.loop.values, command.loop.patterns, folder)
     missing = next((value for value in values if not _names_file(value, loop_words, folder)), None)
     if missing is not None:
         raise NotPlain(f"the loop goes over {missing}, which is no file")
     if len(values) * len(command.patterns) > _MAX_MATCHES:
         raise NotPlain("the loop has too many files")
-    found: list[tuple[str, ...]] = []
+    commands: list[tuple[str, ...]] = []
     for value in dict.fromkeys(values):
-        if _SPLIT_OR_EXPANDED.search(value) and any(BARE_VALUE in word for word in command.words):
+        if _SPLIT_OR_EXPANDED.search(value) and any(BARE_VALUE in word for word in command.argv):
             raise NotPlain(f"the shell would split or expand {value}")
-        words = [_with_value(word, value) for word in command.words]
-        found.append(_with_matches(words, command.patterns, folder))
-    return found
+        argv = [_with_value(word, value) for word in command.argv]
+        commands.append(_with_matches(argv, command.patterns, folder))
+    return commands
 
 
 def _names_file(value: str, loop_words: Sequence[str], folder: str) -> bool:
@@ -52,19 +52,19 @@ def start_of(pattern: str) -> str:
 
 
 def _with_matches(words: Sequence[str], patterns: frozenset[int], folder: str) -> tuple[str, ...]:
-    found: list[str] = []
+    argv: list[str] = []
     matched = 0
     entries = _Entries(folder)
     for at, word in enumerate(words):
         matches = entries.matching(word) if at in patterns else []
         matched += len(matches)
-        found += matches or [word]
+        argv += matches or [word]
     # `--include=*.py` is meant for the program, not as the name of files.
     if not matched and any(not words[at].startswith("-") for at in patterns):
         raise NotPlain("a file pattern matches nothing, so what it will match is not known")
     if matched > _MAX_MATCHES:
         raise NotPlain(f"the file patterns match more than {_MAX_MATCHES} files")
-    return tuple(found)
+    return tuple(argv)
 
 
 class _Entries:
@@ -83,21 +83,21 @@ class _Entries:
             or any(part[:1] == "." and _GLOB.search(part) for part in parts)
         ):
             raise NotPlain("a file pattern could match hidden files, or lead out of the folder")
-        found = [start]
+        paths = [start]
         for index, part in enumerate(parts):
             is_last = index == len(parts) - 1
-            found = [match for before in found for match in self._step(before, part, is_last=is_last)]
-        return found
+            paths = [match for before in paths for match in self._step(before, part, is_last=is_last)]
+        return paths
 
     def _step(self, before: str, part: str, *, is_last: bool) -> Iterator[str]:
-        place = os.path.join(self._folder, before)
+        folder = os.path.join(self._folder, before)
         end = "" if is_last else "/"
         if not _GLOB.search(part):
-            if os.path.lexists(os.path.join(place, part)):
+            if os.path.lexists(os.path.join(folder, part)):
                 yield f"{before}{part}{end}"
             return
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(folder) as entries:
                 for entry in sorted(self._counted(entries), key=lambda entry: entry.name):
                     if _BY_LETTER.search(part) and not entry.name.isascii():
                         raise NotPlain("what ? matches in the names of these files depends on the language setting")

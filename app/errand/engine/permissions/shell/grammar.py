@@ -104,7 +104,7 @@ class PlainCommand:
     `BARE_VALUE`. The words are empty for redirects of a whole loop.
     """
 
-    words: tuple[str, ...]
+    argv: tuple[str, ...]
     redirects: tuple[Redirect, ...] = ()
     connector: str = ""
     patterns: frozenset[int] = frozenset()
@@ -129,7 +129,7 @@ def parse(line: str, home: str) -> tuple[PlainCommand, ...]:
     if line.count("$") > _MAX_DOLLARS:
         raise NotPlain(f"the line has more than {_MAX_DOLLARS} dollar signs")
     scanned = scan(line, {})
-    if len(scanned) > _MAX_COMMANDS or sum(len(command.words) for command in scanned) > _MAX_WORDS:
+    if len(scanned) > _MAX_COMMANDS or sum(len(command.argv) for command in scanned) > _MAX_WORDS:
         raise NotPlain(f"the line has more than {_MAX_COMMANDS} commands, or {_MAX_WORDS} words")
     if not scanned or sum(len(command.redirects) for command in scanned) > _MAX_REDIRECTS:
         raise NotPlain(f"there is no command, or more than {_MAX_REDIRECTS} redirects")
@@ -143,7 +143,7 @@ def parse(line: str, home: str) -> tuple[PlainCommand, ...]:
 
 
 class SyntaxNode(Protocol):
-    """What is used of a node of tree-sitter's syntax tree."""
+    """The part of a node of tree-sitter's syntax tree that is used."""
 
     @property
     def type(self) -> str: ...
@@ -163,7 +163,10 @@ class SyntaxNode(Protocol):
 
 @cache
 def load_grammar() -> Callable[[bytes], SyntaxNode]:
-    """Parses text to its root node. The grammar is loaded on first use; without it every command is asked about."""
+    """Return a function that parses text to its root node.
+
+    The grammar is loaded on first use; without it every command is asked about.
+    """
     try:
         tree_sitter, tree_sitter_bash = import_module("tree_sitter"), import_module("tree_sitter_bash")
     except ImportError as error:
@@ -171,7 +174,7 @@ def load_grammar() -> Callable[[bytes], SyntaxNode]:
     language = tree_sitter.Language(tree_sitter_bash.language())
 
     def read(text: bytes) -> SyntaxNode:
-        """With a parser of its own: Python calls from the parser let other threads run."""
+        """Parse with a parser of its own: Python calls from the parser let other threads run."""
         deadline = time.monotonic() + PARSE_TIMEOUT_S
 
         def from_offset(at: int, _: object) -> bytes:
@@ -231,8 +234,8 @@ class _Reader:
 
     def _ended(self) -> Iterator[PlainCommand]:
         if self._words is not None or (self._redirects and self._is_after_loop):
-            words = self._words or ()
-            yield PlainCommand(words, tuple(self._redirects), self._connector, self._patterns, self._loop)
+            argv = self._words or ()
+            yield PlainCommand(argv, tuple(self._redirects), self._connector, self._patterns, self._loop)
             self._words, self._patterns, self._redirects, self._connector = None, frozenset(), [], ";"
         elif self._redirects:
             raise NotPlain("a redirect stands without a command")
@@ -366,9 +369,9 @@ def _bare(text: str, home: str, *, is_first: bool, is_last: bool) -> str:
 
 
 def _agree(commands: tuple[PlainCommand, ...], scanned: list[ScannedCommand], home: str) -> bool:
-    ours = [(tuple(_with_home(word, home) for word in words), to) for words, to in _as_scanned(commands)]
+    ours = [(tuple(_with_home(word, home) for word in argv), to) for argv, to in _as_scanned(commands)]
     theirs = [
-        (tuple(_with_home(word, home) for word in command.words), [_with_home(to, home) for _, to in command.redirects])
+        (tuple(_with_home(word, home) for word in command.argv), [_with_home(to, home) for _, to in command.redirects])
         for command in scanned
     ]
     return ours == theirs
@@ -383,8 +386,8 @@ def _as_scanned(commands: Sequence[PlainCommand]) -> Iterator[tuple[list[str], l
             yield ["for", loop.variable, "in", *loop.values], []
         before = loop
         values = " ".join(loop.values).split() if loop is not None else []
-        words = [part for word in command.words for part in _inserted(word, values)]
-        yield words, [redirect.target for redirect in command.redirects]
+        argv = [part for word in command.argv for part in _inserted(word, values)]
+        yield argv, [redirect.target for redirect in command.redirects]
 
 
 def _inserted(word: str, values: Sequence[str]) -> Iterator[str]:
@@ -409,5 +412,5 @@ def _with_home(word: str, home: str) -> str:
 
 
 def _not_allowed(node: SyntaxNode) -> NotPlain:
-    shown = _REASONS.get(node.type)
-    return NotPlain(f"the line {shown}" if shown else f"the line has shell syntax that is not plain ({node.type})")
+    reason = _REASONS.get(node.type)
+    return NotPlain(f"the line {reason}" if reason else f"the line has shell syntax that is not plain ({node.type})")

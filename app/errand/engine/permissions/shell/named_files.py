@@ -48,41 +48,41 @@ class NamedPath:
 
 
 def named_files(line: str, folder: str, home: str) -> tuple[NamedPath, ...]:
-    """What the line may change, when it runs in `folder`: at most some hundreds, each once."""
+    """Return the files that the line may change when it runs in `folder`: at most some hundreds, each once."""
     commands = find_commands(line, home, folder, lambda _: False).commands
-    passes_names = any(not _PASSES_NAMES.isdisjoint(command.words) for command in commands)
-    found: dict[str, bool] = {}
+    passes_names = any(not _PASSES_NAMES.isdisjoint(command.argv) for command in commands)
+    files: dict[str, bool] = {}
     everything = (
-        one for command in commands for one in _of_command(command, command.folder or folder, home, passes_names)
+        file for command in commands for file in _of_command(command, command.folder or folder, home, passes_names)
     )
-    for one in islice((*everything, *_of_diffs(commands, line, folder)), 4 * _MAX_FILES):
-        found[one.path] = found.get(one.path, False) or one.with_content
-    return tuple(NamedPath(path, with_content) for path, with_content in islice(found.items(), _MAX_FILES))
+    for file in islice((*everything, *_of_diffs(commands, line, folder)), 4 * _MAX_FILES):
+        files[file.path] = files.get(file.path, False) or file.with_content
+    return tuple(NamedPath(path, with_content) for path, with_content in islice(files.items(), _MAX_FILES))
 
 
 def _of_command(command: FoundCommand, folder: str, home: str, passes_names: bool) -> Iterator[NamedPath]:
     for operator, target in command.redirects:
         if operator in _WRITES and not target.isdecimal():
             yield from _paths(target, folder, home, with_content=False)
-    program, words = command.program, list(command.words[1:])
+    program, arguments = command.program, list(command.argv[1:])
     if program in _READERS and not passes_names:
         return
     if program == "git":
-        if _GIT_CHANGES.isdisjoint(words):
+        if _GIT_CHANGES.isdisjoint(arguments):
             return
     elif program in SHELLS or is_interpreter(program):
-        script = next((at for at, word in enumerate(words) if not word.startswith("-")), None)
-        if script is not None and words.pop(script) in _READERS and "-m" in words:
+        script = next((at for at, word in enumerate(arguments) if not word.startswith("-")), None)
+        if script is not None and arguments.pop(script) in _READERS and "-m" in arguments:
             return
-    with_content = program == "git" or not _CHANGES_FOLDERS.isdisjoint(command.words)
+    with_content = program == "git" or not _CHANGES_FOLDERS.isdisjoint(command.argv)
     named: list[str] = []
-    for word in islice(words, _MAX_FILES):
+    for word in islice(arguments, _MAX_FILES):
         for text in _texts(word):
             several = list(_paths(text, folder, home, with_content=with_content))
-            named += (one.path for one in several)
+            named += (file.path for file in several)
             yield from several
-    if named and not _PUTS_INTO_FOLDERS.isdisjoint(command.words) and os.path.isdir(named[-1]):
-        yield from (NamedPath(os.path.join(named[-1], os.path.basename(one))) for one in named[:-1])
+    if named and not _PUTS_INTO_FOLDERS.isdisjoint(command.argv) and os.path.isdir(named[-1]):
+        yield from (NamedPath(os.path.join(named[-1], os.path.basename(path))) for path in named[:-1])
 
 
 def _texts(word: str) -> set[str]:
@@ -98,7 +98,7 @@ def _paths(text: str, folder: str, home: str, *, with_content: bool) -> Iterator
         return
     path = os.path.normpath(os.path.join(folder, home + text[1:] if text == "~" or text.startswith("~/") else text))
     if _PATTERN.search(text) and not os.path.lexists(path):
-        yield from (NamedPath(one, with_content) for one in _matches(path))
+        yield from (NamedPath(match, with_content) for match in _matches(path))
     else:
         yield NamedPath(path, with_content)
 
@@ -113,22 +113,24 @@ def _matches(pattern: str) -> Iterable[str]:
             names = [entry.name for entry in islice(entries, _MAX_ENTRIES) if not entry.name.startswith(".")]
     except OSError:
         return ()
-    return islice((os.path.join(parent, one) for one in sorted(names) if fnmatchcase(one, name)), _MAX_FILES)
+    return islice(
+        (os.path.join(parent, filename) for filename in sorted(names) if fnmatchcase(filename, name)), _MAX_FILES
+    )
 
 
 def _of_diffs(commands: Iterable[FoundCommand], line: str, folder: str) -> Iterator[NamedPath]:
     """The files that a diff names, in the line itself or in a file that `patch` or `git apply` gets."""
     for command in commands:
-        if command.program != "patch" and not (command.program == "git" and {"apply", "am"} & set(command.words)):
+        if command.program != "patch" and not (command.program == "git" and {"apply", "am"} & set(command.argv)):
             continue
         start = command.folder or folder
         texts = [line]
-        for word in (*command.words[1:], *(target for operator, target in command.redirects if operator == "<")):
+        for word in (*command.argv[1:], *(target for operator, target in command.redirects if operator == "<")):
             texts += _read(os.path.join(start, word)) if not word.startswith("-") and "\0" not in word else ()
         for text in texts:
             for name in islice(_DIFF_NAME.findall(text), _MAX_FILES):
-                for one in {name.strip(), name.strip().partition("/")[2]} - {"", "/dev/null"}:
-                    yield NamedPath(os.path.normpath(os.path.join(start, one)))
+                for path in {name.strip(), name.strip().partition("/")[2]} - {"", "/dev/null"}:
+                    yield NamedPath(os.path.normpath(os.path.join(start, path)))
 
 
 def _read(path: str) -> Iterable[str]:

@@ -70,14 +70,14 @@ MAX_LINE_LENGTH = 131_072
 class FoundCommand:
     """A command at any depth, its program first. `folder` is where it runs, empty if unknown."""
 
-    words: tuple[str, ...]
+    argv: tuple[str, ...]
     redirects: tuple[tuple[str, str], ...]
     folder: str
     depth: int = 0
 
     @property
     def program(self) -> str:
-        return program_name(self.words[0]) if self.words else ""
+        return program_name(self.argv[0]) if self.argv else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,43 +104,45 @@ class _Finder:
 
     def find(self, line: str, folder: str) -> FoundCommands:
         self._is_complete = len(line) <= MAX_LINE_LENGTH
-        found: list[FoundCommand] = []
+        commands: list[FoundCommand] = []
         self._nested = [(line, folder, 0)]
         while self._nested:
             code, folder, depth = self._nested.pop()
             self._left -= len(code)
             if depth > _MAX_DEPTH or self._left < 0:
                 self._is_complete = False
-                found += self._crude(code, folder, depth) if self._left > -_CHARACTERS else ()
+                commands += self._crude(code, folder, depth) if self._left > -_CHARACTERS else ()
             else:
-                found += self._of_code(code, folder, depth)
-        return FoundCommands(tuple(found), self._is_complete)
+                commands += self._of_code(code, folder, depth)
+        return FoundCommands(tuple(commands), self._is_complete)
 
     def _of_code(self, code: str, folder: str, depth: int) -> Iterator[FoundCommand]:
         if len(code) > _MAX_TRACKED_LENGTH:
             folder = ""
         for command in scan(code, self._variables):
-            for words in self._unwrapped(command):
-                before = command.words[: max(0, len(command.words) - len(words))]
-                place = _changed_folder(before, folder, self._home)
-                one = FoundCommand(tuple(words), tuple(command.redirects), place, depth)
-                yield one
-                self._nested += ((text, place, depth + 1) for text in _code_of(one, command) if text.strip())
+            for argv in self._unwrapped(command):
+                before = command.argv[: max(0, len(command.argv) - len(argv))]
+                start_folder = _changed_folder(before, folder, self._home)
+                found_command = FoundCommand(tuple(argv), tuple(command.redirects), start_folder, depth)
+                yield found_command
+                self._nested += (
+                    (text, start_folder, depth + 1) for text in _code_of(found_command, command) if text.strip()
+                )
             if command.program in ("cd", "pushd") and len(code) <= _MAX_TRACKED_LENGTH:
-                operands = [word for word in command.words[1:] if not word.startswith("-")]
+                operands = [word for word in command.argv[1:] if not word.startswith("-")]
                 folder = _joined(folder, operands[0] if operands else "~", self._home)
 
     def _unwrapped(self, command: ScannedCommand) -> Iterator[list[str]]:
         """The command, and behind a wrapper every wanted program, where it stands first."""
-        words = command.words
-        yield words
+        argv = command.argv
+        yield argv
         if command.program not in WRAPPERS and command.program != "eval":
             return
         if command.program in ("xargs", "parallel"):
-            words = words + _input_of(command).replace("\\0", " ").split()
-        if sum(program_name(word) in _RUNS_OTHERS for word in words) > _MAX_WRAPPERS:
+            argv = argv + _input_of(command).replace("\\0", " ").split()
+        if sum(program_name(word) in _RUNS_OTHERS for word in argv) > _MAX_WRAPPERS:
             self._is_complete = False
-        yield from self._wanted_in(words, 1)
+        yield from self._wanted_in(argv, 1)
 
     def _wanted_in(self, words: list[str], start: int) -> Iterator[list[str]]:
         seen: set[str] = set()
@@ -151,9 +153,9 @@ class _Finder:
                 yield words[at:]
 
     def _crude(self, code: str, folder: str, depth: int) -> Iterator[FoundCommand]:
-        words = [word for word in _CRUDE.split(code) if word]
-        for found in self._wanted_in(words, 0):
-            yield FoundCommand(tuple(found), (), folder, depth)
+        tokens = [word for word in _CRUDE.split(code) if word]
+        for argv in self._wanted_in(tokens, 0):
+            yield FoundCommand(tuple(argv), (), folder, depth)
 
 
 def is_interpreter(name: str) -> bool:
@@ -172,32 +174,32 @@ def runs_code(words: Iterable[str], *, leading: bool = False) -> bool:
 
 def _code_of(one: FoundCommand, command: ScannedCommand) -> Iterator[str]:
     """The texts that this command would run as shell code."""
-    program, words = one.program, one.words[1:]
+    program, arguments = one.program, one.argv[1:]
     if program == "eval":
-        rest = iter(words)
+        rest = iter(arguments)
         yield " ".join([word for word in rest if word != "eval"])
     elif program in SHELLS:
-        flagged = [index for index, word in enumerate(words) if _CODE_FLAG.fullmatch(word)]
+        flagged = [index for index, word in enumerate(arguments) if _CODE_FLAG.fullmatch(word)]
         if flagged:
             # cmd and PowerShell join the words that follow.
-            yield words[flagged[0] + 1] if len(words) > flagged[0] + 1 else ""
-            yield " ".join(words[flagged[0] + 1 :])
+            yield arguments[flagged[0] + 1] if len(arguments) > flagged[0] + 1 else ""
+            yield " ".join(arguments[flagged[0] + 1 :])
         yield _input_of(command)
     elif is_interpreter(program):
-        for flag, text in pairwise(words):
+        for flag, text in pairwise(arguments):
             if _CODE_FLAG.fullmatch(flag) or program.endswith("awk"):
                 yield from _RUNS_TEXT.findall(text)
-        if program.endswith("awk") and words:
-            yield from _RUNS_TEXT.findall(words[0])
+        if program.endswith("awk") and arguments:
+            yield from _RUNS_TEXT.findall(arguments[0])
     if program in _CODE_WORDS:
-        texts = (word.removeprefix("-S") if program == "env" else word for word in words)
+        texts = (word.removeprefix("-S") if program == "env" else word for word in arguments)
         yield from (_CODE_NAME.sub("", text, count=1) for text in texts if " " in text or "=" in text)
     elif program == "git":
-        yield from (word.partition("!")[2] for word in words if _GIT_ALIAS.match(word))
-        yield from (f"git {word.partition('=')[2]}" for word in words if word.startswith("alias.") and "=" in word)
-        if "foreach" in words:
-            yield words[-1]
-            yield " ".join(words[words.index("foreach") + 1 :])
+        yield from (word.partition("!")[2] for word in arguments if _GIT_ALIAS.match(word))
+        yield from (f"git {word.partition('=')[2]}" for word in arguments if word.startswith("alias.") and "=" in word)
+        if "foreach" in arguments:
+            yield arguments[-1]
+            yield " ".join(arguments[arguments.index("foreach") + 1 :])
     if program in ("at", "batch"):
         yield _input_of(command)
 
@@ -209,13 +211,13 @@ def _input_of(command: ScannedCommand) -> str:
 
 
 def _text_of(source: ScannedCommand) -> str:
-    """What a command writes, as far as its words say it."""
+    """Return what a command writes, as far as its words say it."""
     if source.program in ("echo", "printf"):
-        words = source.words[1:]
-        return " ".join(word for word in words if word not in ("-n", "-e", "-en", "-ne")).replace("\\n", "\n")
+        arguments = source.argv[1:]
+        return " ".join(word for word in arguments if word not in ("-n", "-e", "-en", "-ne")).replace("\\n", "\n")
     if source.program == "find":  # its folders, unless it filters what it finds
-        start = next((at for at, word in enumerate(source.words) if at and word.startswith("-")), len(source.words))
-        return "" if set(source.words[start:]) - _NO_FILTERS else " ".join(source.words[1:start])
+        start = next((at for at, word in enumerate(source.argv) if at and word.startswith("-")), len(source.argv))
+        return "" if set(source.argv[start:]) - _NO_FILTERS else " ".join(source.argv[1:start])
     return source.text_in if source.program in ("cat", "tee", "") else ""
 
 

@@ -40,7 +40,7 @@ class ScannedCommand:
     `source` is the command before it in a pipeline. `text_in` is a here-document or here-string.
     """
 
-    words: list[str] = field(default_factory=list[str])
+    argv: list[str] = field(default_factory=list[str])
     redirects: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     source: "ScannedCommand | None" = None
     text_in: str = ""
@@ -48,7 +48,7 @@ class ScannedCommand:
     @property
     def program(self) -> str:
         """The name without its folder; empty for a line of assignments or redirects alone."""
-        return program_name(self.words[0]) if self.words else ""
+        return program_name(self.argv[0]) if self.argv else ""
 
 
 def program_name(word: str) -> str:
@@ -126,9 +126,9 @@ class _Scanner:
         elif letter == "\\":
             self._add(line[at + 1 : at + 2], 2)
         elif letter == "'":
-            found = _SINGLE.match(line, at)
-            assert found
-            self._add(found[1], found.end() - at)
+            match = _SINGLE.match(line, at)
+            assert match
+            self._add(match[1], match.end() - at)
         elif letter == '"':
             self._is_quoted = True
             self._add("", 1)
@@ -156,13 +156,13 @@ class _Scanner:
         elif letter == "$":
             self._dollar()
         else:
-            end = min((found for mark in '"\\`$' if (found := line.find(mark, at)) >= 0), default=len(line))
+            end = min((position for mark in '"\\`$' if (position := line.find(mark, at)) >= 0), default=len(line))
             end = min(end, at + 1000)  # so that a missing mark is not looked for again and again over a long text
             self._add(line[at:end], end - at)
 
     def _take_plain(self) -> None:
-        found = _PLAIN.match(self._line, self._at)
-        text = found[0] if found else self._line[self._at]
+        match = _PLAIN.match(self._line, self._at)
+        text = match[0] if match else self._line[self._at]
         self._add(text, len(text))
 
     def _add(self, text: str, length: int) -> None:
@@ -251,8 +251,8 @@ class _Scanner:
         if self._word is not None and self._word.isdecimal():
             self._word = None  # a descriptor
         self._end_word()
-        found = _REDIRECT.match(line, at)
-        self._operator = found[0] if found else ""
+        match = _REDIRECT.match(line, at)
+        self._operator = match[0] if match else ""
         self._at += len(self._operator) or 1
         if self._operator in ("<<", "<<-") and (delimiter := _DELIMITER.match(line, self._at)):
             self._documents.append((self._command, delimiter[1].strip("\"'").replace("\\", "")))
@@ -284,7 +284,7 @@ class _Scanner:
         word, self._word = self._word, None
         if word is None:
             return
-        words = _expanded(word) if self._has_braces else [word]
+        expanded = _expanded(word) if self._has_braces else [word]
         self._has_braces = False
         if self._operator:
             if self._operator == "<<<":
@@ -292,24 +292,24 @@ class _Scanner:
             self._command.redirects.append((self._operator, word))
             self._operator = ""
             return
-        for word in words:
+        for word in expanded:
             self._take_word(word)
 
     def _take_word(self, word: str) -> None:
         command = self._command
-        if word == "{" and self._keyword in _NAMING and len(command.words) == 1:
-            command.words.clear()  # the name of what follows
+        if word == "{" and self._keyword in _NAMING and len(command.argv) == 1:
+            command.argv.clear()  # the name of what follows
             self._keyword = ""
             return
-        if not command.words:
+        if not command.argv:
             if word in _KEYWORDS or (self._keyword == "time" and word in ("-p", "--")):
                 self._keyword = word if word in _KEYWORDS else "time"
                 return
             if self._assigns(word):
                 return
-        elif command.words[0] in _ASSIGNING:
+        elif command.argv[0] in _ASSIGNING:
             self._assigns(word)
-        command.words.append(word)
+        command.argv.append(word)
 
     def _assigns(self, word: str) -> bool:
         assignment = _ASSIGNMENT.match(word)
@@ -320,10 +320,10 @@ class _Scanner:
     def _end_command(self) -> ScannedCommand:
         self._end_word()
         ended = self._command
-        if ended.words[:1] == ["for"] and ended.words[2:3] == ["in"]:
-            self._variables[ended.words[1]] = " ".join(ended.words[3:])[:_MAX_VALUE_LENGTH]
-            self._loops.add(ended.words[1])
-        if ended.words or ended.redirects:
+        if ended.argv[:1] == ["for"] and ended.argv[2:3] == ["in"]:
+            self._variables[ended.argv[1]] = " ".join(ended.argv[3:])[:_MAX_VALUE_LENGTH]
+            self._loops.add(ended.argv[1])
+        if ended.argv or ended.redirects:
             self.commands.append(ended)
         self._command, self._operator, self._keyword = ScannedCommand(), "", ""
         return ended
@@ -339,12 +339,14 @@ def _unescaped(found: re.Match[str]) -> str:
 
 def _expanded(word: str) -> list[str]:
     """The words of a brace expansion; the word itself if there is none, or there are too many."""
-    words = [word]
-    while len(words) < _MAX_BRACES:
-        found = next(((index, match) for index, one in enumerate(words) if (match := _BRACES.search(one))), None)
-        if found is None:
+    expansions = [word]
+    while len(expansions) < _MAX_BRACES:
+        brace = next(
+            ((index, match) for index, expansion in enumerate(expansions) if (match := _BRACES.search(expansion))), None
+        )
+        if brace is None:
             break
-        index, match = found
-        before, after = words[index][: match.start()], words[index][match.end() :]
-        words[index : index + 1] = [f"{before}{part}{after}" for part in match[1].split(",")]
-    return words
+        index, match = brace
+        before, after = expansions[index][: match.start()], expansions[index][match.end() :]
+        expansions[index : index + 1] = [f"{before}{part}{after}" for part in match[1].split(",")]
+    return expansions

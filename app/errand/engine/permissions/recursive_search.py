@@ -41,16 +41,18 @@ def against_search(program: str, usage: Usage, folders: Sequence[str]) -> Iterat
         return
     # grep keeps its pattern apart; for rg, `g` is a pattern of files.
     includes = _values(usage, _INCLUDES if program == "rg" else _INCLUDES[:1])
-    wanted = [pattern for pattern in includes if not pattern.startswith("!")]
+    patterns = [pattern for pattern in includes if not pattern.startswith("!")]
     excluded = [*_values(usage, _EXCLUDES), *(pattern[1:] for pattern in includes if pattern.startswith("!"))]
-    if named := next((one for one in wanted if is_secret(_WILDCARDS.sub("", one)) or is_secret(f"x{one}")), None):
+    if named := next(
+        (pattern for pattern in patterns if is_secret(_WILDCARDS.sub("", pattern)) or is_secret(f"x{pattern}")), None
+    ):
         yield ask("operand", f"it would search {named}, which looks like a secret", "high")
     if _LOOKS_EVERYWHERE.isdisjoint(usage.flags):
         return
     for path in usage.paths:
         for folder in folders:
-            if found := _secret_below(os.path.join(folder, path), wanted, excluded):
-                yield ask("operand", f"it would search {found}, which looks like a secret", "high")
+            if secret := _secret_below(os.path.join(folder, path), patterns, excluded):
+                yield ask("operand", f"it would search {secret}, which looks like a secret", "high")
 
 
 def _values(usage: Usage, flags: Sequence[str]) -> list[str]:
