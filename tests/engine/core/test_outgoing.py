@@ -139,7 +139,7 @@ async def test_a_web_page_comes_through_the_proxy(tmp_path: Path, monkeypatch: p
     context = with_rules(make_tool_context(tmp_path), Rules(allowed=(HOST,)))
     async with web_site({"/": "<p>From the company"}) as site, company_network(tmp_path, site.port, monkeypatch) as way:
         refused = await failure(tool_of(context, "web_fetch"), {"url": f"{_SECURE}/"})
-        trusting = replace(context, ca_file=str(way.ca_file))
+        trusting = replace(context, settings=SettingValues(ca_file=str(way.ca_file)))
         page = text_of(await run(tool_of(trusting, "web_fetch"), {"url": f"{_SECURE}/"}))
     assert "certificate is not valid" in str(refused) and "ca_file" in str(refused)
     assert page.endswith("From the company")
