@@ -396,14 +396,14 @@ class Tool(GuardedTool, Protocol):
 
     @property
     def activity(self) -> str:
-        """What an agent does while a call runs, for its task's line: "running a command", marked for translation."""
+        """A phrase for what an agent does while a call runs: "running a command", marked for translation."""
         ...
 
     def __init__(self, context: ToolContext) -> None: ...
 
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
-        """How a call with these raw arguments is shown: clients know no tool by name.
+        """Return how a call with these raw arguments is shown: clients know no tool by name.
 
         Reads no files; missing or wrong arguments are no error.
         """

@@ -37,7 +37,7 @@ _UNREADABLE = CallDisplay(kind="other", running="reading a call", done="read a c
 
 
 def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
-    """How a call of `tool` is shown; an unknown tool, for example of an imported conversation, under its name.
+    """Return how a call of `tool` is shown; an unknown tool, for example of an imported conversation, under its name.
 
     What it works on is shown without keys: the line stands in lists and in what other agents read.
     """

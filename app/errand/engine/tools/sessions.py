@@ -116,7 +116,8 @@ class ConversationSessions:
 
 @dataclass(slots=True)
 class WorkingFolder:
-    """Where the next command of the conversation runs: `path` is below the workspace, empty for the workspace itself.
+    """The folder where the next command of the conversation runs: `path` is below the workspace, empty for the
+    workspace itself.
 
     The tool `shell` keeps it; file tools look there for what they do not find in the workspace.
     """

@@ -51,7 +51,7 @@ def find_browser(named: str, path: str) -> Path | None:
 
 
 def problem(program: Path | None) -> str | None:
-    """What is missing, with what to do; None if nothing is."""
+    """Return what is missing, with what to do; None if nothing is."""
     if not _has_driver():
         return _NO_DRIVER
     return _NO_BROWSER if program is None else None

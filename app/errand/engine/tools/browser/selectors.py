@@ -22,7 +22,7 @@ _MAX_COMPARED = 50
 
 
 def ways_to_find(named: str, *, is_field: bool) -> Iterator[tuple[Kind, str]]:
-    """In order of preference."""
+    """Return the ways to find an element, in order of preference."""
     named = named.strip()
     if reference := _REFERENCE.fullmatch(named):
         yield "selector", f"aria-ref={reference[1]}"

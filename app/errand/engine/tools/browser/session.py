@@ -140,7 +140,7 @@ class BrowserSession(RestingSession):
                 self._wait_for_idle()
 
     def take_notes(self) -> list[str]:
-        """What happened since the last call, for the model."""
+        """Return what happened since the last call, for the model."""
         notes = [f"not loaded from {place}: {reason}" for place, reason in [*self._blocked.items()][:_MAX_LISTED]]
         if len(self._blocked) > _MAX_LISTED:
             notes.append(f"nor from {len(self._blocked) - _MAX_LISTED} other hosts")

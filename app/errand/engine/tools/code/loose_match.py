@@ -65,7 +65,7 @@ def reindented(new: str, old: str, place: str) -> str:
 
 
 class _Indents:
-    """How the indentation of given lines corresponds to that of the file."""
+    """Return how the indentation of given lines corresponds to that of the file."""
 
     def __init__(self, given: Sequence[str], found: Sequence[str]) -> None:
         seen: defaultdict[str, Counter[str]] = defaultdict(Counter)

@@ -193,7 +193,7 @@ def _files(
 
 
 def _texts_of_asked(path: Path) -> Iterator[tuple[str, int]]:
-    """In pieces, since a file that was named directly may be large."""
+    """Yield the file in pieces, since a file that was named directly may be large."""
     try:
         with open_regular(path, follow_links=False) as opened:
             yield from _pieces(opened)
@@ -237,7 +237,7 @@ def _matches(
 
 
 def _hits(matches: Iterable["regex.Match[str]"], text: str, name: str, most: int, before: int) -> Iterator[str]:
-    """At most one hit per line; `before` is the number of lines before the text."""
+    """Yield at most one hit per line; `before` is the number of lines before the text."""
     line, counted, end = before + 1, 0, -1
     for match in matches:
         if most <= 0:

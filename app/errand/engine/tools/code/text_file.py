@@ -63,7 +63,7 @@ class LineRange:
 
     @property
     def note(self) -> str:
-        """Which lines are omitted and how to read them; empty if this is the whole file."""
+        """Return which lines are omitted and how to read them; empty if this is the whole file."""
         if self.cut:
             return f"[line {self.last} is cut after {MAX_CHARACTERS:,} characters; use the shell to see the rest]"
         if self.first == 1 and self.last == self.total:

@@ -251,7 +251,7 @@ class Code:
         return edits[-1].text, edits
 
     def _preview(self, wanted: CodeArguments, path: Path) -> Preview:
-        """What the call would change; empty if it would fail."""
+        """Return what the call would change; empty if it would fail."""
         try:
             loaded = self._files.current_file(path)
             file = loaded.file
@@ -319,7 +319,7 @@ class Code:
         return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
 
     def _prefix(self, folder: Path) -> str:
-        """What to put before names in a folder, so that they are paths for the next call."""
+        """Return what to put before names in a folder, so that they are paths for the next call."""
         name = self._calls.path_from_workspace(folder)
         return "" if name == "." else f"{name.rstrip('/')}/"
 

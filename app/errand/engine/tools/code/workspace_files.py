@@ -111,7 +111,7 @@ class WorkspaceFiles:
             return LoadedFile(path, None)
 
     def prepare(self, before: LoadedFile, text: str) -> PreparedWrite:
-        """What a write of this text with the encoding of `before` will do; writes nothing yet."""
+        """Return what a write of this text with the encoding of `before` will do; writes nothing yet."""
         name, file = self._paths.name(before.path), before.file
         try:
             data = file.encode(text)
@@ -206,7 +206,7 @@ class _NoFile(ToolError):
 
 
 def _state(found: os.stat_result, data: bytes) -> str:
-    """For a large file its metadata is enough, since hashing takes too long."""
+    """Return a fingerprint; for a large file its metadata is enough, since hashing takes too long."""
     if len(data) <= _MAX_COMPARED_BYTES:
         return f"content {_digest(data).hex()}"
     return f"file {_identity(found)}"

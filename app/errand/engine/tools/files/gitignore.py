@@ -148,7 +148,8 @@ class GitIgnore:
         return files
 
     def _inside(self, files: _Files, folder: str) -> _Files:
-        """Those for the names in the folder; the deeper a file, the earlier it is, and the last ones are git's own."""
+        """Return the rules for the names in the folder; the deeper a file, the earlier it is, and the last ones are
+        git's own."""
         name = os.fsencode(os.path.basename(folder))
         files = tuple((file, file.inside(state, name)) for file, state in files)
         if os.path.lexists(os.path.join(folder, ".git")):

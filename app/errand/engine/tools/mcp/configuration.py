@@ -77,7 +77,7 @@ class ServerSpec:
 
     @property
     def id(self) -> str:
-        """As grants name it: what is allowed for a server of one workspace holds for no other."""
+        """The name of the server in grants: what is allowed for a server of one workspace holds for no other."""
         return f"{self.name}.{self.fingerprint[:8]}" if self.workspace else self.name
 
 

@@ -29,7 +29,7 @@ _MAX_PROMPT_NAME = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What a server said of itself at the handshake."""
+    """The description that a server gave of itself at the handshake."""
 
     title: str
     version: str
@@ -65,7 +65,7 @@ class McpConnection:
         return await self._peer.request("tools/call", params, timeout_s, cancel, on_progress)
 
     async def resources(self) -> tuple[JsonObject, ...]:
-        """What it lists, and the templates of what can be read besides."""
+        """Return what it lists, and the templates of what can be read besides."""
         if not self.facts.has_resources:
             return ()
         listed = await self._pages("resources/list", "resources")

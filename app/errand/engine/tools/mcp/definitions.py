@@ -186,7 +186,7 @@ def _shown(name: str) -> str:
 
 
 def changed_text(before: str, tool: ServerTool) -> str:
-    """What has changed in the description, for the person who decides."""
+    """Return what has changed in the description, for the person who decides."""
     if before == tool.description:
         return "Its parameters have changed. Its description is the same."
     return f"It said before:\n{before}\n\nIt says now:\n{tool.description}"

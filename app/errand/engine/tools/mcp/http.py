@@ -218,7 +218,7 @@ class HttpTransport:
 
 
 def _refusal(response: "aiohttp.ClientResponse", *, has_token: bool) -> LoginNeeded:
-    """What a refusal means. Raises `McpError` if another sign-in would not help."""
+    """Return what a refusal means. Raises `McpError` if another sign-in would not help."""
     challenge = parse_challenge(response.headers.getall("WWW-Authenticate", []))
     if response.status == 403 and has_token and challenge.error != "insufficient_scope":
         raise McpError("It refused with 403: what you signed in as has no right to this there.")

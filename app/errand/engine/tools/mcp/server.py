@@ -41,7 +41,7 @@ _MAX_LOG_LENGTH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ServerValues:
-    """What is started or opened, with the values of the variables that the settings of a server refer to."""
+    """The command or address of a server, with the values of the variables that the settings of a server refer to."""
 
     command: tuple[str, ...]
     url: str
@@ -51,7 +51,7 @@ class ServerValues:
 
 @dataclass(frozen=True, slots=True)
 class ServerParts:
-    """What servers need of the engine. `values_of` gives what to start or open.
+    """The parts of the engine that servers need. `values_of` gives what to start or open.
 
     It raises `ConfigurationError` if a variable has no value. `token_of` gives the token of a sign-in, or another one
     for one that was refused.
@@ -346,7 +346,7 @@ def has_own_login(headers: Mapping[str, str]) -> bool:
 
 
 def login_text(spec: ServerSpec, failure: LoginNeeded) -> str:
-    """What a person does about a refusal."""
+    """Return what a person does about a refusal."""
     if has_own_login(dict(spec.headers)):
         return f"{failure} It does not take the key in its header Authorization."
     way = f"errand mcp login {spec.name}, or Sign in on the page Tools of the settings"

@@ -31,7 +31,7 @@ class ServerLog:
         self._add(f"[{datetime.now(UTC):%Y-%m-%d %H:%M:%S}] {self._redactor.hide(text)}")
 
     def write(self, data: bytes) -> None:
-        """What the server wrote."""
+        """Return what the server wrote."""
         self._take(self._screen.feed(self._stream.feed(data)))
 
     def _take(self, drawn: bytes) -> None:

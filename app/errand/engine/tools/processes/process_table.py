@@ -232,7 +232,7 @@ def _numbers_in(variables: list[bytes]) -> list[int]:
 
 
 def _read(path: str) -> bytes:
-    """With plain system calls: a file object takes twice as long, and a command is looked at with several."""
+    """Read a file by plain system calls: a file object takes twice as long, and a command is looked at with several."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -56,7 +56,7 @@ class Pipe:
 
     @property
     def descriptor(self) -> int | None:
-        """To write to, if it is a terminal; None once it has ended."""
+        """The descriptor to write to, if it is a terminal; None once it has ended."""
         return None if self.ended.done() else self._descriptor
 
     def discard(self) -> None:

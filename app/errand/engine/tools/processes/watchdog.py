@@ -160,7 +160,7 @@ def _session_line(session: MarkedSession) -> str:
 
 
 def write_on_signal(paths: Paths) -> None:
-    """On SIGUSR1 write the stack of each thread, even while a library blocks the interpreter.
+    """Write, on SIGUSR1, the stack of each thread, even while a library blocks the interpreter.
 
     The watchdog sends the signal and adds a line before it ends this process.
     """

@@ -67,7 +67,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the process says, of code that may have written anything there."""
+    """A message of the process, of code that may have written anything there."""
 
     done: int = 0
     ready: str = ""
@@ -80,7 +80,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CodeOutcome:
-    """How a piece of code ended. `answer` is None if it could not be interrupted, or the process died.
+    """The end of a piece of code. `answer` is None if it could not be interrupted, or the process died.
 
     `survived`: the session goes on with its variables.
 
@@ -100,7 +100,7 @@ class CodeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a session runs; a task with another place gets a new session."""
+    """The surroundings of a session; a task with others gets a new session."""
 
     workspace: Path
     profile: SandboxProfile | None
@@ -423,7 +423,7 @@ async def _send(process: _Process, request: dict[str, int | str]) -> None:
 
 
 async def _end(process: _Process) -> ProcessSweep:
-    """What it ended is in the sweep."""
+    """End the process; what it ended is in the sweep."""
     await process.sweep.end()
     process.writer.close()
     for pipe in (process.child.stdout, process.child.stderr):

@@ -243,7 +243,7 @@ def _summary(outcome: CodeOutcome, timeout_s: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """What the process says, within bounds: its code can say anything in the name of the session."""
+    """Return what the process says, within bounds: its code can say anything in the name of the session."""
     cleaned = clean_output(text[:_MAX_CLEANED].encode("utf-8", "replace"))
     if len(cleaned) <= _MAX_RESULT_LENGTH:
         return cleaned

@@ -144,7 +144,7 @@ class BackgroundCommands:
         return tuple(self.describe(one) for one in self._all.values() if one.is_listed)
 
     def describe(self, one: Background) -> BackgroundCommand:
-        """As it is now."""
+        """Return the command as it is now."""
         size = one.output.size
         data = one.output.read(max(0, size - _LAST_BYTES), _LAST_BYTES)
         lines = [line for line in one.output.text(data, has_more=one.is_running).split("\n") if line.strip()]
@@ -158,7 +158,7 @@ class BackgroundCommands:
         return terminal.is_read(descriptor, tuple(process.pid for process in termination.running((one.mark,))))
 
     def take_ended(self) -> list[str]:
-        """What ended since the last call by itself, or by a person, one line each."""
+        """Return what ended since the last call by itself, or by a person, one line each."""
         ended, self._ended = self._ended, []
         return ended
 
@@ -259,7 +259,7 @@ class BackgroundCommands:
             raise ToolError(f"Only {written:,} of {len(data):,} bytes were typed: the command does not read them.")
 
     async def new_output(self, one: Background, wait_s: float, cancel: CancelSignal) -> str:
-        """What it printed since the last call, waiting for it, or for its end, for at most `wait_s` seconds."""
+        """Return what it printed since the last call, waiting for it, or for its end, for at most `wait_s` seconds."""
         if wait_s > 0 and one.is_running and one.watched is not None:
             if one.output.size == one.read_to:
                 one.output.grew.clear()
@@ -330,7 +330,7 @@ class BackgroundCommands:
         return ended
 
     async def _sandbox(self, context: ToolContext) -> CommandSandbox | None:
-        """Of its own: it lasts as long as the command, while that of the task ends with the task."""
+        """Return a sandbox of its own: it lasts as long as the command, while that of the task ends with the task."""
         of_task = context.sandbox
         if of_task is None:
             return None
@@ -393,7 +393,7 @@ class BackgroundCommands:
 
 
 def ended_line(shown: BackgroundCommand) -> str:
-    """For the model: which one ended, and how."""
+    """Return for the model which one ended, and how."""
     code = shown.exit_code
     ended = f"was {exit_text(code)}" if code is not None and code < 0 else f"ended with exit code {code}"
     how = f"was stopped by {shown.stopped_by}" if shown.stopped_by else ended

@@ -28,7 +28,8 @@ _NO_TIMEOUT = "Read what is new with action output, end it with action stop."
 
 
 def input_access(number: str, text: str, keys: tuple[str, ...], *, has_sandbox: bool) -> Access:
-    """What is typed may be a command for a shell: it is judged as code. Keys that only interrupt are free."""
+    """Return the effects of typing: a command for a shell may be typed, so it is judged as code. Keys that only
+    interrupt are free."""
     shown = f"background command {number}"
     if not text and all(key.lower() in HARMLESS for key in keys):
         return Access("free", f"Interrupt {shown}")
@@ -99,7 +100,7 @@ async def finished(
 
 
 class _InputWait:
-    """How long a command has waited for input without printing anything; people see it from the beginning."""
+    """Return how long a command has waited for input without printing anything; people see it from the beginning."""
 
     def __init__(self, background: BackgroundCommands, one: Background) -> None:
         self._background = background

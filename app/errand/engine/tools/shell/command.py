@@ -146,7 +146,7 @@ class ShellCommand:
         return CommandResult(end, code, seconds, ended, running, not_kept, waited=keys.found)
 
     async def _prepared(self, arguments: list[str], working_dir: Path) -> Launch:
-        """What to start, in the sandbox if there is one."""
+        """Return what to start, in the sandbox if there is one."""
         try:
             return await prepare_launch(arguments, working_dir, self._environment, self._sandbox, network=self._network)
         except (ConfigurationError, FolderNotAnswering, OSError) as error:

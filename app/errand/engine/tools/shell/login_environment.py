@@ -37,7 +37,7 @@ _Start: TypeAlias = "Callable[[Coroutine[None, None, None], str], asyncio.Task[N
 
 
 class LoginEnvironment:
-    """What the login shell set when it was last read; nothing while `is_wanted` says no.
+    """Return what the login shell set when it was last read; nothing while `is_wanted` says no.
 
     `start` runs a coroutine that ends with the engine.
     """

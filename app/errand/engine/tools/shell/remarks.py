@@ -97,7 +97,7 @@ def exit_remark(exit_code: int) -> str:
 
 
 def input_remark(line: str, exit_code: int | None, output: str) -> str:
-    """How to go on after a command that read or asked for what nobody typed; empty for others."""
+    """Return how to go on after a command that read or asked for what nobody typed; empty for others."""
     if exit_code == 0:
         return _EMPTY_INPUT if not output and _reads_its_input(line) else ""
     if _PASSWORD_SIGNS.search(output):

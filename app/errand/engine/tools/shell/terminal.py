@@ -62,7 +62,7 @@ def in_terminal(arguments: list[str]) -> list[str]:
 
 
 def typed(text: str, keys: tuple[str, ...]) -> bytes:
-    """What the terminal gets. Raises `ToolError` for an unknown key, or too much."""
+    """Return what the terminal gets. Raises `ToolError` for an unknown key, or too much."""
     unknown = [key for key in keys if key.lower() not in KEYS]
     if unknown:
         raise ToolError(f"There is no key {unknown[0]!r}; there are {', '.join(KEYS)}.")

@@ -30,7 +30,7 @@ class FolderReport:
         return f"trap 'builtin pwd -P >&{self.descriptor}' EXIT\n{line}"
 
     def close(self) -> Path | None:
-        """Where the shell ended; None if it did not say. `descriptor` belongs to the launch by now."""
+        """Return where the shell ended; None if it did not say. `descriptor` belongs to the launch by now."""
         try:
             data = os.read(self._read, _MAX_PATH_BYTES + 2)
         except OSError:

@@ -66,7 +66,7 @@ class Callback:
         self.redirect_uri = f"http://{HOST}:{runner.addresses[0][1]}{PATH}"
 
     async def received(self) -> Mapping[str, str]:
-        """What the browser brought."""
+        """The parameters that the browser brought."""
         return await self._answer
 
     def bring(self, url: str) -> None:

@@ -24,7 +24,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a server says when it refuses: where its metadata is, and the scope that it wants."""
+    """The challenge of a server that refuses: where its metadata is, and the scope that it wants."""
 
     resource_metadata: str = ""
     scope: str = ""
@@ -33,7 +33,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """Where and for what a person signs in. `auth_methods` is empty if the server does not say."""
+    """The server at which a person signs in, and for what. `auth_methods` is empty if the server does not say."""
 
     issuer: str
     authorization_endpoint: str
@@ -115,7 +115,7 @@ async def discover(addresses: NamedAddresses, server: str, challenge: Challenge)
 
 
 async def _resource_metadata(addresses: NamedAddresses, server: str, challenge: Challenge) -> _ResourceMetadata | None:
-    """What the server says of itself; None if it has no metadata, as older ones."""
+    """Return what the server says of itself; None if it has no metadata, as older ones."""
     named = challenge.resource_metadata
     for url in (named,) if named else _places(server, "oauth-protected-resource"):
         metadata = await _read(addresses, url, _ResourceMetadata)
@@ -158,7 +158,7 @@ async def _server_metadata(addresses: NamedAddresses, issuer: str) -> _ServerMet
 
 
 def _server_places(issuer: str) -> tuple[str, ...]:
-    """Where the metadata of an authorization server may be, in the order of the specification."""
+    """Return where the metadata of an authorization server may be, in the order of the specification."""
     path = urlsplit(issuer).path.rstrip("/")
     return (
         *_places(issuer, "oauth-authorization-server")[:1],

@@ -25,7 +25,7 @@ _WAIT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class LoginRequest:
-    """What a sign-in begins with. `held` are credentials of an earlier one, whose registration may be used again.
+    """The beginning of a sign-in. `held` are credentials of an earlier one, whose registration may be used again.
 
     `client` was entered by the person, with the port that it was registered for (0: any). Its secret was entered for
     the authorization server `issuer`; an empty one is not known, and the first is taken.

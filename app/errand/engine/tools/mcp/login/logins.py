@@ -106,7 +106,7 @@ class Logins:
         return await self._keys.has(name)
 
     def address(self, spec: ServerSpec) -> str:
-        """What to open in a browser; empty if no sign-in waits."""
+        """Return what to open in a browser; empty if no sign-in waits."""
         running = self._running.get(_name(spec))
         return running.flow.address if running is not None else ""
 

@@ -33,7 +33,7 @@ class LoginOver(McpError):
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """What an authorization server knows this program by. Its repr shows no secret."""
+    """The credentials by which an authorization server knows this program. Its repr shows no secret."""
 
     client_id: str
     secret: str = ""
@@ -125,7 +125,7 @@ async def register(addresses: NamedAddresses, at: Authorization, redirect_uri: s
 
 
 def usable_method(offered: tuple[str, ...], *, has_secret: bool) -> AuthMethod:
-    """How the client shows itself to the token endpoint; nothing `offered` is HTTP basic, by RFC 8414."""
+    """Return how the client shows itself to the token endpoint; nothing `offered` is HTTP basic, by RFC 8414."""
     if not has_secret and (not offered or "none" in offered):
         return "none"
     if "client_secret_post" in offered and "client_secret_basic" not in offered:
@@ -230,7 +230,7 @@ def _seconds(life: float | str | None) -> float | None:
 
 
 def _reason(answer: Answer) -> str:
-    """What the server says about its refusal."""
+    """Return what the server says about its refusal."""
     if answer.content is None:
         return f"it answered with {answer.status} and {answer.what}."
     texts = [answer.content.get("error"), answer.content.get("error_description")]
